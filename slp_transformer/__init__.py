@@ -1,1 +1,54 @@
-"""x"""
+"""The Transformer chapter of Jurafsky and Martin's *Speech and Language Processing*, as code.
+
+Each definition lives once, in the order of the book: `attention`, `block`, `embedding`,
+`language_model`, `encoder_decoder`. The names below are the ones that most readers reuse; the attention equation itself
+is `slp_transformer.attention.attention`, behind its module's name.
+"""
+
+from slp_transformer.attention import (
+    AttentionHead,
+    MultiHeadAttention,
+    causal_mask,
+    fused_attention,
+    padding_mask,
+)
+from slp_transformer.block import (
+    FeedForward,
+    LayerNorm,
+    SwiGLU,
+    TransformerBlock,
+    TransformerStack,
+)
+from slp_transformer.config import TransformerConfig
+from slp_transformer.embedding import (
+    InputEncoding,
+    LearnedPositions,
+    SinusoidalPositions,
+    TokenEmbedding,
+    sinusoidal_positions,
+)
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
+
+__all__ = [
+    "AttentionHead",
+    "EncoderDecoder",
+    "FeedForward",
+    "InputEncoding",
+    "LayerNorm",
+    "LearnedPositions",
+    "MultiHeadAttention",
+    "SinusoidalPositions",
+    "SwiGLU",
+    "TokenEmbedding",
+    "TransformerBlock",
+    "TransformerConfig",
+    "TransformerLM",
+    "TransformerStack",
+    "causal_mask",
+    "fused_attention",
+    "lm_head",
+    "next_word_probabilities",
+    "padding_mask",
+    "sinusoidal_positions",
+]

@@ -1,0 +1,82 @@
+"""The one configuration that every model is made from."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from slp_transformer.attention import check_dropout, check_size
+from slp_transformer.block import Activation, NormOrder
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """What a model is made of.
+
+    `TransformerLM(config)` and `EncoderDecoder(config)` both take it. Only the vocabulary has no
+    default; the other defaults make a small model in the book's own form.
+
+    Attributes:
+        vocab_size: |V|, words in the vocabulary (of the target language, for an encoder-decoder).
+        context_length: N, the longest sequence that has positions.
+        model_dim: d, the size of a token's row.
+        num_heads: A, attention heads in each block.
+        num_blocks: L, blocks in the stack (in the decoder, for an encoder-decoder).
+        key_dim: d_k of each head; d/A if None.
+        value_dim: d_v of each head; d/A if None.
+        hidden_dim: d_ff; 4d if None (8d/3 for "swiglu").
+        activation: "relu" (8.21), "gelu", or "swiglu" (7.22).
+        norm: "pre" (the book's) or "post" (Vaswani et al. 2017).
+        positions: "learned" (the book's) or "sinusoidal" (Vaswani et al. 2017).
+        dropout: share dropped in training; not in the book.
+        eps: epsilon of the layer norms; the book has none.
+        source_vocab_size: words in the source vocabulary of an encoder-decoder; None if source and
+            target share one vocabulary, and with it the matrix E.
+        num_encoder_blocks: blocks in the encoder; as many as in the decoder if None.
+    """
+
+    vocab_size: int
+    context_length: int = 128
+    model_dim: int = 128
+    num_heads: int = 4
+    num_blocks: int = 4
+    key_dim: int | None = None
+    value_dim: int | None = None
+    hidden_dim: int | None = None
+    activation: Activation = "relu"
+    norm: NormOrder = "pre"
+    positions: Literal["learned", "sinusoidal"] = "learned"
+    dropout: float = 0.0
+    eps: float = 1e-5
+    source_vocab_size: int | None = None
+    num_encoder_blocks: int | None = None
+
+    def __post_init__(self):
+        """Refuse sizes and choices that no model can be made from.
+
+        Raises:
+            ValueError: naming the setting, what it was and what would do. (The modules check how
+                the sizes fit together.)
+        """
+        check_size(
+            vocab_size=self.vocab_size,
+            context_length=self.context_length,
+            model_dim=self.model_dim,
+            num_heads=self.num_heads,
+            num_blocks=self.num_blocks,
+        )
+        optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
+        check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
+        check_dropout(self.dropout)
+        if self.positions not in ("learned", "sinusoidal"):
+            raise ValueError(
+                f'positions must be "learned" or "sinusoidal", not {self.positions!r}.'
+            )
+
+    def block_options(self) -> dict[str, Any]:
+        """The settings that every block of the model shares, as `TransformerStack` takes them."""
+        names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
+        choices = ("activation", "norm", "dropout", "eps")
+        return {name: getattr(self, name) for name in names + choices}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values, for JSON; `TransformerConfig(**settings)` reads them."""
+        return asdict(self)

@@ -1,0 +1,234 @@
+"""The input: a row of X for each token, from what it is and where it stands."""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from slp_transformer.attention import check_dropout, check_size
+from slp_transformer.shapes import Float, Int, Tensor, shape_of
+
+
+def check_ids(ids: Tensor, vocab_size: int) -> None:
+    """Refuse ids that are not whole numbers from 0 to `vocab_size` − 1.
+
+    On an accelerator the values are not looked at, since that would make it wait at every step;
+    there PyTorch's own assertion speaks.
+
+    Raises:
+        ValueError: naming the first id that is out of range and where it stands.
+    """
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise ValueError(f"Token ids must be whole numbers, but these are of type {ids.dtype}.")
+    if torch.compiler.is_compiling() or ids.device.type != "cpu":
+        return
+    outside = (ids < 0) | (ids >= vocab_size)
+    if outside.any():
+        where = tuple(outside.nonzero()[0].tolist())
+        raise ValueError(
+            f"Token id {ids[where].item()} at position {list(where)} is outside the vocabulary: "
+            f"ids go from 0 to {vocab_size - 1}."
+        )
+
+
+def one_hot_lookup(
+    ids: Int[Tensor, "*batch"], E: Float[Tensor, "V d"]
+) -> Float[Tensor, "*batch d"]:
+    """Select rows of E by multiplying with one-hot rows, as the book draws it.
+
+    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). `TokenEmbedding` gives the same without making
+    the one-hot rows.
+
+    Raises:
+        ValueError: if an id is outside the vocabulary.
+    """
+    check_ids(ids, len(E))
+    return F.one_hot(ids.long(), len(E)).to(E.dtype) @ E
+
+
+class TokenEmbedding(nn.Module):
+    """The embedding matrix: row w is what the model knows of word w before any context.
+
+    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). No √d factor, as in the book.
+
+    Attributes:
+        E: the embedding matrix [|V|×d].
+    """
+
+    def __init__(self, vocab_size: int, model_dim: int):
+        """Make an embedding matrix of small normal numbers (deviation 0.02, as GPT-2).
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__()
+        check_size(vocab_size=vocab_size, model_dim=model_dim)
+        self.E = nn.Parameter(torch.randn(vocab_size, model_dim) * 0.02)
+
+    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
+        """The row of E for each id.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary.
+        """
+        check_ids(ids, len(self.E))
+        return F.embedding(ids, self.E)
+
+
+class LearnedPositions(nn.Module):
+    """A learned row for each absolute position, the book's choice.
+
+    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+
+    Attributes:
+        P: the position matrix [N×d], N being the longest sequence.
+    """
+
+    def __init__(self, context_length: int, model_dim: int):
+        """Make a position matrix of small normal numbers (deviation 0.02, as GPT-2).
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__()
+        check_size(context_length=context_length, model_dim=model_dim)
+        self.P = nn.Parameter(torch.randn(context_length, model_dim) * 0.02)
+
+    def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
+        """The rows of positions `start` to `start` + N − 1.
+
+        Raises:
+            ValueError: if the sequence is longer than the positions that were learned.
+        """
+        check_length(start + N, len(self.P))
+        return self.P[start : start + N]
+
+
+def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
+    r"""Fixed positions: sines and cosines of ever slower frequency.
+
+    $$\mathbf P_{pos,2i}=\sin\frac{pos}{10000^{2i/d}},\quad
+    \mathbf P_{pos,2i+1}=\cos\frac{pos}{10000^{2i/d}}$$
+
+    Source: `sinusoid`, Vaswani et al. 2017, section 3.5; the book names it but has no equation.
+
+    Args:
+        N: number of positions.
+        model_dim: d; if odd, the last column is a sine without its cosine.
+
+    Returns:
+        The position matrix [N×d].
+
+    Raises:
+        ValueError: if a size is not a positive whole number.
+    """
+    check_size(N=N, model_dim=model_dim)
+    pos = torch.arange(N, dtype=torch.float64).unsqueeze(1)
+    frequency = torch.exp(
+        torch.arange(0, model_dim, 2, dtype=torch.float64) * (-math.log(10000.0) / model_dim)
+    )
+    P = torch.empty(N, model_dim, dtype=torch.float64)
+    P[:, 0::2] = torch.sin(pos * frequency)
+    P[:, 1::2] = torch.cos(pos * frequency[: model_dim // 2])
+    return P.to(torch.get_default_dtype())
+
+
+class SinusoidalPositions(nn.Module):
+    """`sinusoidal_positions` in the place of `LearnedPositions`; nothing is learned.
+
+    Attributes:
+        P: the position matrix [N×d], a buffer that is made again rather than saved.
+    """
+
+    def __init__(self, context_length: int, model_dim: int):
+        """Compute the positions once.
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__()
+        check_size(context_length=context_length)
+        P = sinusoidal_positions(context_length, model_dim)
+        self.register_buffer("P", P, persistent=False)
+
+    def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
+        """The rows of positions `start` to `start` + N − 1.
+
+        Raises:
+            ValueError: if the sequence is longer than the positions that were computed.
+        """
+        check_length(start + N, len(self.P))
+        return self.P[start : start + N]
+
+
+def check_length(N: int, context_length: int) -> None:
+    """Refuse a sequence that is longer than there are positions for.
+
+    Raises:
+        ValueError: naming both lengths.
+    """
+    if N > context_length:
+        raise ValueError(
+            f"The sequence has {N} tokens, but there are positions for {context_length}: shorten "
+            "it, or make the model with a larger context_length."
+        )
+
+
+class InputEncoding(nn.Module):
+    r"""The input to the first block: what each token is plus where it stands.
+
+    $$\mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]$$
+
+    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+
+    Attributes:
+        tokens: the token embedding, with its matrix E.
+        positions: the positions, with their matrix P.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        context_length: int,
+        model_dim: int,
+        positions: Literal["learned", "sinusoidal"] = "learned",
+        dropout: float = 0.0,
+    ):
+        """Make both parts.
+
+        Args:
+            vocab_size: |V|.
+            context_length: N, the longest sequence.
+            model_dim: d.
+            positions: "learned" (the book's) or "sinusoidal".
+            dropout: share of X dropped in training; not in the book.
+
+        Raises:
+            ValueError: if a size or the choice is not one of these.
+        """
+        super().__init__()
+        if positions not in ("learned", "sinusoidal"):
+            raise ValueError(f'positions must be "learned" or "sinusoidal", not {positions!r}.')
+        check_dropout(dropout)
+        kind = LearnedPositions if positions == "learned" else SinusoidalPositions
+        self.tokens = TokenEmbedding(vocab_size, model_dim)
+        self.positions = kind(context_length, model_dim)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
+        """The rows of X for a sequence of ids.
+
+        Args:
+            ids: token ids, left to right.
+            start: position of the first of them.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+        """
+        if ids.dim() < 1:
+            raise ValueError(
+                f"Token ids must be a sequence [... × N], but have shape {shape_of(ids)}."
+            )
+        return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))

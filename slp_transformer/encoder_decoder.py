@@ -1,0 +1,115 @@
+"""The encoder-decoder: one stack reads the source, another writes the target and looks across."""
+
+from torch import nn
+
+from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.config import TransformerConfig
+from slp_transformer.embedding import InputEncoding
+from slp_transformer.language_model import lm_head
+from slp_transformer.shapes import Float, Int, Tensor
+
+
+class EncoderDecoder(nn.Module):
+    """The encoder-decoder of the translation chapter (Figs 13.5 and 13.6 in the Aug 2026 draft).
+
+    The encoder's self-attention sees the whole source; the decoder's sees the target so far; its
+    cross-attention, in every block, sees the final output of the encoder.
+
+    Source: `cross QKV` and `cross attn` (13.11 and 13.12 in the Aug 2026 draft). The equations
+    write H^{dec[ℓ−1]} for the queries; as in the book's figure, the queries here come from what the
+    self-attention sublayer left in the stream.
+
+    Attributes:
+        config: what it was made from.
+        source_embedding: the encoder's input.
+        target_embedding: the decoder's input, whose E is also the head's.
+        encoder: the encoder's stack.
+        decoder: the decoder's stack, with cross-attention in every block.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        """Make an encoder-decoder.
+
+        Args:
+            config: its sizes and choices; encoder and decoder share all but the number of blocks.
+                With no `source_vocab_size`, source and target share one embedding matrix E.
+
+        Raises:
+            ValueError: if the sizes do not fit together.
+        """
+        super().__init__()
+        self.config = config
+        shape = (config.context_length, config.model_dim, config.positions, config.dropout)
+        self.source_embedding = InputEncoding(config.source_vocab_size or config.vocab_size, *shape)
+        self.target_embedding = InputEncoding(config.vocab_size, *shape)
+        if config.source_vocab_size is None:
+            self.source_embedding.tokens = self.target_embedding.tokens
+        options = config.block_options()
+        self.encoder = TransformerStack(config.num_encoder_blocks or config.num_blocks, **options)
+        self.decoder = TransformerStack(config.num_blocks, cross_attention=True, **options)
+
+    def encode(
+        self,
+        source: Int[Tensor, "*batch M"],
+        source_mask: Float[Tensor, "... #M #M"] | None = None,
+        *,
+        trace: list[Trace] | None = None,
+    ) -> Float[Tensor, "*batch M d"]:
+        """Read the source.
+
+        Args:
+            source: token ids of the source.
+            source_mask: additive mask, `padding_mask(source, pad_id)` where sources are padded.
+            trace: a list to which each encoder block's steps are appended.
+
+        Returns:
+            H_enc, one row for each source token.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the source is too long.
+        """
+        return self.encoder(self.source_embedding(source), source_mask, trace=trace)
+
+    def decode(
+        self,
+        target: Int[Tensor, "*batch N"],
+        H_enc: Float[Tensor, "*batch M d"],
+        source_mask: Float[Tensor, "... #N #M"] | None = None,
+        target_mask: Float[Tensor, "... #N #N"] | None = None,
+        *,
+        trace: list[Trace] | None = None,
+    ) -> Float[Tensor, "*batch N V"]:
+        """Logits for the word after each position of the target.
+
+        Args:
+            target: token ids of the target so far.
+            H_enc: what `encode` returned.
+            source_mask: the same mask that `encode` was given.
+            target_mask: additive mask on top of the causal one; rarely needed.
+            trace: a list to which each decoder block's steps are appended.
+
+        Returns:
+            U, for every target position the logits of the word that follows it.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the target is too long.
+        """
+        X = self.target_embedding(target)
+        H = self.decoder(
+            X, target_mask, causal=True, H_enc=H_enc, enc_mask=source_mask, trace=trace
+        )
+        return lm_head(H, self.target_embedding.tokens.E)
+
+    def forward(
+        self,
+        source: Int[Tensor, "*batch M"],
+        target: Int[Tensor, "*batch N"],
+        source_mask: Float[Tensor, "... 1 #M"] | None = None,
+        target_mask: Float[Tensor, "... #N #N"] | None = None,
+    ) -> Float[Tensor, "*batch N V"]:
+        """`encode`, then `decode`: the logits of a whole target at once, as in training.
+
+        Raises:
+            ValueError: if an id is outside its vocabulary, or a sequence is too long.
+        """
+        return self.decode(target, self.encode(source, source_mask), source_mask, target_mask)

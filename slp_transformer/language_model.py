@@ -1,0 +1,99 @@
+"""The language model: input, a causal stack of blocks, and the head that predicts the next word."""
+
+import torch
+from torch import nn
+
+from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.config import TransformerConfig
+from slp_transformer.embedding import InputEncoding
+from slp_transformer.shapes import Float, Int, Tensor, shape_of
+
+
+def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*batch V"]:
+    r"""Score every word of the vocabulary against an output of the stack.
+
+    $$\mathbf u=\mathbf h^L_N\,\mathbf E^\top$$
+
+    Source: `logits` (8.46, 7.47). Tied: E is the embedding matrix of the input. No bias.
+
+    Args:
+        H: one row for each position to predict from.
+        E: the embedding matrix [|V|×d].
+
+    Returns:
+        The logits u, one score a word.
+
+    Raises:
+        ValueError: if rows of H and E have different sizes.
+    """
+    if H.shape[-1] != E.shape[-1]:
+        raise ValueError(
+            f"Rows of H {shape_of(H)} and E {shape_of(E)} must have the same size d to be compared."
+        )
+    return H @ E.T
+
+
+def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch V"]:
+    r"""The distribution over the next word, $\mathbf y=\mathrm{softmax}(\mathbf u)$.
+
+    Source: `probs` (8.47, 7.48).
+    """
+    return torch.softmax(U, dim=-1)
+
+
+class TransformerLM(nn.Module):
+    """The decoder-only language model of the book's Fig. 8.16 (7.16).
+
+    Source: `X`, `stack`, `final-ln`, `logits` (8.46, 7.47).
+
+    Attributes:
+        config: what it was made from.
+        embedding: the input encoding, with E and P.
+        stack: the blocks and the final layer norm.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        """Make a language model.
+
+        Args:
+            config: its sizes and choices; what concerns an encoder is not used.
+
+        Raises:
+            ValueError: if the sizes do not fit together.
+        """
+        super().__init__()
+        self.config = config
+        self.embedding = InputEncoding(
+            config.vocab_size,
+            config.context_length,
+            config.model_dim,
+            config.positions,
+            config.dropout,
+        )
+        self.stack = TransformerStack(config.num_blocks, **config.block_options())
+
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #N"] | None = None,
+        *,
+        trace: list[Trace] | None = None,
+    ) -> Float[Tensor, "*batch N V"]:
+        """Logits for the word after each position.
+
+        Args:
+            ids: token ids, left to right.
+            mask: additive mask on top of the causal one (`padding_mask(ids, pad_id)` for sequences
+                padded on the left; padding on the right is hidden by the causal mask already).
+            trace: a list to which each block's steps are appended.
+
+        Returns:
+            U, for every position the logits of the word that follows it.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, the sequence is longer than
+                `config.context_length`, or the mask does not fit.
+        """
+        X = self.embedding(ids)
+        H = self.stack(X, mask, causal=True, trace=trace)
+        return lm_head(H, self.embedding.tokens.E)

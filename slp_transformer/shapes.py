@@ -1,0 +1,44 @@
+"""Shapes as types: `Float[Tensor, "N d"]` says what a tensor holds and how its axes are called.
+
+The letters are the book's:
+
+| letter | axis |
+|---|---|
+| `N` | tokens in the window |
+| `M` | tokens that are looked at (the same as `N` in self-attention) |
+| `d` | model dimension, `model_dim` |
+| `d_k`, `d_v` | key and value dimension of one head, `key_dim` and `value_dim` |
+| `A` | heads, `num_heads` |
+| `d_ff` | hidden dimension of the feedforward layer, `hidden_dim` |
+| `V` | words in the vocabulary, `vocab_size` |
+| `*batch` | any number of leading axes, none included |
+
+With [jaxtyping](https://docs.kidger.site/jaxtyping/) installed these are its types, and the tests
+check every call against them. Without it they are plain `Tensor`s: the package needs torch alone.
+"""
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+else:
+    try:
+        from jaxtyping import Bool, Float, Int
+    except ImportError:
+
+        class _Unchecked:
+            """Stands in for a jaxtyping type: keeps the tensor type, forgets the shape."""
+
+            def __class_getitem__(cls, item):
+                return item[0]
+
+        Bool = Float = Int = _Unchecked
+
+__all__ = ["Bool", "Float", "Int", "Tensor", "shape_of"]
+
+
+def shape_of(tensor: Tensor) -> str:
+    """The shape of a tensor as the book writes it, for messages: `[2×7×5]`."""
+    return "[" + "×".join(str(size) for size in tensor.shape) + "]"

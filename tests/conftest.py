@@ -1,0 +1,14 @@
+"""Shapes in the package's signatures are checked while the tests run."""
+
+import pytest
+from jaxtyping import config, install_import_hook
+
+install_import_hook("slp_transformer", "beartype.beartype")
+
+
+@pytest.fixture
+def unchecked():
+    """Turn the shape checks off, for tests of what the package itself says to bad input."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
