@@ -20,6 +20,7 @@ import ast
 import hashlib
 import inspect
 import io
+import itertools
 import math
 import re
 import textwrap
@@ -94,7 +95,11 @@ def source(*objects: Any, docstring: bool = False) -> Source:
             ) from None
         blocks.append(code if docstring else _without_docstrings(code))
         if thing.__module__.split(".")[0] == __name__.split(".")[0]:
-            names.append(f"{thing.__module__}.{thing.__qualname__}")
+            # A private method has no entry of its own in the reference: link to its class.
+            public = itertools.takewhile(
+                lambda part: not part.startswith("_"), thing.__qualname__.split(".")
+            )
+            names.append(".".join([thing.__module__, *public]))
     return Source("\n\n\n".join(blocks), names)
 
 

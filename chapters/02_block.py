@@ -1,0 +1,616 @@
+# %% [markdown]
+# # 2 · The block
+#
+# Sections 8.2 (2025-26 drafts) and 7.2 (August 2026 draft)
+#
+# Build a Transformer block from its parts, and follow one token through it, from x to h.
+#
+# You will be able to write the feedforward layer, layer norm and the six steps of a block; say
+# what each step adds to the residual stream; and recognise the two classic mistakes with layer
+# norm. Read first: [Attention](01_attention.py). About 25 minutes.
+
+# %% [markdown]
+# ## The feedforward layer
+#
+# Attention moves information between tokens. The feedforward layer works on what has arrived:
+# one row in, one row out, the same network at every position. Each hidden unit reads the row
+# with a column of $\mathbf W_1$; if it finds enough, it adds a row of $\mathbf W_2$.
+#
+# <span class="eq" id="eq-ffn">ffn · 8.21 · not in the Aug 2026 draft</span>
+#
+# $$
+# \mathrm{FFN}(\mathbf x_i)=\mathrm{ReLU}(\mathbf x_i\mathbf W_1+b_1)\,\mathbf W_2+b_2
+# \tag{8.21}
+# $$
+
+# %%
+import torch
+
+
+def ffn(x_i, W_1, b_1, W_2, b_2):
+    out = b_2.clone()
+    for u in range(len(b_1)):  # one hidden unit after another
+        found = torch.relu(x_i @ W_1[:, u] + b_1[u])
+        out = out + found * W_2[u]
+    return out
+
+
+# %% [markdown]
+# A network you can run in your head. The row has three features: is this a *pronoun*, does it
+# speak of a *string*, is it *found* that the pronoun means the string. One hidden unit adds the
+# first two and subtracts 1, so it is above 0 only when both are there: an *and*. It writes the
+# third.
+
+# %%
+W_1 = torch.tensor([[1.0], [1.0], [0.0]])  # reads pronoun and string
+b_1 = torch.tensor([-1.0])  # one of them is not enough
+W_2 = torch.tensor([[0.0, 0.0, 1.0]])  # writes found
+b_2 = torch.zeros(3)
+
+for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+    x_i = torch.tensor([pronoun, string, 0.0])
+    found = ffn(x_i, W_1, b_1, W_2, b_2)[2].item()
+    assert found == (pronoun and string)
+    print(f"pronoun {pronoun}, string {string}: found {found:.0f}")
+
+# %% [markdown]
+# The package takes all rows at once, and the loop over units becomes a product of matrices.
+# <autoref identifier="slp_transformer.block.FeedForward">FeedForward</autoref> uses the book's
+# $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
+
+# %%
+from slp_transformer import FeedForward, show
+
+show.source(FeedForward.forward)
+
+# %% [markdown]
+# Loop, package and PyTorch agree. Random numbers serve best here: agreement has to hold for any.
+# And since every position meets the same network, shuffling the tokens shuffles the output.
+
+# %%
+torch.manual_seed(2)
+N, d, d_ff = 5, 7, 28
+X = torch.randn(N, d)
+layer = FeedForward(d)
+W_1, b_1, W_2, b_2 = layer.parameters()
+assert W_1.shape == (d, d_ff) and W_2.shape == (d_ff, d)
+loop = torch.stack([ffn(x_i, W_1, b_1, W_2, b_2) for x_i in X])
+torch.testing.assert_close(layer(X), loop)
+
+F = torch.nn.functional  # its matrices are [out × in], hence .T
+theirs = F.linear(F.relu(F.linear(X, W_1.T, b_1)), W_2.T, b_2)
+torch.testing.assert_close(layer(X), theirs)
+shuffled = torch.randperm(N)
+torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
+
+# %% [markdown]
+# ### The gated form
+#
+# The August 2026 draft has a different layer in this place, the one that most current models
+# use. It begins with a smoother bend. Swish multiplies x by a sigmoid of itself; the larger β,
+# the closer it comes to ReLU.
+#
+# <span class="eq" id="eq-swish">swish · not in the 2025 draft · 7.21</span>
+#
+# $$
+# \mathrm{Swish}_\beta(\mathbf x)=\mathbf x\,\sigma(\beta\mathbf x)
+# \tag{7.21}
+# $$
+
+
+# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line."
+def swish(x, beta=1.0):
+    return x * torch.sigmoid(beta * x)
+
+
+x = torch.linspace(-4, 4, 81)
+torch.testing.assert_close(swish(x), F.silu(x))  # PyTorch's name for β = 1
+print(f"Swish goes as low as {swish(x).min().item():.2f}, ReLU never below 0")
+curves = {"ReLU": F.relu(x)}
+curves |= {f"Swish, β = {beta}": swish(x, beta) for beta in (1, 4)}
+show.lines(curves, x="x", y="what passes", at=x.tolist())
+
+# %% [markdown]
+# Then it reads the row twice. The first reading, bent by Swish, is a gate; it decides how much
+# of the second passes, unit by unit ($\otimes$ multiplies elementwise).
+#
+# <span class="eq" id="eq-swiglu">swiglu · not in the 2025 draft · 7.22</span>
+#
+# $$
+# \mathrm{FFN}_{SwiGLU}(\mathbf x)=
+# \bigl(\mathrm{Swish}_\beta(\mathbf x\mathbf W_1+b_1)\otimes(\mathbf x\mathbf W_2+b_2)\bigr)
+# \mathbf W_3+b_3
+# \tag{7.22}
+# $$
+
+# %%
+from slp_transformer import SwiGLU
+
+
+def swiglu(x_i, W_1, b_1, W_2, b_2, W_3, b_3):
+    out = b_3.clone()
+    for u in range(len(b_1)):
+        gate = swish(x_i @ W_1[:, u] + b_1[u])
+        out = out + gate * (x_i @ W_2[:, u] + b_2[u]) * W_3[u]
+    return out
+
+
+gated = SwiGLU(d)
+loop = torch.stack([swiglu(x_i, *gated.parameters()) for x_i in X])
+torch.testing.assert_close(gated(X), loop)
+show.source(SwiGLU.forward)
+
+# %% [markdown]
+# Three matrices instead of two would make the layer half as large again, so $d_{ff}$ is set
+# lower: at $\tfrac{8}{3}d$ both weigh the same.
+
+# %%
+plain, gated = FeedForward(768), SwiGLU(768)
+for layer in (plain, gated):
+    matrices = [W for W in layer.parameters() if W.dim() == 2]
+    numbers = sum(W.numel() for W in matrices)
+    assert numbers == 8 * 768**2
+    d_ff = len(layer.b_1)
+    print(f"{len(matrices)} matrices, d_ff = {d_ff}: {numbers:,} numbers")
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book leaves β open; <code>SwiGLU</code> fixes it at 1, as the models that use it do. <code>FeedForward</code> also offers GELU, which GPT-2 has and the chapter does not.</p></div>
+
+# %% [markdown]
+# ## Layer norm
+#
+# A sublayer works best when its input always has the same size. Layer norm sees to that for one
+# token at a time: take the d numbers of its row, move them to mean 0, stretch them to
+# deviation 1. No other token is involved, and no other sentence of the batch.
+#
+# <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
+#
+# $$
+# \mu=\frac1d\sum_{i=1}^d x_i
+# \tag{8.22}
+# $$
+#
+# <span class="eq" id="eq-ln-std">ln-std · 8.23 · 7.24</span>
+#
+# $$
+# \sigma=\sqrt{\frac1d\sum_{i=1}^d(x_i-\mu)^2}
+# \tag{8.23}
+# $$
+#
+# (Here i counts features, not tokens.) These eight numbers come out even:
+
+# %%
+x = torch.tensor([2.0, 4, 4, 4, 5, 5, 7, 9])
+
+
+def mean_and_deviation(x):
+    d = len(x)
+    mu = sum(x) / d
+    sigma = torch.sqrt(sum((x_i - mu) ** 2 for x_i in x) / d)
+    return mu, sigma
+
+
+mu, sigma = mean_and_deviation(x)
+assert (mu, sigma) == (5, 2)
+print(f"mean {mu:.0f}, deviation {sigma:.0f}")
+
+# %% [markdown]
+# <span class="eq" id="eq-ln-hat">ln-hat · 8.24 · 7.25</span>
+#
+# $$
+# \hat{\mathbf x}=\frac{\mathbf x-\mu}{\sigma}
+# \tag{8.24}
+# $$
+
+
+# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative."
+def normalise(x):
+    mu, sigma = mean_and_deviation(x)
+    return (x - mu) / sigma
+
+
+x_hat = normalise(x)
+assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
+assert mean_and_deviation(x_hat) == (0, 1)
+show.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
+
+# %% [markdown]
+# Scale and offset of the row are forgotten: three times the row plus seven normalises to the
+# same. Two learned vectors can put back what turns out to be useful, a gain γ and an offset β
+# for each feature.
+#
+# <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
+#
+# $$
+# \mathrm{LayerNorm}(\mathbf x)=\gamma\,\frac{\mathbf x-\mu}{\sigma}+\beta
+# \tag{8.25}
+# $$
+
+# %%
+from slp_transformer import LayerNorm
+
+
+def layer_norm(x, gamma, beta):
+    return gamma * normalise(x) + beta
+
+
+torch.testing.assert_close(normalise(3 * x + 7), normalise(x))
+
+norm = LayerNorm(8, eps=0)  # the book's, to the letter
+norm.gamma.data, norm.beta.data = torch.arange(1.0, 9), torch.full((8,), 0.5)
+loop = layer_norm(x, norm.gamma, norm.beta)
+torch.testing.assert_close(norm(x), loop)
+print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
+
+# %% [markdown]
+# <autoref identifier="slp_transformer.block.LayerNorm">LayerNorm</autoref> hands the arithmetic
+# to PyTorch, which fuses it into one step. The loop above is the witness that it is the same.
+
+# %%
+show.source(LayerNorm)
+
+# %% [markdown]
+# ### Two traps
+#
+# **d, not d − 1.** (8.23) divides by d. `Tensor.std()` divides by d − 1 unless told otherwise,
+# which makes σ too large and every row too small by $\sqrt{(d-1)/d}$. In a large model the
+# difference hides in the rounding of a printout; it still makes copied weights disagree.
+
+# %%
+from math import sqrt
+
+wrong = (x - x.mean()) / x.std()
+right = (x - x.mean()) / x.std(correction=0)
+torch.testing.assert_close(right, x_hat)
+print(f"σ of our row: {sigma:.3f}, by std(): {x.std():.3f}")
+print(f"its last number: {right[-1]:.3f}, by std(): {wrong[-1]:.3f}")
+for d in (8, 768):
+    print(f"d = {d}: rows come out {sqrt((d - 1) / d):.4f} times as large")
+
+# %% [markdown]
+# **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and (8.24) divides by it.
+# Libraries therefore add a small ε, and it matters where. PyTorch's rule is
+# $\sqrt{\sigma^2+\varepsilon}$; a common variant writes $\sigma+\varepsilon$. Our row with a
+# deviation of 0.001 tells them apart:
+
+# %%
+small = 0.001 * x_hat  # mean 0, deviation 0.001
+book = LayerNorm(8, eps=0)(small)
+pytorch = LayerNorm(8, eps=1e-5)(small)
+variant = small / (small.std(correction=0) + 1e-5)
+torch.testing.assert_close(pytorch, torch.nn.LayerNorm(8)(small))
+for name, row in [("book", book), ("PyTorch", pytorch), ("σ + ε", variant)]:
+    print(f"{name}: deviation {mean_and_deviation(row)[1]:.3f} after the norm")
+
+flat = torch.ones(8)
+assert LayerNorm(8, eps=0)(flat).isnan().all()
+assert (LayerNorm(8)(flat) == 0).all()
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book has no ε. The package's default is PyTorch's, <code>eps=1e-5</code> under the root, so that weights can be exchanged and a constant row stays finite; <code>eps=0</code> is the book's. Nor does the book give shapes for γ and β: they are vectors [d], used elementwise, and each layer norm has its own pair.</p></div>
+
+# %% [markdown]
+# ## The residual stream
+#
+# Think of each token as a stream that runs up through the model. A sublayer reads a normalised
+# copy of it and *adds* what it found. Nothing is ever overwritten.
+#
+# To watch this, here are nine streams whose features have names. Each word has a 1 where its
+# feature is, and the last feature, *found*, is empty: the block is to fill it in.
+
+# %%
+words = "the guitarist tuned the string because it was flat".split()
+features = "article person string verb link pronoun pitch found".split()
+kinds = "article person verb article string link pronoun verb pitch".split()
+ARTICLE, PERSON, STRING, VERB, LINK, PRONOUN, PITCH, FOUND = range(8)
+
+N, d = len(words), len(features)
+X = torch.zeros(N, d)
+for i in range(N):  # the book's x_1 is X[0]
+    X[i, features.index(kinds[i])] = 1
+
+# %% [markdown]
+# And a block made by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
+#
+# - The head asks *at a pronoun* for *a string*, and copies what it finds into the feature string.
+# - The unit is the *and* from above: pronoun and string together write *found*.
+#
+# Layer norm shifts every row, so an empty feature no longer reads as 0. Subtracting *found*,
+# which is empty in every word, takes the shift out again.
+
+# %%
+from slp_transformer import TransformerBlock
+
+block = TransformerBlock(d, 1, key_dim=1, value_dim=1, hidden_dim=1, eps=0)
+for W in (block.attention.W_O, *block.ffn.parameters()):
+    torch.nn.init.zeros_(W)
+eye = torch.eye(d)
+head = block.attention.heads[0]
+head.W_Q = (eye[PRONOUN] - eye[FOUND])[:, None]
+head.W_K = head.W_V = (eye[STRING] - eye[FOUND])[:, None]
+head.W_O = eye[STRING][None] / 3  # layer norm made the 1 about 3 long
+reads = eye[PRONOUN] + eye[STRING] - 2 * eye[FOUND]
+block.ffn.W_1.data, block.ffn.b_1.data[:] = reads[:, None], -3.6
+block.ffn.W_2.data = eye[FOUND][None]
+
+# %% [markdown]
+# ## Six steps for one token
+#
+# First the attention half: normalise, attend, add. Only the second step reads other streams;
+# everything else in a block stays within its own.
+#
+# <span class="eq" id="eq-t1">t1 · 8.26 · 7.27</span>
+#
+# $$
+# \mathbf t^1_i=\mathrm{LayerNorm}(\mathbf x_i)
+# \tag{8.26}
+# $$
+#
+# <span class="eq" id="eq-t2">t2 · 8.27 · 7.28</span>
+#
+# $$
+# \mathbf t^2_i=\mathrm{MultiHeadAttention}(\mathbf t^1_i,[\mathbf t^1_1,\dots,\mathbf t^1_i])
+# \tag{8.27}
+# $$
+#
+# <span class="eq" id="eq-t3">t3 · 8.28 · 7.29</span>
+#
+# $$
+# \mathbf t^3_i=\mathbf t^2_i+\mathbf x_i
+# \tag{8.28}
+# $$
+#
+# The loop hands the attention only the tokens up to i, so there is no future to mask.
+
+
+# %%
+def attention_half(i, X, block):
+    gamma, beta = block.norm_1.gamma, block.norm_1.beta
+    t1 = torch.stack([layer_norm(x_j, gamma, beta) for x_j in X[: i + 1]])
+    t2_i = block.attention(t1)[i]
+    t3_i = t2_i + X[i]
+    return t1[i], t2_i, t3_i
+
+
+it = words.index("it")
+t1, t2, t3 = attention_half(it, X, block)
+assert t1.shape == t2.shape == t3.shape == (d,)
+print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f}")
+print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: (8.27) names all N tokens, (7.28) those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before, and that is what the formula above and the code say.</p></div>
+
+# %% [markdown]
+# Then the feedforward half, in the same rhythm: normalise, compute, add.
+#
+# <span class="eq" id="eq-t4">t4 · 8.29 · 7.30</span>
+#
+# $$
+# \mathbf t^4_i=\mathrm{LayerNorm}(\mathbf t^3_i)
+# \tag{8.29}
+# $$
+#
+# <span class="eq" id="eq-t5">t5 · 8.30 · 7.31</span>
+#
+# $$
+# \mathbf t^5_i=\mathrm{FFN}(\mathbf t^4_i)
+# \tag{8.30}
+# $$
+#
+# <span class="eq" id="eq-h">h · 8.31 · 7.32</span>
+#
+# $$
+# \mathbf h_i=\mathbf t^5_i+\mathbf t^3_i
+# \tag{8.31}
+# $$
+
+
+# %%
+def feedforward_half(t3_i, block):
+    t4_i = layer_norm(t3_i, block.norm_2.gamma, block.norm_2.beta)
+    t5_i = ffn(t4_i, *block.ffn.parameters())
+    h_i = t5_i + t3_i
+    return t4_i, t5_i, h_i
+
+
+t4, t5, h = feedforward_half(t3, block)
+assert t4.shape == t5.shape == h.shape == (d,)
+print(f"“it” leaves with found = {h[FOUND].item():.2f}")
+
+# %% [markdown]
+# ### All tokens, and the package
+#
+# The package does the same six steps with all rows at once. (The lines about `C1` to `C3` are
+# for the encoder-decoder of chapter 10; they are skipped here.)
+
+# %%
+show.source(TransformerBlock._pre_norm)
+
+# %% [markdown]
+# A block keeps its steps for whoever asks: give it a dict, and it fills in T1 to T5, H and the
+# attention weights α. Each row must be what the loop computed.
+
+# %%
+trace = {}
+H = block(X, causal=True, trace=trace)
+names = ["T1", "T2", "T3", "T4", "T5", "H"]
+for i in range(N):
+    t1, t2, t3 = attention_half(i, X, block)
+    steps = (t1, t2, t3, *feedforward_half(t3, block))
+    for name, step in zip(names, steps, strict=True):
+        torch.testing.assert_close(trace[name][i], step)
+assert H is trace["H"] and H.shape == (N, d)
+
+# %% [markdown]
+# ### What each sublayer writes
+#
+# The book draws a head that carries information from one stream to another (Fig. 8.8, 7.8).
+# Here is that head: *it* reads *string*. The other words have nothing to ask. Their scores are
+# all 0, and since weights must sum to 1, they take the plain average of what they see.
+
+# %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has faint equal lines to itself and all earlier words."
+alpha = trace["alpha"][0]
+string, because = words.index("string"), words.index("because")
+print(f"“it” gives “string” {alpha[it, string].item():.3f} of its attention,")
+print(f"“because” gives it {alpha[because, string].item():.3f}, one sixth")
+show.flow(alpha.detach(), rows=words, columns=words, row=it)
+
+# %% [markdown]
+# The block as a sum (Fig. 8.7, 7.7): what came in, what attention wrote, what the feedforward
+# layer wrote, what goes out. Attention wrote into the column string, fully at *it* and in
+# traces from *string* on. Those traces stay below the threshold of the hidden unit, so the
+# feedforward layer wrote in one place only.
+
+# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found."
+torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
+parts = []
+for name, M in [("X", X), ("T²", trace["T2"]), ("T⁵", trace["T5"]), ("H", H)]:
+    rows = words if name == "X" else None
+    M = show.Panel(M, name, "N × d", rows, features, top=1, decimals=None)
+    parts += [M, "+"]
+parts[5:] = ["=", parts[6]]
+show.panels(*parts)
+
+# %% [markdown]
+# The length of a write says how much a sublayer changed a stream. In a trained model, where
+# features have no names, this is often the first thing to look at;
+# [chapter 5](05_language_model.py) does so.
+
+# %% alt="Table of lengths, one row per word. X is 1 everywhere. Attention wrote 1.01 at it, 0.20 at string, 0.17 at because, 0.13 at was, 0.11 at flat and nothing before string. The feedforward layer wrote 1.02 at it and nothing elsewhere."
+lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
+assert (lengths[:string, 1] == 0).all()  # there is no string to read yet
+assert lengths[:, 2].count_nonzero() == 1
+show.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Lengths", top=1)
+
+# %% [markdown]
+# ### A third witness
+#
+# PyTorch's own layer, given our matrices, agrees. It keeps its matrices the other way round
+# ([out × in]) and has biases in its attention, which begin at 0; the layer norms begin with γ = 1 and β = 0 in both.
+# A random block makes the test harder to pass by chance.
+
+# %%
+torch.manual_seed(3)
+ours = TransformerBlock(d, 2)
+a, f = ours.attention, ours.ffn
+Layer = torch.nn.TransformerEncoderLayer
+theirs = Layer(d, 2, dim_feedforward=4 * d, dropout=0, norm_first=True)
+pairs = [
+    (theirs.self_attn.in_proj_weight, torch.cat([a.W_Q, a.W_K, a.W_V], dim=1)),
+    (theirs.self_attn.out_proj.weight, a.W_O),
+    (theirs.linear1.weight, f.W_1),
+    (theirs.linear2.weight, f.W_2),
+    (theirs.linear1.bias, f.b_1),
+    (theirs.linear2.bias, f.b_2),
+]
+for W, M in pairs:
+    W.data = M.detach().T if M.dim() == 2 else M.detach()
+
+# %%
+from slp_transformer import causal_mask
+
+future = causal_mask(N)
+torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
+
+# %% [markdown]
+# ## Norm before, norm after
+#
+# The Transformer of 2017 normalised after each addition instead of before each sublayer. The
+# main text of the book's current drafts has pre-norm; the February 2024 draft wrote this order
+# out:
+#
+# <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2 · 10.32-10.37 in the Feb 2024 draft</span>
+#
+# $$
+# \begin{aligned}
+# \mathbf t^1_i&=\mathrm{MHA}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_i])&
+# \mathbf t^2_i&=\mathbf t^1_i+\mathbf x_i&
+# \mathbf t^3_i&=\mathrm{LayerNorm}(\mathbf t^2_i)\\
+# \mathbf t^4_i&=\mathrm{FFN}(\mathbf t^3_i)&
+# \mathbf t^5_i&=\mathbf t^4_i+\mathbf t^3_i&
+# \mathbf h_i&=\mathrm{LayerNorm}(\mathbf t^5_i)
+# \end{aligned}
+# $$
+#
+# The names shift: here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalised.
+
+
+# %%
+def post_norm(i, X, block):
+    t1 = block.attention(X[: i + 1])[i]
+    t2 = t1 + X[i]
+    t3 = layer_norm(t2, block.norm_1.gamma, block.norm_1.beta)
+    t4 = ffn(t3, *block.ffn.parameters())
+    t5 = t4 + t3
+    return layer_norm(t5, block.norm_2.gamma, block.norm_2.beta)
+
+
+post = TransformerBlock(d, 2, norm="post", eps=0)
+loop = torch.stack([post_norm(i, X, post) for i in range(N)])
+torch.testing.assert_close(post(X, causal=True), loop)
+
+# %%
+show.source(TransformerBlock._post_norm)
+
+# %% [markdown]
+# What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
+# rows are after each. After a layer norm a row has mean 0 and deviation 1, so its length is
+# $\sqrt d=8$: that is post-norm. In pre-norm no norm stands in the stream, and with fresh
+# weights, where what a sublayer adds has nothing to do with what is there, it grows.
+
+# %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block."
+torch.manual_seed(4)
+d, depth = 64, 24
+lengths = {"pre-norm": [], "post-norm": []}
+for name, curve in lengths.items():
+    H = torch.randn(N, d)
+    curve.append(H.norm(dim=-1).mean().item())
+    for _ in range(depth):
+        random_block = TransformerBlock(d, 4, norm=name.split("-")[0])
+        H = random_block(H, causal=True).detach()
+        curve.append(H.norm(dim=-1).mean().item())
+    print(f"{name}: length {curve[0]:.1f} at first, {curve[-1]:.1f} at last")
+show.lines(lengths, x="after block", y="mean length of a row")
+
+# %% [markdown]
+# ### One more norm at the top
+#
+# So a pre-norm stack hands over rows of any length. One extra layer norm at the top sets that
+# right before the language-model head reads them. Post-norm needs none: its last step is one.
+#
+# <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
+#
+# $$
+# \mathrm{LayerNorm}(\mathbf h^L_i)
+# $$
+
+# %%
+from slp_transformer import TransformerStack
+
+torch.manual_seed(5)
+stack = TransformerStack(num_blocks=3, model_dim=d, num_heads=4)
+X, trace = torch.randn(N, d), []
+top = stack(X, causal=True, trace=trace)
+torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
+assert len(trace) == 3
+assert TransformerStack(3, d, 4, norm="post").final_norm is None
+assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
+show.source(TransformerStack.forward)
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, (8.46) skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>
+
+# %% [markdown]
+# ## Try it
+#
+# - Lower the hidden unit's threshold: set `block.ffn.b_1` to −2 instead of −3.6. Now *found* lights
+#   up at *string* too, which is no pronoun: the *and* has become an *or*, and an assertion says so.
+# - Make the guitarist a second string: write *string* for *person* in `kinds`. Then *it* shares its
+#   attention between the two, half each. Do the same to *pitch*, the last, instead: *it* does not
+#   see what comes later.
+# - Let `mean_and_deviation` divide by `d - 1` under the root. Which assertion notices first?
+# - Set `depth = 96`. With four times the blocks, are the rows of the pre-norm stack four times as
+#   long, or nearer to twice?
+#
+# Next: [One matrix X](03_one_matrix.py), where the loops go away.
