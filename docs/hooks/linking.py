@@ -1,0 +1,194 @@
+"""What links to what: chapters, equations, and the package's objects, read from their sources.
+
+A chapter declares an equation by its label, on a line of its own before the formula:
+    <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
+A docstring names its source as "`head-par` (8.33, 7.34)". A chapter explains an object when it
+shows its source or links to it. From these the index, the cards and the links back are made.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+
+from running import Chapter, module_name
+
+LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
+SLUG = r"`[A-Za-z][\w^.,-]*`"
+SOURCE = re.compile(rf"((?:{SLUG}(?:,| and| to)?\s+)*{SLUG})\s*\(([^)`]*?\d+\.\d+[^)`]*)\)")
+SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
+
+
+@dataclass
+class Equation:
+    """Where an equation is found.
+
+    Attributes:
+        slug: its name, the same in all drafts.
+        numbers: its numbers, as the first chapter writes them.
+        chapters: the stems of the chapters that declare it.
+        objects: the dotted names of what embodies it in the package.
+    """
+
+    slug: str
+    numbers: list[str]
+    chapters: list[str] = field(default_factory=list)
+    objects: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a chapter says of itself: number, title, first sentences, numbers of its equations."""
+
+    stem: str
+    number: int
+    title: str
+    text: str
+    equations: str
+
+
+def summarize(chapter: Chapter) -> Summary:
+    """Reads a chapter's first cell: its title, and the paragraph below it."""
+    stem = chapter.path.stem
+    number = int(re.match(r"\d+", stem)[0])
+    first = next((c.source for c in chapter.notebook.cells if c.cell_type == "markdown"), "")
+    heading = re.search(r"^# +(.+)$", first, flags=re.MULTILINE)
+    title = heading[1].strip() if heading else stem
+    title = re.sub(r"^(?:chapter\s+)?0*\d+\s*[.:·—–-]\s*", "", title, flags=re.IGNORECASE)
+    title = re.sub(r"\s*\([^()]*\d[^()]*\)$", "", title)
+    below = first[heading.end() :] if heading else first
+    paragraphs = [" ".join(block.split()) for block in below.split("\n\n")]
+    prose = [p for p in paragraphs if re.match(r"(?!Sections? )[A-Za-z`“\"']", p)]
+    sentence = re.match(r".+?[.!?](?=\s|$)", prose[0]) if prose else None
+    text = sentence[0] if sentence else (prose[0] if prose else "")
+    return Summary(stem, number, title, plain(text), _range(declared(chapter)))
+
+
+def plain(text: str) -> str:
+    """A line of Markdown without its marks; formulas stay."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return unescape(re.sub(r"<[^>]+>|\*\*|(?<!\w)[*_](?=\w)|(?<=[\w.,])[*_](?!\w)", "", text))
+
+
+def declared(chapter: Chapter) -> list[tuple[str, list[str]]]:
+    """The (slug, numbers) of each equation that a chapter declares."""
+    found = []
+    for cell in chapter.notebook.cells:
+        if cell.cell_type == "markdown":
+            for slug, text in LABEL.findall(cell.source):
+                pieces = [piece.strip() for piece in unescape(text).split("·")]
+                found.append((slug, [piece for piece in pieces if piece and piece != slug]))
+    return found
+
+
+def _range(equations: list[tuple[str, list[str]]]) -> str:
+    """The first and last number of a chapter's equations, in the first draft named."""
+    numbers = []
+    for _, given in equations:
+        for number in given[:1]:
+            numbers += [tuple(map(int, n.split("."))) for n in re.findall(r"\b\d+\.\d+\b", number)]
+    if not numbers:
+        return ""
+    low, high = min(numbers), max(numbers)
+    first = f"{low[0]}.{low[1]}"
+    return first if low == high else f"{first}–{high[0]}.{high[1]}"
+
+
+def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
+    """All equations that chapters declare or docstrings name, in the order of the chapters."""
+    found: dict[str, Equation] = {}
+    for chapter in chapters:
+        for slug, numbers in declared(chapter):
+            entry = found.setdefault(slug, Equation(slug, numbers))
+            if chapter.path.stem not in entry.chapters:
+                entry.chapters.append(chapter.path.stem)
+    for path in modules(root):
+        for name, docstring in _docstrings(path, root):
+            for slug, numbers in _sources(docstring):
+                entry = found.setdefault(slug, Equation(slug, numbers.split(", ")))
+                if name not in entry.objects:
+                    entry.objects.append(name)
+    return list(found.values())
+
+
+def _sources(docstring: str) -> list[tuple[str, str]]:
+    """The (slug, numbers) of each equation in the docstring's paragraphs that begin "Source:"."""
+    found = []
+    for paragraph in docstring.split("\n\n"):
+        if paragraph.lstrip().startswith("Source:"):
+            for slugs, numbers in SOURCE.findall(paragraph):
+                found += [(slug.strip("`"), numbers) for slug in re.findall(SLUG, slugs)]
+    return found
+
+
+def modules(root: Path) -> list[Path]:
+    """The files of the package that have something to say, in the order of their names."""
+    files = sorted((root / "slp_transformer").rglob("*.py"))
+    return [
+        path
+        for path in files
+        if not re.match(r"_(?!_init__)", path.name)
+        and path.parent.joinpath("__init__.py").is_file()
+        and path != root / "slp_transformer" / "__init__.py"
+    ]
+
+
+def first_sentence(path: Path) -> str:
+    """The first sentence of a module's docstring."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _docstrings(path: Path, root: Path) -> list[tuple[str, str]]:
+    """The (dotted name, docstring) of all public classes, functions and methods of a file."""
+    found = []
+
+    def walk(node: ast.AST, name: str) -> None:
+        for child in getattr(node, "body", []):
+            if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
+                inner = f"{name}.{child.name}"
+                if not child.name.startswith("_"):
+                    found.append((inner, ast.get_docstring(child) or ""))
+                    walk(child, inner)
+
+    walk(ast.parse(path.read_text(encoding="utf-8")), module_name(path, root))
+    return found
+
+
+def source_of(name: str, root: Path) -> str:
+    """The source of a function or class by its dotted name, less its docstring.
+
+    Raises:
+        KeyError: when the package has no such object.
+    """
+    for path in modules(root):
+        prefix = module_name(path, root) + "."
+        if not name.startswith(prefix):
+            continue
+        text = path.read_text(encoding="utf-8")
+        node: ast.AST | None = ast.parse(text)
+        for part in name.removeprefix(prefix).split("."):
+            body = getattr(node, "body", [])
+            node = next((child for child in body if getattr(child, "name", "") == part), None)
+        if node is None:
+            continue
+        lines = text.splitlines()
+        inner = node.body[0]
+        if ast.get_docstring(node) is not None:
+            del lines[inner.lineno - 1 : inner.end_lineno]
+            end = node.end_lineno - (inner.end_lineno - inner.lineno + 1)
+        else:
+            end = node.end_lineno
+        return "\n".join(lines[node.lineno - 1 : end])
+    raise KeyError(name)
+
+
+def explained(cells: list, outputs: list | None) -> list[str]:
+    """The dotted names that a chapter shows or links to, in the order in which it does."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    for shown in outputs or []:
+        for output in shown:
+            data = output.get("data", {}).get("text/markdown", "")
+            texts.append(data if isinstance(data, str) else "".join(data))
+    return list(dict.fromkeys(name for text in texts for name in SHOWN.findall(text)))
