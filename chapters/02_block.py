@@ -86,7 +86,7 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # %% [markdown]
 # ### The gated form
 #
-# The August 2026 draft has a different layer in this place, the one that most current models
+# The August 2026 draft has a different layer in this place, the one that many current models
 # use. It begins with a smoother bend. Swish multiplies x by a sigmoid of itself; the larger β,
 # the closer it comes to ReLU.
 #
@@ -154,7 +154,7 @@ for layer in (plain, gated):
     print(f"{len(matrices)} matrices, d_ff = {d_ff}: {numbers:,} numbers")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book leaves β open; <code>SwiGLU</code> fixes it at 1, as the models that use it do. <code>FeedForward</code> also offers GELU, which GPT-2 has and the chapter does not.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book leaves β open; <code>SwiGLU</code> fixes it at 1, as Llama and Qwen do. <code>FeedForward</code> also offers GELU, which GPT-2 has and the chapter does not.</p></div>
 
 # %% [markdown]
 # ## Layer norm
@@ -247,7 +247,7 @@ print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 # to PyTorch, which fuses it into one step. The loop above is the witness that it is the same.
 
 # %%
-show.source(LayerNorm)
+show.source(LayerNorm.forward)
 
 # %% [markdown]
 # ### Two traps
@@ -313,7 +313,8 @@ for i in range(N):  # the book's x_1 is X[0]
 # And a block made by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
 # - The head asks *at a pronoun* for *a string*, and copies what it finds into the feature string.
-# - The unit is the *and* from above: pronoun and string together write *found*.
+# - The unit is the *and* from above: pronoun and string together write *found*. Its threshold, 3.6,
+#   lies between what it will read from one of them (3.02) and from both (4.62).
 #
 # Layer norm shifts every row, so an empty feature no longer reads as 0. Subtracting *found*,
 # which is empty in every word, takes the shift out again.
@@ -417,6 +418,11 @@ def feedforward_half(t3_i, block):
 t4, t5, h = feedforward_half(t3, block)
 assert t4.shape == t5.shape == h.shape == (d,)
 print(f"“it” leaves with found = {h[FOUND].item():.2f}")
+
+for word in ("string", "it"):
+    *_, t3 = attention_half(words.index(word), X, block)
+    t4, *_ = feedforward_half(t3, block)
+    print(f"the hidden unit reads {t4 @ reads:.2f} at “{word}”")
 
 # %% [markdown]
 # ### All tokens, and the package
@@ -524,11 +530,11 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 #
 # $$
 # \begin{aligned}
-# \mathbf t^1_i&=\mathrm{MHA}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_i])&
-# \mathbf t^2_i&=\mathbf t^1_i+\mathbf x_i&
+# \mathbf t^1_i&=\mathrm{MHA}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_i])\\
+# \mathbf t^2_i&=\mathbf t^1_i+\mathbf x_i\\
 # \mathbf t^3_i&=\mathrm{LayerNorm}(\mathbf t^2_i)\\
-# \mathbf t^4_i&=\mathrm{FFN}(\mathbf t^3_i)&
-# \mathbf t^5_i&=\mathbf t^4_i+\mathbf t^3_i&
+# \mathbf t^4_i&=\mathrm{FFN}(\mathbf t^3_i)\\
+# \mathbf t^5_i&=\mathbf t^4_i+\mathbf t^3_i\\
 # \mathbf h_i&=\mathrm{LayerNorm}(\mathbf t^5_i)
 # \end{aligned}
 # $$
