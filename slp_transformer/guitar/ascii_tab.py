@@ -24,7 +24,6 @@ How a system is read:
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
@@ -42,6 +41,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 _BARRE = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASHES = "-=\u2013\u2014"
 _DIGITS = "0123456789"
+_WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + _DIGITS + "~_|"}
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,20 @@ def body_of(line: str) -> str:
     return " " * found.end() + line[found.end() :] if found else line
 
 
+@lru_cache(maxsize=20_000)
 def is_string_line(line: str) -> bool:
     """Whether a line of text looks like one string of a system."""
+    if line.count("-") + line.count("=") + line.count("~") + line.count("_") < 3:
+        if not set(line) & set(_DASHES[2:]):
+            return False
     body = body_of(line).strip()
     marks = "".join(body.split())
-    dashes = sum(mark in _DASHES or (mark == "_" and bool(label_of(line))) for mark in marks)
+    dashes = sum(marks.count(dash) for dash in _DASHES)
+    dashes += marks.count("_") if label_of(line) else 0
     dashes += marks.count("~") if len(marks) > 0.8 * len(body) else 0
-    known = sum(mark in _DASHES or mark in "~_|" or mark in _DIGITS for mark in marks)
+    if "|" not in body and len(marks) < 0.7 * len(body):
+        return False
+    known = len(marks) - len(marks.translate(_WITHOUT_STAVE))
     return dashes >= 3 and known >= 0.6 * len(marks) and len(_WORD.findall(marks)) < 2
 
 
@@ -135,31 +142,58 @@ def is_barre_mark(line: str) -> bool:
     return bool(_BARRE.match(line))
 
 
-def string_line_runs(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Start and end (exclusive) of every group of string lines that nothing interrupts."""
-    start = None
-    for index, line in enumerate([*lines, ""]):
+def string_line_runs(lines: list[str]) -> list[list[int]]:
+    """Where the string lines are: indices of lines, one list for each group.
+
+    Lines next to each other are a group. Groups that only blank lines part are one group if they
+    are six lines together (some tabs are printed with a gap).
+    """
+    runs: list[list[int]] = []
+    gap = True
+    for index, line in enumerate(lines):
         if is_string_line(line):
-            start = index if start is None else start
-        elif start is not None:
-            yield start, index
-            start = None
+            if gap:
+                runs.append([])
+            runs[-1].append(index)
+        gap = not is_string_line(line)
+    return _join_across_blanks(lines, runs)
 
 
-def choose_systems(lines: list[str], start: int, end: int) -> list[int]:
-    """First lines of the systems in a run of string lines that is not six lines long."""
+def _join_across_blanks(lines: list[str], runs: list[list[int]]) -> list[list[int]]:
+    """Join neighboring groups that together are six lines, with nothing but blanks between."""
+    joined: list[list[int]] = []
+    position = 0
+    while position < len(runs):
+        group, after = list(runs[position]), position + 1
+        while len(group) < STRINGS and after < len(runs):
+            between = lines[group[-1] + 1 : runs[after][0]]
+            if len(between) > 2 or any(line.strip() for line in between):
+                break
+            group += runs[after]
+            after += 1
+        if len(group) == STRINGS:
+            joined.append(group)
+            position = after
+        else:
+            joined.append(runs[position])
+            position += 1
+    return joined
+
+
+def choose_systems(lines: list[str], run: list[int]) -> list[list[int]]:
+    """The systems in a group of string lines; where lines are too many, the six that fit best."""
     chosen = []
-    while end - start >= STRINGS:
-        slack = (end - start) % STRINGS
-        best = max(range(start, start + slack + 1), key=lambda i: (_agreement(lines, i), -i))
+    while len(run) >= STRINGS:
+        starts = range(len(run) % STRINGS + 1)
+        windows = [run[start : start + STRINGS] for start in starts]
+        best = max(windows, key=lambda six: _agreement([lines[i] for i in six]))
         chosen.append(best)
-        start = best + STRINGS
+        run = run[run.index(best[-1]) + 1 :]
     return chosen
 
 
-def _agreement(lines: list[str], first: int) -> float:
+def _agreement(six: list[str]) -> float:
     """How much six lines look like one system: shared bar lines, labels, lengths, few gaps."""
-    six = lines[first : first + STRINGS]
     bars = Counter(i for line in six for i, mark in enumerate(line) if mark == "|")
     shared = sum(count == STRINGS for count in bars.values())
     names = "".join(label_of(line)[:1].upper() for line in six)
@@ -174,9 +208,9 @@ def _filled(line: str) -> int:
     return sum(mark in _DASHES or mark in _DIGITS or mark == "~" for mark in line)
 
 
-def make_system(lines: list[str], first: int) -> System:
-    """The six lines from index `first`, turned over if the lowest string stands on top."""
-    six = [line.expandtabs().rstrip() for line in lines[first : first + STRINGS]]
+def make_system(lines: list[str], indices: list[int]) -> System:
+    """A system from six lines, turned over if the lowest string stands on top."""
+    six = [lines[index].expandtabs().rstrip() for index in indices]
     labels = tuple(label_of(line) for line in six)
     rows = tuple(body_of(line) for line in six)
     if "".join(labels).upper()[1:5] == "ADGB":
@@ -188,7 +222,7 @@ def make_system(lines: list[str], first: int) -> System:
         "".join(mark if inside else " " for mark, inside in zip(row, reached, strict=True))
         for row in rows
     )
-    return System(first + 1, labels, rows)
+    return System(indices[0] + 1, labels, rows)
 
 
 def bar_spans(row: str) -> list[tuple[int, int]]:
@@ -345,7 +379,17 @@ def pair_cost(runs: list[Run]) -> float:
     return 3 * log((1 - share) / share)
 
 
-def split_digits(run: Run, others: list[Run], pair_cost: float) -> list[tuple[int, int]]:
+def hand_near(run: Run, others: list[Run]) -> float | None:
+    """Where the hand is: the middle of the eight nearest plain frets, or None if there are none."""
+    plain = [o for o in others if o.digits != "0" and len(o.digits) < 3 and not is_pair(o)]
+    plain.sort(key=lambda other: abs(other.column - run.column))
+    frets = [fret for fret in (int(other.digits) for other in plain) if fret <= MAX_FRET]
+    return median(frets[:8]) if frets else None
+
+
+def split_digits(
+    run: Run, others: list[Run], pair_cost: float, hand: float | None = None
+) -> list[tuple[int, int]]:
     """Read a run of digits as one fret or as several, whichever is cheaper.
 
     Two digits are one fret unless two notes are cheaper. A reading costs
@@ -355,7 +399,7 @@ def split_digits(run: Run, others: list[Run], pair_cost: float) -> list[tuple[in
       if two other strings have a note each, one in either column: then each column is a moment;
     - 1 for each fret that a note lies out of reach (`MAX_SPAN`) of the note before it, and of the
       hand, which is where the nearest frets in the bar are; half of that next to an open string;
-    - 15 for a fret above the 19th.
+    - 10 for a fret above the 19th.
 
     Of three digits or more, some certainly are notes side by side: there a further note costs 3,
     and distance from the hand counts half.
@@ -364,21 +408,20 @@ def split_digits(run: Run, others: list[Run], pair_cost: float) -> list[tuple[in
         run: the digits.
         others: the other runs of the bar.
         pair_cost: what `pair_cost` says of the piece.
+        hand: where the hand was before this bar, for three digits or more in a bar that does not
+            tell.
 
     Returns:
         Column and fret of every note.
     """
     if len(run.digits) == 1:
         return [(run.column, int(run.digits))]
-    near = sorted(others, key=lambda other: abs(other.column - run.column))
-    hand = [int(other.digits) for other in near if other.digits != "0" and not is_pair(other)]
-    hand = [fret for fret in hand if fret <= MAX_FRET][:8]
-    center = median(hand) if hand else None
+    long = len(run.digits) > 2
+    center = hand_near(run, others) or (hand if long else None)
     elsewhere = [other for other in others if other.string != run.string]
     singles = {other.column for other in elsewhere if len(other.digits) == 1}
     dense = pair_cost < 15 and {run.column, run.column + 1} <= singles
     dense = dense or any(is_pair(other) and other.column == run.column for other in elsewhere)
-    long = len(run.digits) > 2
     per_note = 3 if long else -20 if dense else pair_cost
 
     def cost(frets: tuple[int, ...]) -> float:
@@ -386,7 +429,7 @@ def split_digits(run: Run, others: list[Run], pair_cost: float) -> list[tuple[in
         leaps = sum(_out_of_reach(a, b) / (1 if a and b else 2) for a, b in steps)
         shift = sum(_out_of_reach(f, center) for f in frets if f and center is not None)
         high = sum(fret > MAX_FRET for fret in frets)
-        return leaps + shift / (2 if long else 1) + per_note * len(frets) + 15 * high
+        return leaps + shift / (2 if long else 1) + per_note * len(frets) + 10 * high
 
     placed, column = [], run.column
     for fret in min(readings(run.digits), key=cost):
@@ -400,12 +443,12 @@ def _out_of_reach(fret: float, other: float) -> float:
     return max(0, abs(fret - other) - MAX_SPAN)
 
 
-def columns_of(runs: list[Run], cost_of_pair: float) -> tuple[Column, ...]:
+def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tuple[Column, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
     for run in runs:
         others = [other for other in runs if other is not run]
-        for column, fret in split_digits(run, others, cost_of_pair):
+        for column, fret in split_digits(run, others, cost_of_pair, hand):
             placed.append((column, run.string, fret))
     placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
@@ -439,7 +482,11 @@ def raw_bars(bars: list[Segments]) -> list[RawBar]:
     """Read the notes of a piece's bars; what one bar makes clear helps to read another."""
     all_runs = [runs_of(bar.rows) for bar in bars]
     cost_of_pair = pair_cost([run for runs in all_runs for run in runs])
-    return [
-        RawBar(len(bar.rows[0]), columns_of(runs, cost_of_pair), bar.open_left, bar.open_right)
-        for bar, runs in zip(bars, all_runs, strict=True)
-    ]
+    read: list[RawBar] = []
+    hand = None
+    for bar, runs in zip(bars, all_runs, strict=True):
+        columns = columns_of(runs, cost_of_pair, hand)
+        frets = [note.fret for column in columns for note in column.notes if note.fret]
+        hand = median(frets[-8:]) if frets else hand
+        read.append(RawBar(len(bar.rows[0]), columns, bar.open_left, bar.open_right))
+    return read

@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import median
 
 from slp_transformer.guitar.ascii_tab import (
-    STRINGS,
     RawBar,
     System,
     bars_of,
@@ -185,15 +184,24 @@ def read_text(text: str, source: str = "") -> tuple[list[Tab], list[Problem]]:
 def _find_systems(lines: list[str], source: str) -> tuple[list[System], list[Problem]]:
     """Every system of a text, and the string lines that belong to none."""
     systems, problems = [], []
-    for start, end in string_line_runs(lines):
-        firsts = choose_systems(lines, start, end)
-        systems += [make_system(lines, first) for first in firsts]
-        edges = [start, *(i for first in firsts for i in (first, first + STRINGS)), end]
-        for left, right in zip(edges[::2], edges[1::2], strict=True):
-            if _is_broken_system(lines[left:right], whole=not firsts):
-                message = f"{right - left} string lines where a system has six; they are left out"
-                problems.append(Problem(source, left + 1, message))
+    for run in string_line_runs(lines):
+        chosen = choose_systems(lines, run)
+        systems += [make_system(lines, six) for six in chosen]
+        for left_out in _between(run, chosen):
+            if _is_broken_system([lines[i] for i in left_out], whole=not chosen):
+                message = f"{len(left_out)} string lines where a system has six; they are left out"
+                problems.append(Problem(source, left_out[0] + 1, message))
     return systems, problems
+
+
+def _between(run: list[int], chosen: list[list[int]]) -> list[list[int]]:
+    """The lines of a group that are in none of its chosen systems, in stretches."""
+    edges = [-1, *(edge for six in chosen for edge in (six[0], six[-1])), run[-1] + 1]
+    stretches = [
+        [i for i in run if left < i < right]
+        for left, right in zip(edges[::2], edges[1::2], strict=True)
+    ]
+    return [stretch for stretch in stretches if stretch]
 
 
 def _is_broken_system(lines: list[str], whole: bool) -> bool:
