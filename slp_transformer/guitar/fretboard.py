@@ -64,6 +64,50 @@ OPEN_G = Tuning((62, 59, 55, 50, 43, 38))
 OPEN_D = Tuning((62, 57, 54, 50, 45, 38))
 DADGAD = Tuning((62, 57, 55, 50, 45, 38))
 HALF_STEP_DOWN = Tuning((63, 58, 54, 49, 44, 39))
+# Classical and lute music: the third string at F sharp as on a lute, or the bass strings lowered.
+LUTE = Tuning((64, 59, 54, 50, 45, 40))
+LUTE_DROP_D = Tuning((64, 59, 54, 50, 45, 38))
+DROP_D_AND_G = Tuning((64, 59, 55, 50, 43, 38))
+
+TUNINGS: dict[str, Tuning] = {
+    "standard": STANDARD,
+    "drop-D": DROP_D,
+    "double-drop-D": DOUBLE_DROP_D,
+    "open-G": OPEN_G,
+    "open-D": OPEN_D,
+    "DADGAD": DADGAD,
+    "half-step-down": HALF_STEP_DOWN,
+    "lute": LUTE,
+    "lute-drop-D": LUTE_DROP_D,
+    "drop-D-and-G": DROP_D_AND_G,
+}
+"""The tunings that have a name, without a capo."""
+
+_SHARPS = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+_FLATS = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
+
+
+def tuning_name(tuning: Tuning) -> str | None:
+    """Name of a tuning in `TUNINGS`, whatever its capo; None for one that has no name."""
+    for name, known in TUNINGS.items():
+        if known.open_pitches == tuning.open_pitches:
+            return name
+    return None
+
+
+def string_names(tuning: Tuning) -> list[str]:
+    """Letter names of the open strings without the capo, string 1 (the highest) first.
+
+    As players write them: F# where it is the only black key (open D, lute tunings), otherwise flats
+    (a guitar tuned down by a half step is Eb Ab Db Gb Bb Eb).
+
+    >>> string_names(STANDARD)
+    ['E', 'B', 'G', 'D', 'A', 'E']
+    """
+    classes = [pitch % 12 for pitch in tuning.open_pitches]
+    black = {pitch_class for pitch_class in classes if len(_SHARPS[pitch_class]) == 2}
+    names = _FLATS if black - {6} else _SHARPS
+    return [names[pitch_class] for pitch_class in classes]
 
 
 def is_playable(notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN) -> bool:
