@@ -4,16 +4,19 @@
 `mkdocs serve` shows a page at once, runs the chapter in the background and reloads the page.
 """
 
+import hashlib
 import html
 import logging
 import re
 from pathlib import Path
 
 import linking
+import mkdocs_jupyter.config
+import nbformat
 import running
 import weaving
 from mkdocs.exceptions import PluginError
-from mkdocs.plugins import event_priority
+from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_relative_url
@@ -27,6 +30,7 @@ class Site:
     def __init__(self) -> None:
         self.serving = False
         self.background: running.Background | None = None
+        self.waiting: list[tuple[running.Chapter, str]] = []
         self.warned: set[str] = set()
 
     def read(self, root: Path) -> None:
@@ -67,9 +71,8 @@ def on_config(config):
     site.read(Path(config.config_file_path).parent)
     if site.serving:
         config.watch += [str(site.root / "chapters"), str(site.root / running.PACKAGE)]
-    chapters = [
-        {f"{s.number} · {s.title}": f"chapters/{s.stem}.md"} for s in site.summaries.values()
-    ]
+    _set_template(config)
+    chapters = [{f"{s.number} · {s.title}": _page(s.stem)} for s in site.summaries.values()]
     reference = [{name.partition(".")[2]: _api_path(name)} for name in _module_names()]
     config.nav = [
         {"Home": "index.md"},
@@ -80,29 +83,50 @@ def on_config(config):
     return config
 
 
+def _set_template(config) -> None:
+    """Gives mkdocs-jupyter the template beside this file, and a cache that knows of it."""
+    templates = Path(__file__).parent / "templates"
+    mkdocs_jupyter.config.settings.templates_dir = str(templates)
+    digest = hashlib.sha256()
+    for path in sorted(templates.rglob("*.j2")):
+        digest.update(path.read_bytes())
+    rendered = site.root / ".cache" / f"rendered-{digest.hexdigest()[:8]}"
+    config.plugins["mkdocs-jupyter"].config["cache_dir"] = str(rendered)
+
+
 def on_serve(server, config, builder):
     site.finished.mkdir(parents=True, exist_ok=True)
     server.watch(str(site.finished))
     return server
 
 
-@event_priority(100)
+@event_priority(100)  # before mkdocs-jupyter, which then finds the notebooks among the pages
 def on_files(files: Files, config) -> Files:
     run_chapters()
+    folder = site.root / ".cache" / "pages"
     for chapter in site.chapters:
         stem = chapter.path.stem
-        page = File.generated(config, f"chapters/{stem}.md", content=" ")
-        files.append(page)
-        for name, content in (
-            (f"{stem}.py", chapter.text),
-            (f"{stem}.ipynb", _notebook(chapter)),
-        ):
-            files.append(File.generated(config, f"chapters/{stem}/{name}", content=content))
+        outputs = site.outputs[stem] or _failed_outputs(chapter)
+        notebook = nbformat.writes(weaving.filled(chapter.notebook, outputs))
+        _write_if_new(folder / _page(stem), notebook)
+        files.append(File(_page(stem), str(folder), config.site_dir, config.use_directory_urls))
+        script = File.generated(config, f"chapters/{stem}/{stem}.py", content=chapter.text)
+        files.append(script)
     for path in linking.modules(site.root):
         name = running.module_name(path, site.root)
         text = f"# `{name}`\n\n::: {name}\n"
         files.append(File.generated(config, _api_path(name), content=text))
     return files
+
+
+def _page(stem: str) -> str:
+    return f"chapters/{stem}.ipynb"
+
+
+def _write_if_new(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def run_chapters() -> None:
@@ -111,9 +135,7 @@ def run_chapters() -> None:
     if site.serving:
         if site.background is None:
             site.background = running.Background(site.cache, log.info, _done)
-        for job in jobs:
-            site.background.want(*job)
-        site.load()  # one may have finished since
+        site.waiting = jobs
     else:
         fresh = len(site.chapters) - len(jobs)
         if jobs:
@@ -126,6 +148,12 @@ def run_chapters() -> None:
                 problems += running.missing_alts(chapter, outputs)
         if problems:
             raise PluginError("\n".join(["The chapters have errors:", *problems]))
+
+
+def on_post_build(config):
+    """Now that there is something to read, lets the chapters run: the first page comes first."""
+    for job in site.waiting:
+        site.background.want(*job)
 
 
 def _done(chapter: running.Chapter) -> None:
@@ -142,8 +170,6 @@ def _done(chapter: running.Chapter) -> None:
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path = page.file.src_uri
-    if _chapter_of(page):
-        return ""
     if path == "index.md":
         cards = "\n".join(_card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
@@ -160,25 +186,41 @@ def on_page_content(content, page, config, files):
     chapter = _chapter_of(page)
     if chapter is None:
         return _with_links_back(content, page) if page.file.src_uri.startswith("api/") else content
-    stem = chapter.path.stem
-    outputs, note = site.outputs[stem], ""
+    body, headings = weaving.finished(content)
+    body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', _to_chapter, body)
+    page.toc = get_toc(_nested(headings))
+    below_title = _links(chapter, page) + _notes(chapter)
+    body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
+    return f'<div class="slp-chapter">{body if found else below_title + body}</div>'
+
+
+def _notes(chapter: running.Chapter) -> str:
+    """What a reader of a chapter should know that has not run, has failed, or lacks an alt text."""
+    outputs = site.outputs[chapter.path.stem]
     if outputs is None:
-        failure = site.background.failures.get(site.keys[stem]) if site.background else None
-        outputs, note = (failure.outputs, _failed(failure)) if failure else (None, _RUNNING)
-        if failure and len(outputs) != len(chapter.code_cells):
-            outputs = None
-    elif site.serving:
+        failure = _failure(chapter)
+        return _failed(failure) if failure else _RUNNING
+    notes = ""
+    if site.serving:
         for sentence in running.missing_alts(chapter, outputs):
-            note += _note("failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>")
+            notes += _note(
+                "failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>"
+            )
             if sentence not in site.warned:
                 site.warned.add(sentence)
                 log.error(sentence)
-    woven = weaving.weave(chapter.notebook.cells, outputs)
-    page.toc = get_toc(_nested(woven.headings))
-    below_title = _links(chapter, page) + note
-    html_text = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', _to_chapter, woven.html)
-    body, found = re.subn(r"(</h1>)", lambda m: m[1] + below_title, html_text, count=1)
-    return f'<div class="slp-chapter">{body if found else below_title + body}</div>'
+    return notes
+
+
+def _failure(chapter: running.Chapter) -> running.ChapterError | None:
+    key = site.keys[chapter.path.stem]
+    return site.background.failures.get(key) if site.background else None
+
+
+def _failed_outputs(chapter: running.Chapter) -> list | None:
+    """The outputs up to the cell that raised."""
+    failure = _failure(chapter)
+    return failure.outputs if failure and failure.outputs else None
 
 
 def _to_chapter(match: re.Match) -> str:
@@ -187,9 +229,7 @@ def _to_chapter(match: re.Match) -> str:
 
 
 def _chapter_of(page) -> running.Chapter | None:
-    return next(
-        (c for c in site.chapters if page.file.src_uri == f"chapters/{c.path.stem}.md"), None
-    )
+    return next((c for c in site.chapters if page.file.src_uri == _page(c.path.stem)), None)
 
 
 def _nested(headings: list[tuple[int, str, str]]) -> list[dict]:
@@ -307,9 +347,32 @@ def _with_links_back(content: str, page) -> str:
         url = _relative(f"chapters/{equation.chapters[0]}/", page) + f"#eq-{match[1]}"
         return f'<a href="{url}"><code>{match[1]}</code></a>'
 
+    # Shapes in double quotes, as the source has them.
+    content = re.sub(r"(?<=, )'([^'<>\n]*)'(?=\])", r'"\1"', content)
+    content = re.sub(r"(<span class=\"s)1\">'([^'<]*)'</span>", r'\g<1>2">"\2"</span>', content)
     content = re.sub(r"<code>([A-Za-z][\w^-]*)</code>(?=\s*\()", to_equation, content)
     pattern = r'<h([2-6]) id="([^"]+)" class="doc doc-heading">.*?</h\1>'
     return re.sub(pattern, back, content, flags=re.DOTALL)
+
+
+@event_priority(100)
+def _hide_from_search(context, page, config, nav):
+    """Search gets prose and code: reading every number of every figure took most of the build."""
+    page.all_content = page.content
+    page.content = weaving.without_outputs(page.content)
+    page.content = re.sub(
+        r'<details class="mkdocstrings-source">.*?</details>', "", page.content, flags=re.DOTALL
+    )
+    return context
+
+
+@event_priority(-100)
+def _show_again(context, page, config, nav):
+    page.content = page.all_content
+    return context
+
+
+on_page_context = CombinedEvent(_hide_from_search, _show_again)
 
 
 # ---------------------------------------------------------------------------- reference
@@ -350,22 +413,3 @@ def _api_url(name: str) -> str:
 
 def _relative(url: str, page) -> str:
     return get_relative_url(url, page.url)
-
-
-def _notebook(chapter: running.Chapter) -> str:
-    """The chapter as a notebook to download, with its outputs if it has run."""
-    import nbformat
-
-    notebook = nbformat.from_dict(chapter.notebook)
-    outputs = site.outputs[chapter.path.stem]
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell, shown in zip(cells, outputs or [[]] * len(cells), strict=True):
-        cell.outputs = [nbformat.from_dict(output) for output in shown]
-    for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
-    notebook.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    return nbformat.writes(notebook)

@@ -8,6 +8,7 @@ shows its source or links to it. From these the index, the cards and the links b
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -109,7 +110,24 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
                 entry = found.setdefault(slug, Equation(slug, numbers.split(", ")))
                 if name not in entry.objects:
                     entry.objects.append(name)
-    return list(found.values())
+                for between in _within(numbers, found.values()):
+                    if name not in between.objects:
+                        between.objects.append(name)
+    return [equation for equation in found.values() if ".." not in equation.slug]
+
+
+def _within(numbers: str, known: Iterable[Equation]) -> list[Equation]:
+    """The equations that chapters declare and whose first number lies in a range: "8.10-8.14"."""
+    spans = re.findall(r"\b(\d+)\.(\d+)-(?:\d+\.)?(\d+)", numbers)
+    inside = []
+    for equation in known:
+        number = re.search(r"\b(\d+)\.(\d+)\b", " ".join(equation.numbers[:1]))
+        if not number or not equation.chapters or equation.numbers[0].startswith("Fig"):
+            continue
+        chapter, place = int(number[1]), int(number[2])
+        if any(chapter == int(c) and int(a) <= place <= int(b) for c, a, b in spans):
+            inside.append(equation)
+    return inside
 
 
 def _sources(docstring: str) -> list[tuple[str, str]]:

@@ -1,116 +1,78 @@
-"""Turns a chapter with its outputs into the HTML of a page.
+"""Finishes what mkdocs-jupyter makes of a chapter: alt texts before it, headings after.
 
-nbconvert reads the Markdown, as JupyterLab does, and Pygments colors the code. What comes out has
-the same elements and classes as Material's own pages, so code looks alike on chapter and API pages.
+mkdocs-jupyter renders with the template beside this file, so that a chapter's code and text have
+the elements and classes of Material's own pages and look like the rest of the site.
 """
 
+import copy
 import re
-from dataclasses import dataclass, field
 from html import escape, unescape
 
+import nbformat
 from markdown.extensions.toc import slugify, unique
-from nbconvert.filters import ansi2html
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
-# The richest form of an output that a page can show.
-KINDS = ("text/markdown", "text/html", "image/svg+xml", "image/png", "image/jpeg", "text/plain")
+Heading = tuple[int, str, str]  # level, id, text
 
 
-@dataclass
-class Woven:
-    """A page.
-
-    Attributes:
-        html: its content.
-        headings: a (level, id, text) for each heading.
-    """
-
-    html: str
-    headings: list[tuple[int, str, str]] = field(default_factory=list)
-
-
-def weave(cells: list, outputs: list | None) -> Woven:
-    """Renders the cells of a chapter.
+def filled(notebook: nbformat.NotebookNode, outputs: list | None) -> nbformat.NotebookNode:
+    """A notebook with its outputs, its figures described by the alt texts of their cells.
 
     Args:
-        cells: the notebook's cells.
+        notebook: a chapter's cells.
         outputs: one list of outputs for each code cell; None for a chapter that has not run.
     """
-    rest = iter(outputs or [])
-    parts = []
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            parts.append(markdown(cell.source))
-        elif cell.cell_type == "code" and cell.source.strip():
-            parts.append(code(cell.source))
-            shown = [show(output, str(cell.metadata.get("alt", ""))) for output in next(rest, [])]
-            if shown:
-                inside = "\n".join(shown)
-                parts.append(f'<div class="slp-output" data-search-exclude>\n{inside}\n</div>')
-        elif cell.cell_type == "code":
-            next(rest, None)
-    return _with_anchors("\n".join(parts))
+    notebook = copy.deepcopy(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell, shown in zip(cells, outputs or [[]] * len(cells), strict=True):
+        alt = str(cell.metadata.get("alt", ""))
+        cell.outputs = [_described(nbformat.from_dict(output), alt) for output in shown]
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"  # Jupytext invents new ones at each reading
+    python = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = python
+    return notebook
 
 
-def markdown(text: str) -> str:
-    """Markdown with `$…$`, as JupyterLab renders it; formulas are left for KaTeX."""
-    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
-    html = MarkdownWithMath(renderer=renderer).render(text)
-    html = re.sub(r'(<div class="highlight"><pre>(?:<span></span>)?)(.*?)(</pre>)',
-                  r"\1<code>\2</code>\3", html, flags=re.DOTALL)  # fmt: skip
-    # A wide table scrolls in a box of its own, which the keyboard can reach.
-    return re.sub(r"<table.*?</table>", _table, html, flags=re.DOTALL)
-
-
-def code(source: str) -> str:
-    """Python, with the classes that Material colors and hangs its copy button on."""
-    return highlight(source, PythonLexer(), HtmlFormatter(cssclass="highlight", wrapcode=True))
-
-
-def show(output: dict, alt: str) -> str:
-    """One output of a cell."""
-    kind = output["output_type"]
-    if kind == "stream":
-        return _plain(output["text"], "slp-stderr" if output["name"] == "stderr" else "")
-    if kind == "error":
-        return _plain("\n".join(output["traceback"]), "slp-error")
-    data = output.get("data", {})
-    best = next((kind for kind in KINDS if kind in data), None)
-    if best is None:
-        return ""
-    text = data[best] if isinstance(data[best], str) else "".join(data[best])
+def _described(output: nbformat.NotebookNode, alt: str) -> nbformat.NotebookNode:
     name = escape(alt, quote=True)
-    if best == "text/markdown":
-        return f'<div class="slp-shown">{markdown(text)}</div>'
-    if best in ("text/html", "image/svg+xml"):
-        text = re.sub(r"<svg(?![^>]*\brole=)", f'<svg role="img" aria-label="{name}"', text)
-        text = re.sub(r"<img(?![^>]*\balt=)", f'<img alt="{name}"', text)
-        text = re.sub(r"<table.*?</table>", _table, text, flags=re.DOTALL)
-        return text[text.index("<svg") :] if best == "image/svg+xml" else text
-    if best.startswith("image/"):
-        return f'<img alt="{name}" src="data:{best};base64,{text.strip()}">'
-    return _plain(text)
+    for kind in ("text/html", "image/svg+xml"):
+        if kind in output.get("data", {}):
+            text = output.data[kind]
+            text = re.sub(r"<svg(?![^>]*\brole=)", f'<svg role="img" aria-label="{name}"', text)
+            output.data[kind] = re.sub(r"<img(?![^>]*\balt=)", f'<img alt="{name}"', text)
+    return output
 
 
-def _plain(text: str, kind: str = "") -> str:
-    classes = f"slp-text {kind}".strip()
-    return f'<pre class="{classes}" tabindex="0">{ansi2html(text.rstrip())}</pre>'
+def finished(html: str) -> tuple[str, list[Heading]]:
+    """A chapter's HTML as it stands on its page, and the headings in it."""
+    # mkdocs-jupyter adds JupyterLab's styles to each page, and each cell's text a second time.
+    html = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
+    html = re.sub(r'<div class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
+    html = re.sub(r'<div class="highlight-ipynb[^"]*"', '<div class="highlight"', html)
+    html = re.sub(
+        r'(<div class="highlight"><pre>(?:<span></span>)?)(.*?)(</pre>)',
+        r"\1<code>\2</code>\3",
+        html,
+        flags=re.DOTALL,
+    )
+    # A wide table scrolls in a box of its own, which the keyboard can reach.
+    html = re.sub(
+        r"<table.*?</table>",
+        lambda match: f'<div class="slp-wide" tabindex="0">{match[0]}</div>',
+        html,
+        flags=re.DOTALL,
+    )
+    return _with_anchors(html)
 
 
-def _table(match: re.Match) -> str:
-    return f'<div class="slp-wide" tabindex="0">{match[0]}</div>'
-
-
-def _with_anchors(html: str) -> Woven:
-    """Gives each heading an id and a link to itself."""
+def _with_anchors(html: str) -> tuple[str, list[Heading]]:
+    """Gives each heading an id that MkDocs would give it, and a link to itself."""
     used: set[str] = set()
     headings = []
 
     def anchor(match: re.Match) -> str:
-        level, inside = match[1], match[2]
+        level = match[1]
+        inside = re.sub(r'<a class="anchor-link".*?</a>', "", match[2])
         text = unescape(re.sub(r"<[^>]+>", "", inside)).strip()
         name = unique(slugify(text, "-"), used)
         headings.append((int(level), name, text))
@@ -118,4 +80,9 @@ def _with_anchors(html: str) -> Woven:
         return f'<h{level} id="{name}">{inside}{link}</h{level}>'
 
     html = re.sub(r"<h([1-6])(?: [^>]*)?>(.*?)</h\1>", anchor, html, flags=re.DOTALL)
-    return Woven(re.sub(r"<p>\s*</p>", "", html), headings)
+    return html, headings
+
+
+def without_outputs(html: str) -> str:
+    """A page less what its cells put out."""
+    return re.sub(r"<!-- output -->.*?<!-- /output -->", "", html, flags=re.DOTALL)
