@@ -9,11 +9,13 @@ before the softmax, and to each other.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from slp_transformer.cache import KVCache
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 # --- Masks -------------------------------------------------------------------------------------
@@ -62,11 +64,11 @@ def padding_mask(
     return mask.masked_fill(ids == pad_id, -math.inf).unsqueeze(-2)
 
 
-def check_mask(mask: Tensor, N: int, M: int) -> None:
-    """Refuse a mask that is not additive or cannot be broadcast to N queries by M keys.
+def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
+    """Refuse a mask that is not additive or cannot be broadcast to `shape`, [... × N × M].
 
     Raises:
-        ValueError: if the mask is boolean or of whole numbers, or its last two axes do not fit.
+        ValueError: if the mask is boolean or of whole numbers, or its axes do not fit.
     """
     if not mask.is_floating_point():
         raise ValueError(
@@ -75,10 +77,20 @@ def check_mask(mask: Tensor, N: int, M: int) -> None:
             "causal_mask or padding_mask. From a boolean `allowed`, write "
             "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
         )
+    *leading, N, M = shape
     if mask.dim() < 2 or mask.shape[-2] not in (1, N) or mask.shape[-1] not in (1, M):
         raise ValueError(
             f"The mask has shape {shape_of(mask)}, but its last two axes must be [{N}×{M}] "
             f"({N} queries by {M} keys), or 1 where all share the same values."
+        )
+    if mask.dim() > len(shape) or any(
+        size not in (1, axis)
+        for size, axis in zip(mask.shape[-3::-1], reversed(leading), strict=False)
+    ):
+        raise ValueError(
+            f"The mask has shape {shape_of(mask)}, but what it masks has shape "
+            f"{shape_of(shape)}: axes before the last two may be left out, or must be the same, "
+            "or 1."
         )
 
 
@@ -129,7 +141,7 @@ def attention(
     if mask is None:
         alpha = torch.softmax(scores, dim=-1)
     else:
-        check_mask(mask, *scores.shape[-2:])
+        check_mask(mask, scores.shape)
         alpha = masked_softmax(scores + mask.to(scores.dtype))
     alpha = F.dropout(alpha, dropout)
     return alpha @ V, alpha
@@ -169,7 +181,7 @@ def fused_attention(
         )
     if mask is None:
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
-    check_mask(mask, N, M)
+    check_mask(mask, (*Q.shape[:-1], M))
     mask = mask.to(Q.dtype)
     if causal:
         mask = mask + causal_mask(N, dtype=Q.dtype, device=Q.device)
@@ -201,6 +213,11 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
         raise ValueError(
             f"Each key needs one value, but K is {shape_of(K)} ({K.shape[-2]} keys) and V is "
             f"{shape_of(V)} ({V.shape[-2]} values)."
+        )
+    if not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
+        raise ValueError(
+            "Q, K and V must have the same axes before the last two, but have shapes "
+            f"{shape_of(Q)}, {shape_of(K)} and {shape_of(V)}."
         )
 
 
@@ -238,6 +255,28 @@ def check_size(**sizes: int) -> None:
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
+
+
+def head_sizes(
+    model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
+) -> tuple[int, int]:
+    """d_k and d_v of each of `num_heads` heads: what was asked for, or d/A where nothing was.
+
+    Raises:
+        ValueError: if a size is not a positive whole number, or d/A is needed and A does not
+            divide d.
+    """
+    check_size(model_dim=model_dim, num_heads=num_heads)
+    if (key_dim is None or value_dim is None) and model_dim % num_heads:
+        raise ValueError(
+            f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
+            "choose a number of heads that divides it, or give key_dim and value_dim."
+        )
+    share = model_dim // num_heads
+    key_dim = share if key_dim is None else key_dim
+    value_dim = share if value_dim is None else value_dim
+    check_size(key_dim=key_dim, value_dim=value_dim)
+    return key_dim, value_dim
 
 
 def check_dropout(dropout: float) -> None:
@@ -364,16 +403,8 @@ class MultiHeadAttention(nn.Module):
                 not divide d.
         """
         super().__init__()
-        check_size(model_dim=model_dim, num_heads=num_heads)
         check_dropout(dropout)
-        if (key_dim is None or value_dim is None) and model_dim % num_heads:
-            raise ValueError(
-                f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
-                "choose a number of heads that divides it, or give key_dim and value_dim."
-            )
-        key_dim = model_dim // num_heads if key_dim is None else key_dim
-        value_dim = model_dim // num_heads if value_dim is None else value_dim
-        check_size(key_dim=key_dim, value_dim=value_dim)
+        key_dim, value_dim = head_sizes(model_dim, num_heads, key_dim, value_dim)
         self.model_dim, self.num_heads = model_dim, num_heads
         self.key_dim, self.value_dim = key_dim, value_dim
         self.dropout = dropout
@@ -400,6 +431,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         return_weights: bool = False,
+        cache: KVCache | None = None,
     ) -> (
         Float[Tensor, "*batch N d"]
         | tuple[Float[Tensor, "*batch N d"], Float[Tensor, "*batch A N M"]]
@@ -414,37 +446,50 @@ class MultiHeadAttention(nn.Module):
             H_enc: the encoder's output, for cross-attention; keys and values then come from here.
             return_weights: also return the weights. The output is the same to rounding, but the
                 fused kernel, which keeps no weights, cannot be used.
+            cache: what this layer has computed of earlier tokens; X then goes on from there, M
+                counts those tokens too, and `H_enc` is read only the first time.
 
         Returns:
             A [... × N × d], or (A, weights) with weights [... × A × N × M].
 
         Raises:
-            ValueError: if a shape does not fit, the mask is not additive, or `causal` is asked of
-                cross-attention.
+            ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
+                cross-attention, or the cache refuses (see `KVCache.extend`).
         """
         check_features("X", X, self.model_dim)
         if H_enc is not None:
             check_features("H_enc", H_enc, self.model_dim)
+            if H_enc.shape[:-2] != X.shape[:-2]:
+                raise ValueError(
+                    "X and H_enc must have the same axes before the last two, one source for each "
+                    f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
+                )
             if causal:
                 raise ValueError(
                     "Cross-attention has no future to hide, since the source is all there: "
                     "leave out causal=True, or leave out H_enc."
                 )
-        source = X if H_enc is None else H_enc
+        held = 0 if cache is None else cache.held(self)
+        source = X if H_enc is None else H_enc[..., held:, :]
+        N, M = X.shape[-2], held + source.shape[-2]
         if mask is not None:
-            check_mask(mask, X.shape[-2], source.shape[-2])
-            if 2 < mask.dim() == X.dim():
+            per_head = (self.num_heads,) if mask.dim() > X.dim() else ()
+            check_mask(mask, (*X.shape[:-2], *per_head, N, M))
+            if mask.dim() > 2 and not per_head:
                 mask = mask.unsqueeze(-3)
         Q = split_heads(X @ self.W_Q, self.num_heads)
         K = split_heads(source @ self.W_K, self.num_heads)
         V = split_heads(source @ self.W_V, self.num_heads)
+        if cache is not None:
+            K, V = cache.extend(self, K, V)
+        causal = causal and N > 1  # the last token has no future to hide
+        if causal and (return_weights or N < M):
+            future = causal_mask(M, dtype=X.dtype, device=X.device)[-N:]
+            mask, causal = future if mask is None else mask + future, False
         dropout = self.dropout if self.training else 0.0
         if not return_weights:
             heads = fused_attention(Q, K, V, mask, causal, dropout)
             return join_heads(heads) @ self.W_O
-        if causal:
-            future = causal_mask(X.shape[-2], dtype=X.dtype, device=X.device)
-            mask = future if mask is None else mask + future
         heads, alpha = attention(Q, K, V, mask, dropout)
         return join_heads(heads) @ self.W_O, alpha
 

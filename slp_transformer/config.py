@@ -1,10 +1,12 @@
 """The one configuration that every model is made from."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from slp_transformer.attention import check_dropout, check_size
 from slp_transformer.block import Activation, NormOrder
+
+Positions = Literal["learned", "sinusoidal"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class TransformerConfig:
     hidden_dim: int | None = None
     activation: Activation = "relu"
     norm: NormOrder = "pre"
-    positions: Literal["learned", "sinusoidal"] = "learned"
+    positions: Positions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
     source_vocab_size: int | None = None
@@ -66,10 +68,12 @@ class TransformerConfig:
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
-        if self.positions not in ("learned", "sinusoidal"):
-            raise ValueError(
-                f'positions must be "learned" or "sinusoidal", not {self.positions!r}.'
-            )
+        choices = {"activation": Activation, "norm": NormOrder, "positions": Positions}
+        for name, kind in choices.items():
+            choice, known = getattr(self, name), get_args(kind)
+            if choice not in known:
+                listed = " or ".join(f'"{k}"' for k in known)
+                raise ValueError(f"{name} must be {listed}, not {choice!r}.")
 
     def block_options(self) -> dict[str, Any]:
         """The settings that every block of the model shares, as `TransformerStack` takes them."""

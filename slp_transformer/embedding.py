@@ -12,16 +12,19 @@ from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 
 def check_ids(ids: Tensor, vocab_size: int) -> None:
-    """Refuse ids that are not whole numbers from 0 to `vocab_size` − 1.
+    """Refuse ids that are not 32- or 64-bit whole numbers from 0 to `vocab_size` − 1.
 
     On an accelerator the values are not looked at, since that would make it wait at every step;
     there PyTorch's own assertion speaks.
 
     Raises:
-        ValueError: naming the first id that is out of range and where it stands.
+        ValueError: naming the type, or the first id that is out of range and where it stands.
     """
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise ValueError(f"Token ids must be whole numbers, but these are of type {ids.dtype}.")
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise ValueError(
+            "Token ids must be whole numbers of type torch.int64 or torch.int32, but these are of "
+            f"type {ids.dtype}."
+        )
     if torch.compiler.is_compiling() or ids.device.type != "cpu":
         return
     outside = (ids < 0) | (ids >= vocab_size)
@@ -100,9 +103,9 @@ class LearnedPositions(nn.Module):
         """The rows of positions `start` to `start` + N − 1.
 
         Raises:
-            ValueError: if the sequence is longer than the positions that were learned.
+            ValueError: if there are no such positions.
         """
-        check_length(start + N, len(self.P))
+        check_length(start, N, len(self.P))
         return self.P[start : start + N]
 
 
@@ -157,22 +160,27 @@ class SinusoidalPositions(nn.Module):
         """The rows of positions `start` to `start` + N − 1.
 
         Raises:
-            ValueError: if the sequence is longer than the positions that were computed.
+            ValueError: if there are no such positions.
         """
-        check_length(start + N, len(self.P))
+        check_length(start, N, len(self.P))
         return self.P[start : start + N]
 
 
-def check_length(N: int, context_length: int) -> None:
-    """Refuse a sequence that is longer than there are positions for.
+def check_length(start: int, N: int, context_length: int) -> None:
+    """Refuse a sequence that begins before the first position or ends after the last one.
 
     Raises:
-        ValueError: naming both lengths.
+        ValueError: naming where it begins or ends and how many positions there are.
     """
-    if N > context_length:
+    if start < 0 or N < 0:
         raise ValueError(
-            f"The sequence has {N} tokens, but there are positions for {context_length}: shorten "
-            "it, or make the model with a larger context_length."
+            f"A sequence begins at position 0 or later and has 0 or more tokens, but this one was "
+            f"to begin at {start} and to have {N}."
+        )
+    if start + N > context_length:
+        raise ValueError(
+            f"The sequence has {start + N} tokens, but there are positions for {context_length}: "
+            "shorten it, or make the model with a larger context_length."
         )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from slp_transformer.attention import head_sizes
 from slp_transformer.block import SwiGLU
 from slp_transformer.config import TransformerConfig
 
@@ -54,9 +55,12 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     Args:
         config: the model's sizes.
         encoder_decoder: count an `EncoderDecoder` rather than a `TransformerLM`.
+
+    Raises:
+        ValueError: if the heads' sizes are left to d/A and A does not divide d.
     """
     d, A = config.model_dim, config.num_heads
-    d_k, d_v = config.key_dim or d // A, config.value_dim or d // A
+    d_k, d_v = head_sizes(d, A, config.key_dim, config.value_dim)
     gated = config.activation == "swiglu"
     d_ff = config.hidden_dim or (SwiGLU.default_hidden_dim(d) if gated else 4 * d)
     decoder = config.num_blocks

@@ -6,6 +6,7 @@ The letters are the book's:
 |---|---|
 | `N` | tokens in the window |
 | `M` | tokens that are looked at (the same as `N` in self-attention) |
+| `T` | tokens so far, those that a cache holds included (`N` without a cache) |
 | `d` | model dimension, `model_dim` |
 | `d_k`, `d_v` | key and value dimension of one head, `key_dim` and `value_dim` |
 | `A` | heads, `num_heads` |
@@ -17,6 +18,7 @@ With [jaxtyping](https://docs.kidger.site/jaxtyping/) installed these are its ty
 check every call against them. Without it they are plain `Tensor`s: the package needs torch alone.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -39,6 +41,7 @@ else:
 __all__ = ["Bool", "Float", "Int", "Tensor", "shape_of"]
 
 
-def shape_of(tensor: Tensor) -> str:
-    """The shape of a tensor as the book writes it, for messages: `[2×7×5]`."""
-    return "[" + "×".join(str(size) for size in tensor.shape) + "]"
+def shape_of(tensor: Tensor | Sequence[int]) -> str:
+    """The shape of a tensor, or a shape, as the book writes it, for messages: `[2×7×5]`."""
+    shape = tensor.shape if isinstance(tensor, Tensor) else tensor
+    return "[" + "×".join(str(size) for size in shape) + "]"
