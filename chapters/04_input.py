@@ -55,7 +55,7 @@ E = torch.tensor(
 # in place $w$. The 1 lets one row through and the zeros stop the others. So a look-up is a
 # product of matrices like all else in the model, and gradients pass through it.
 #
-# <span class="eq" id="eq-onehot">onehot · Fig. 8.12 · Fig. 7.12</span>
+# <span class="eq" id="eq-onehot">onehot · Figs 8.12-8.13 · Figs 7.12-7.13</span>
 #
 # $$
 # \underbrace{\mathrm{onehot}(w)}_{[1\times|V|]}\;
@@ -276,17 +276,20 @@ assert encoding(batch).shape == (2, N, d)
 # %% [markdown]
 # ## What does not fit
 #
-# Learned positions end where the matrix ends: for a tenth token nobody has learned a row. And an
+# Learned positions end where the matrix ends: for a tenth token no row was learned. And an
 # id beyond the vocabulary has no row in $\mathbf E$. The package says so, rather than fail deep
 # inside.
 
 
 # %%
+import textwrap
+
+
 def show_error(call, *inputs):
     try:
         call(*inputs)
     except ValueError as error:
-        print(error)
+        print(textwrap.fill(str(error), 72))
     else:
         raise AssertionError("this should have been refused")
 
@@ -358,7 +361,7 @@ show.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; curves from place 0, 10 and 20 lie on one another."
+# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; the curves from place 0 and from place 20 lie on one another."
 G = P @ P.T
 assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
