@@ -1,23 +1,16 @@
-"""Six-line systems of ASCII tablature: where they are in a text, and which notes they hold.
+"""Six-line systems of ASCII tablature: where they are in a text, and where their bars are.
 
-The parts that `slp_transformer.guitar.files` reads a file with. A *system* is a group of six string
-lines, one under the other, highest string first. A *column* is a character position in it.
-
-How a system is read:
+A *system* is a group of six string lines, one under the other, highest string first. A *column* is
+a character position in it. `slp_transformer.guitar.files` reads a file with the parts in here and
+in `slp_transformer.guitar.ascii_frets`, which reads the notes of a bar.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a
   barre mark such as ``CVII-------`` often stands right above).
-- **Bars.** A bar line is a column where most of the six lines have ``|``. If the lines have slipped
-  against each other but hold equally many bars, they are lined up again bar by bar.
-- **Frets.** A run of digits is one fret, or several notes written without a dash between them.
-  ``7`` and ``10`` are frets; ``109`` can only be 10 and 9, and ``34`` only 3 and 4 (no guitar has a
-  34th fret). What remains open, such as ``11`` or ``12``, is one fret unless there is a reason to
-  split it: see `split_digits`.
-- **Events.** Notes whose frets share a column sound together: with 10 on one string and 9 on
-  another, it does not matter whether the 9 stands under the 1 or under the 0.
-- **Marks.** Slurs, slides, trills, harmonics, brackets and ties (``h p / \\ tr ~ x ( ) < > =``)
-  only separate frets. Grace notes are notes.
+- **Bars.** A bar line is a column where most of the six lines have ``|`` (or agree on another
+  upright, such as ``I`` or ``[``). If the lines have slipped against each other but hold equally
+  many bars, they are lined up again bar by bar. A bar that a line does not reach the end of is
+  reported and left out.
 - **Text.** Where fewer than three of the six lines reach, there is text (``x2``, ``D.C.``, the
   number of a measure), not music.
 """
@@ -26,13 +19,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log
-from statistics import median
-
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
 
 STRINGS = 6
-HIGHEST_FRET = 24
 
 # A label in front of a string line, perhaps with a measure number or a bar line before it.
 _LABEL = re.compile(r"^(?:\s*\d{1,3}\s+)?\s*\|?\s*([A-Ga-g][#b]?)(?=[-=|:*\s(~\d<\[])\s*")
@@ -41,7 +29,8 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 _BARRE = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASHES = "-=\u2013\u2014"
 _DIGITS = "0123456789"
-_WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + _DIGITS + "~_|"}
+_UPRIGHTS = "|I[]!\u00a6"
+_WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + _DIGITS + "~_" + _UPRIGHTS}
 
 
 @dataclass(frozen=True)
@@ -49,14 +38,19 @@ class System:
     """Six string lines of a text.
 
     Attributes:
-        line: number of its first line in the file, from 1.
+        numbers: the number of each line in the file, from 1.
         labels: what stands in front of each line (``"E"``, ``"F#"``), empty where nothing does.
         rows: the six lines, highest string first, labels and measure numbers blanked out.
     """
 
-    line: int
+    numbers: tuple[int, ...]
     labels: tuple[str, ...]
     rows: tuple[str, ...]
+
+    @property
+    def line(self) -> int:
+        """Number of its first line in the file."""
+        return min(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -72,40 +66,6 @@ class Segments:
     rows: tuple[str, ...]
     open_left: bool
     open_right: bool
-
-
-@dataclass(frozen=True)
-class Column:
-    """The notes that start together in a bar, and the column that they start in."""
-
-    column: int
-    notes: tuple[Note, ...]
-
-
-@dataclass(frozen=True)
-class RawBar:
-    """One bar with its notes.
-
-    Attributes:
-        width: columns from one bar line to the next.
-        columns: what sounds in it.
-        open_left: as in `Segments`.
-        open_right: as in `Segments`.
-    """
-
-    width: int
-    columns: tuple[Column, ...]
-    open_left: bool = False
-    open_right: bool = False
-
-
-@dataclass(frozen=True)
-class Run:
-    """Digits that stand next to each other on one string: one fret, or several."""
-
-    string: int
-    column: int
-    digits: str
 
 
 def label_of(line: str) -> str:
@@ -211,18 +171,32 @@ def _filled(line: str) -> int:
 def make_system(lines: list[str], indices: list[int]) -> System:
     """A system from six lines, turned over if the lowest string stands on top."""
     six = [lines[index].expandtabs().rstrip() for index in indices]
-    labels = tuple(label_of(line) for line in six)
-    rows = tuple(body_of(line) for line in six)
-    if "".join(labels).upper()[1:5] == "ADGB":
-        labels, rows = labels[::-1], rows[::-1]
+    if "".join(label_of(line) for line in six).upper()[1:5] == "ADGB":
+        six, indices = six[::-1], indices[::-1]
+    rows = [body_of(line) for line in six]
     width = max(len(row) for row in rows)
-    rows = tuple(row.ljust(width) for row in rows)
+    rows = _plain_bar_lines([row.ljust(width) for row in rows])
     reached = [sum(row[i] != " " for row in rows) >= 3 for i in range(width)]
     rows = tuple(
         "".join(mark if inside else " " for mark, inside in zip(row, reached, strict=True))
         for row in rows
     )
-    return System(indices[0] + 1, labels, rows)
+    return System(tuple(i + 1 for i in indices), tuple(label_of(line) for line in six), rows)
+
+
+def _plain_bar_lines(rows: list[str]) -> list[str]:
+    """Write ``|`` where most rows have some upright stroke or other."""
+    uprights = [i for i, marks in enumerate(zip(*rows, strict=True)) if _is_upright(marks)]
+    plain = [list(row) for row in rows]
+    for row in plain:
+        for i in uprights:
+            row[i] = "|" if row[i] in _UPRIGHTS else row[i]
+    return ["".join(row) for row in plain]
+
+
+def _is_upright(marks: tuple[str, ...]) -> bool:
+    """Whether most of the marks in a column are upright strokes."""
+    return sum(mark in _UPRIGHTS for mark in marks) > STRINGS // 2
 
 
 def bar_spans(row: str) -> list[tuple[int, int]]:
@@ -259,7 +233,7 @@ def bars_of(
             message = (
                 f"the bar lines of string {slipped[0] + 1} are not where the other strings' are"
             )
-            complaints.append((system.line + slipped[0], message))
+            complaints.append((system.numbers[slipped[0]], message))
         width = len(rows[0])
         edges = [-1, *lines, width]
         segments = [
@@ -269,10 +243,14 @@ def bars_of(
         ]
         closed_left = bool(lines) and not any(row[: lines[0]].strip() for row in rows)
         closed_right = bool(lines) and not any(row[lines[-1] :].strip(" |") for row in rows)
+    short = {row: None for bar in segments for row in _ending_early(bar)}
+    message = "this string ends before its bar does; the bar is left out"
+    complaints += [(system.numbers[row], message) for row in short]
     last = len(segments) - 1
     bars = [
         Segments(bar, i == 0 and not closed_left, i == last and not closed_right)
         for i, bar in enumerate(segments)
+        if not _ending_early(bar)
     ]
     return [bar for bar in bars if _is_music(bar.rows)], complaints
 
@@ -281,6 +259,13 @@ def _strays(row: str, lines: list[int]) -> bool:
     """Whether a row has a bar line where most rows have none (a repeat sign's neighbor is fine)."""
     near = {column + d for column in lines for d in (-1, 0, 1)}
     return any(mark == "|" and i not in near for i, mark in enumerate(row))
+
+
+def _ending_early(bar: tuple[str, ...]) -> list[int]:
+    """Rows of a bar that are blank for three columns or more where most other rows go on."""
+    blank = [len(segment) - len(segment.rstrip()) for segment in bar]
+    usual = sorted(blank)[STRINGS // 2]
+    return [row for row, columns in enumerate(blank) if columns > usual + 2]
 
 
 def _is_music(bar: tuple[str, ...]) -> bool:
@@ -333,160 +318,3 @@ def _gaps(segment: str) -> list[int]:
         *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(_DIGITS)),
         len(segment),
     ]
-
-
-def runs_of(bar: tuple[str, ...]) -> list[Run]:
-    """Every run of digits in a bar, from left to right."""
-    runs = [
-        Run(string, found.start(), found.group())
-        for string, segment in enumerate(bar, start=1)
-        for found in re.finditer(r"[0-9]+", segment)
-    ]
-    return sorted(runs, key=lambda run: (run.column, -run.string))
-
-
-@lru_cache(maxsize=4096)
-def readings(digits: str) -> list[tuple[int, ...]]:
-    """Every way to read a run of digits as frets from 0 to 24 without leading zeros.
-
-    >>> readings("109")
-    [(1, 0, 9), (10, 9)]
-    """
-    if not digits:
-        return [()]
-    found = [(int(digits[0]), *rest) for rest in readings(digits[1:])]
-    if len(digits) > 1 and digits[0] != "0" and int(digits[:2]) <= HIGHEST_FRET:
-        found += [(int(digits[:2]), *rest) for rest in readings(digits[2:])]
-    return found
-
-
-def is_pair(run: Run) -> bool:
-    """Whether two digits can only be two notes, as ``34`` or ``02``."""
-    return len(run.digits) == 2 and len(readings(run.digits)) == 1
-
-
-def pair_cost(runs: list[Run]) -> float:
-    """What it costs, in a piece with these runs, to read two digits as two notes.
-
-    Two digits that can only be two notes tell that the writer leaves no dash between quick notes;
-    about a quarter as many such pairs will look like a fret from 10 to 24. The cost is the
-    resulting log-odds against a pair, times three (a fret out of reach costs 1).
-    """
-    doubles = [run for run in runs if len(run.digits) == 2]
-    pairs = sum(is_pair(run) for run in doubles)
-    share = (0.25 * pairs + 0.01) / (len(doubles) - pairs + 1)
-    share = min(max(share, 0.001), 0.9)
-    return 3 * log((1 - share) / share)
-
-
-def hand_near(run: Run, others: list[Run]) -> float | None:
-    """Where the hand is: the middle of the eight nearest plain frets, or None if there are none."""
-    plain = [o for o in others if o.digits != "0" and len(o.digits) < 3 and not is_pair(o)]
-    plain.sort(key=lambda other: abs(other.column - run.column))
-    frets = [fret for fret in (int(other.digits) for other in plain) if fret <= MAX_FRET]
-    return median(frets[:8]) if frets else None
-
-
-def split_digits(
-    run: Run, others: list[Run], pair_cost: float, hand: float | None = None
-) -> list[tuple[int, int]]:
-    """Read a run of digits as one fret or as several, whichever is cheaper.
-
-    Two digits are one fret unless two notes are cheaper. A reading costs
-
-    - `pair_cost` for a second note, or less than nothing if a pair that cannot be one fret, such as
-      ``34``, stands in the same two columns on another string, or (where the piece has such pairs)
-      if two other strings have a note each, one in either column: then each column is a moment;
-    - 1 for each fret that a note lies out of reach (`MAX_SPAN`) of the note before it, and of the
-      hand, which is where the nearest frets in the bar are; half of that next to an open string;
-    - 10 for a fret above the 19th.
-
-    Of three digits or more, some certainly are notes side by side: there a further note costs 3,
-    and distance from the hand counts half.
-
-    Args:
-        run: the digits.
-        others: the other runs of the bar.
-        pair_cost: what `pair_cost` says of the piece.
-        hand: where the hand was before this bar, for three digits or more in a bar that does not
-            tell.
-
-    Returns:
-        Column and fret of every note.
-    """
-    if len(run.digits) == 1:
-        return [(run.column, int(run.digits))]
-    long = len(run.digits) > 2
-    center = hand_near(run, others) or (hand if long else None)
-    elsewhere = [other for other in others if other.string != run.string]
-    singles = {other.column for other in elsewhere if len(other.digits) == 1}
-    dense = pair_cost < 15 and {run.column, run.column + 1} <= singles
-    dense = dense or any(is_pair(other) and other.column == run.column for other in elsewhere)
-    per_note = 3 if long else -20 if dense else pair_cost
-
-    def cost(frets: tuple[int, ...]) -> float:
-        steps = zip(frets, frets[1:], strict=False)
-        leaps = sum(_out_of_reach(a, b) / (1 if a and b else 2) for a, b in steps)
-        shift = sum(_out_of_reach(f, center) for f in frets if f and center is not None)
-        high = sum(fret > MAX_FRET for fret in frets)
-        return leaps + shift / (2 if long else 1) + per_note * len(frets) + 10 * high
-
-    placed, column = [], run.column
-    for fret in min(readings(run.digits), key=cost):
-        placed.append((column, fret))
-        column += len(str(fret))
-    return placed
-
-
-def _out_of_reach(fret: float, other: float) -> float:
-    """How many frets too far apart two frets are for one hand."""
-    return max(0, abs(fret - other) - MAX_SPAN)
-
-
-def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tuple[Column, ...]:
-    """The notes of a bar, gathered into the columns in which they sound together."""
-    placed = []
-    for run in runs:
-        others = [other for other in runs if other is not run]
-        for column, fret in split_digits(run, others, cost_of_pair, hand):
-            placed.append((column, run.string, fret))
-    placed.sort()
-    groups: list[list[tuple[int, int, int]]] = []
-    for note in placed:
-        if groups and _together(groups[-1], note):
-            groups[-1].append(note)
-        else:
-            groups.append([note])
-    return tuple(
-        Column(
-            group[0][0],
-            tuple(Note(string, fret) for _, string, fret in sorted(group, key=lambda n: -n[1])),
-        )
-        for group in groups
-    )
-
-
-def _together(group: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
-    """Whether a note sounds with the group before it: same column, or under a two-digit fret."""
-    column, string, _ = note
-    first = group[0][0]
-    if any(string == other for _, other, _ in group):
-        return False
-    if column == first:
-        return True
-    wide = all(fret > 9 for start, _, fret in group if start == first)
-    return column == first + 1 and wide
-
-
-def raw_bars(bars: list[Segments]) -> list[RawBar]:
-    """Read the notes of a piece's bars; what one bar makes clear helps to read another."""
-    all_runs = [runs_of(bar.rows) for bar in bars]
-    cost_of_pair = pair_cost([run for runs in all_runs for run in runs])
-    read: list[RawBar] = []
-    hand = None
-    for bar, runs in zip(bars, all_runs, strict=True):
-        columns = columns_of(runs, cost_of_pair, hand)
-        frets = [note.fret for column in columns for note in column.notes if note.fret]
-        hand = median(frets[-8:]) if frets else hand
-        read.append(RawBar(len(bar.rows[0]), columns, bar.open_left, bar.open_right))
-    return read

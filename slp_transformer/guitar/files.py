@@ -4,8 +4,9 @@
 be read, and beside it a list of problems, each with its file and line: a tab that has a broken
 system in it is still read, without that system.
 
-How systems, bars and frets are recognised is told in `slp_transformer.guitar.ascii_tab`; how a
-stated tuning and capo are, in `slp_transformer.guitar.headings`.
+How systems and bars are recognised is told in `slp_transformer.guitar.ascii_tab`, how frets are in
+`slp_transformer.guitar.ascii_frets`, and how a stated tuning and capo are in
+`slp_transformer.guitar.headings`.
 
 **Steps.** A text file says when a note sounds by the column that it stands in, so columns are the
 steps of the tab that is read. The columns that every bar leaves free after its bar line are taken
@@ -24,15 +25,14 @@ from math import gcd
 from pathlib import Path
 from statistics import median
 
+from slp_transformer.guitar.ascii_frets import RawBar, raw_bars
 from slp_transformer.guitar.ascii_tab import (
-    RawBar,
     System,
     bars_of,
     choose_systems,
     is_barre_mark,
     is_string_line,
     make_system,
-    raw_bars,
     string_line_runs,
 )
 from slp_transformer.guitar.fretboard import STANDARD, Tuning

@@ -14,10 +14,10 @@ from slp_transformer.guitar.fretboard import (
     OPEN_G,
     STANDARD,
 )
+from slp_transformer.guitar.theory import pitch_class
 
 Pitches = tuple[int, ...]
 
-_SEMITONES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 _NOTE = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
 _SIX = re.compile(r"(?<![\w#])" + r"[\s,\-]*".join([_NOTE] * 6) + r"(?![\w#])")
 _ABOUT_TUNING = re.compile(r"\btun{1,2}(?:ing|ed?)", re.IGNORECASE)
@@ -64,7 +64,7 @@ def tuning_from_names(names: list[str] | tuple[str, ...]) -> Pitches | None:
     of the two orders, low to high and high to low, the one that stays nearer wins.
 
     Returns:
-        MIDI pitches, string 1 (the highest) first; None if some string would be more than seven
+        MIDI pitches, string 1 (the highest) first; None if some string would be more than five
         semitones away from standard tuning, so that the names cannot be a tuning.
     """
     orders = [_nearest(names), _nearest(names[::-1])]
@@ -76,20 +76,20 @@ def tuning_from_names(names: list[str] | tuple[str, ...]) -> Pitches | None:
 def _nearest(names: list[str] | tuple[str, ...]) -> Pitches:
     """The pitch of each name that is nearest to the same string in standard tuning."""
     return tuple(
-        open_pitch + (pitch_class(name) - open_pitch + 6) % 12 - 6
+        _near(name, open_pitch)
         for name, open_pitch in zip(names, STANDARD.open_pitches, strict=True)
     )
+
+
+def _near(name: str, pitch: int) -> int:
+    """The pitch of that name, in any case and with any sign, that is nearest to `pitch`."""
+    plain = name[0].upper() + name[1:].replace("\u266f", "#").replace("\u266d", "b")
+    return pitch + (pitch_class(plain) - pitch + 6) % 12 - 6
 
 
 def _distance(pitches: Pitches) -> int:
     """Semitones from standard tuning, summed over the strings."""
     return sum(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
-
-
-def pitch_class(name: str) -> int:
-    """Semitones above C of a note name such as ``f#`` or ``Bb``."""
-    accidental = {"#": 1, "\u266f": 1, "b": -1, "\u266d": -1}.get(name[1:], 0)
-    return (_SEMITONES[name[0].upper()] + accidental) % 12
 
 
 def stated_tuning(line: str) -> Pitches | None:
@@ -122,8 +122,7 @@ def _single_strings(line: str, about_tuning: bool) -> Pitches | None:
             continue
         name = match["string"].lower()
         string = _ORDINALS.get(name) or int(name[0])
-        standard = STANDARD.open_pitches[string - 1]
-        pitches[string - 1] = standard + (pitch_class(match.groups()[-1]) - standard + 6) % 12 - 6
+        pitches[string - 1] = _near(match.groups()[-1], STANDARD.open_pitches[string - 1])
         found = True
     return tuple(pitches) if found else None
 
