@@ -1,0 +1,594 @@
+# %% [markdown]
+# # 1 · Attention
+#
+# Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
+#
+# Write attention one token at a time, from a weighted sum to several heads side by side.
+#
+# You will be able to write each equation of the section as a short loop, say what shape every
+# vector has and why the scores are scaled, and read the same equations in the package's code.
+# Nothing to read first; you should know what a dot product is. About 30 minutes.
+
+# %% [markdown]
+# ## What a word reads from the others
+#
+# *The guitarist tuned the string because it was flat.* To know what *it* means, you look back
+# at *string*. Attention is how a Transformer does that. Each token is a row of numbers, and
+# attention gives it a mixture of the rows before it, with the useful ones weighted most.
+#
+# Real rows are learned, and their numbers have no names. Ours are made by hand, so that you can
+# foretell what comes out. Five features: is this a person, a thing, an action, a quality, or
+# glue that holds a sentence together? *It* is a faint thing, and glue.
+
+# %%
+import torch
+
+features = {  # person, thing, action, quality, glue
+    "the": [0, 0, 0, 0, 1],
+    "guitarist": [3, 0, 0, 0, 0],
+    "tuned": [0, 0, 3, 0, 0],
+    "string": [0, 3, 0, 0, 0],
+    "because": [0, 0, 0, 0, 1],
+    "it": [0, 1, 0, 0, 1],
+    "was": [0, 0, 0, 0, 1],
+    "flat": [0, 0, 0, 2, 0],
+}
+words = "the guitarist tuned the string because it was flat".split()
+X = torch.tensor([features[word] for word in words]).float()
+N, d = X.shape
+
+# %% [markdown]
+# The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and the tokens up to
+# and including token i are `X[:i + 1]`. The book's row $[1\times d]$ is a vector of d numbers
+# here.
+
+# %% [markdown]
+# ## The simplest attention
+#
+# The output for token i is a sum of the rows up to i, each times a weight $\alpha_{ij}$: how
+# much i reads from j.
+#
+# <span class="eq" id="eq-simple-sum">simple-sum · 8.6 · 7.6</span>
+#
+# $$
+# \mathbf a_i=\sum_{j\le i}\alpha_{ij}\,\mathbf x_j
+# \tag{8.6}
+# $$
+
+
+# %%
+def weighted_sum(alpha_i, rows):
+    total = torch.zeros(rows.shape[-1])
+    for j in range(len(alpha_i)):  # one weight for each j ≤ i
+        total = total + alpha_i[j] * rows[j]
+    return total
+
+
+IT, STRING = words.index("it"), words.index("string")
+alpha_it = torch.zeros(IT + 1)
+alpha_it[STRING], alpha_it[IT] = 0.75, 0.25  # weights chosen by hand
+a_it = weighted_sum(alpha_it, X)
+assert a_it.shape == (d,)
+print("¾ string + ¼ it =", a_it.tolist())
+
+# %% [markdown]
+# The thing in *it* is no longer faint. Now the weights have to come from the rows themselves.
+# The simplest measure of how much two rows have in common is their dot product.
+#
+# <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
+#
+# $$
+# \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf x_i\cdot\mathbf x_j
+# \tag{8.7}
+# $$
+
+
+# %%
+def score(x_i, x_j):
+    return sum(x_i[f] * x_j[f] for f in range(len(x_i)))
+
+
+scores_it = torch.stack([score(X[IT], X[j]) for j in range(IT + 1)])
+assert torch.equal(scores_it, X[: IT + 1] @ X[IT])
+for j in range(IT + 1):
+    print(f"it · {words[j]:9} = {scores_it[j]:.0f}")
+
+# %% [markdown]
+# A score can be any number. Softmax turns the scores of one token into weights: positive, and
+# together 1. Only the tokens up to i take part, in the sum below as well.
+#
+# <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>
+#
+# $$
+# \begin{aligned}
+# \alpha_{ij}&=\mathrm{softmax}(\mathrm{score}(\mathbf x_i,\mathbf x_j))\quad\forall j\le i\\
+# &=\frac{\exp(\mathrm{score}(\mathbf x_i,\mathbf x_j))}
+# {\sum_{k=1}^{i}\exp(\mathrm{score}(\mathbf x_i,\mathbf x_k))}
+# \end{aligned}
+# \tag{8.8}
+# $$
+#
+# In a computer, exp overflows for scores above 88. Subtracting the largest score from all of
+# them changes no weight, because it cancels in the fraction, and keeps every power at 1 or less.
+
+
+# %%
+def softmax(scores):
+    powers = torch.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+large = torch.tensor([100.0, 99.0])
+assert (large.exp() / large.exp().sum()).isnan().all()  # ∞ / ∞
+torch.testing.assert_close(softmax(large), softmax(large - 99))
+
+alpha_it = softmax(scores_it)
+torch.testing.assert_close(alpha_it, torch.softmax(scores_it, dim=-1))
+torch.testing.assert_close(alpha_it.sum(), torch.tensor(1.0))
+print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
+
+# %% [markdown]
+# The three equations together, for one token and for all, and the weights of *it* as a strip
+# (the book's Fig. 8.3 · 7.3).
+
+
+# %% alt="Heat strip of the weights of “it” over the seven words up to itself. The string has 0.53, it itself 0.20, the, the and because 0.07 each, guitarist and tuned 0.03 each."
+def simple_attention(X, i):
+    scores = [score(X[i], X[j]) for j in range(i + 1)]
+    alpha_i = softmax(torch.stack(scores))
+    return weighted_sum(alpha_i, X), alpha_i
+
+
+a_it, alpha_it = simple_attention(X, IT)
+A_simple = torch.stack([simple_attention(X, i)[0] for i in range(N)])
+assert A_simple.shape == (N, d)
+
+from slp_transformer import show
+
+show.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
+
+# %% [markdown]
+# ### No look ahead
+#
+# Every sum stops at i. So a row can change what comes out at its own place and later, never
+# before. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
+# don't have to take the figure's word for it. The gradient of each output with respect to each
+# input says who really reached whom.
+
+
+# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own place and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words."
+def five_outputs(X):
+    return torch.stack([simple_attention(X, i)[0] for i in range(5)])
+
+
+J = torch.autograd.functional.jacobian(five_outputs, X[:5])
+reach = J.abs().sum(dim=(1, 3))  # [outputs × inputs]
+assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
+show.flow(reach > 0, columns=words[:5], row=2)
+
+# %% [markdown]
+# ## Query, key and value
+#
+# The simplest attention has a flaw that you can see in the next numbers. A row resembles itself
+# more than anything else, so *tuned* reads nothing but *tuned*. A verb looking for *who did it*
+# needs a person, and a person doesn't resemble a verb. Besides, the score is symmetric: if *tuned*
+# cared for *guitarist*, *guitarist* would have to care for *tuned* just as much.
+
+# %%
+TUNED, GUITARIST = words.index("tuned"), words.index("guitarist")
+_, alpha_tuned = simple_attention(X, TUNED)
+print(f"tuned reads {alpha_tuned[TUNED]:.3f} itself,", end=" ")
+print(f"{alpha_tuned[GUITARIST]:.3f} guitarist")
+assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
+
+# %% [markdown]
+# So a row gets to play three parts, each through a matrix of its own: a *query*, what it looks
+# for; a *key*, what it can be found by; and a *value*, what it passes on when found.
+#
+# <span class="eq" id="eq-qkv">qkv · 8.9 · 7.9</span>
+#
+# $$
+# \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
+# \mathbf k_i=\mathbf x_i\mathbf W^K;\qquad
+# \mathbf v_i=\mathbf x_i\mathbf W^V
+# \tag{8.9}
+# $$
+#
+# Rows stand on the left and weights multiply on the right, in the book and in all our code.
+# Queries and keys must have the same size $d_k$, since they will meet in a dot product; values
+# may have another, $d_v$. Here is a head with $d_k=2$ and $d_v=3$. Its first key column says *I
+# am a person*, the second *I am a thing*. An action asks for a person; things and qualities ask
+# for a thing.
+
+# %%
+d_k, d_v = 2, 3
+W_Q = torch.tensor([[0.0, 0], [0, 2], [1, 0], [0, 1], [0, 0]])
+W_K = torch.tensor([[1.0, 0], [0, 1], [0, 0], [0, 0], [0, 0]])
+W_V = torch.eye(d)[:, :d_v]  # passes on person, thing and action
+assert W_Q.shape == W_K.shape == (d, d_k) and W_V.shape == (d, d_v)
+
+x_i = X[TUNED]
+q_i, k_i, v_i = x_i @ W_Q, x_i @ W_K, x_i @ W_V
+assert q_i.shape == k_i.shape == (d_k,) and v_i.shape == (d_v,)
+print("tuned asks      ", q_i.tolist(), " (person, thing)")
+print("tuned offers    ", k_i.tolist())
+print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
+
+# %% [markdown]
+# In the final form the letters tell the parts apart: i is the token that asks, and j runs over
+# the tokens that answer, i itself among them.
+#
+# <span class="eq" id="eq-qkv-final">qkv-final · 8.10 · 7.10</span>
+#
+# $$
+# \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
+# \mathbf k_j=\mathbf x_j\mathbf W^K;\qquad
+# \mathbf v_j=\mathbf x_j\mathbf W^V
+# \tag{8.10}
+# $$
+#
+# The score is now query times key, divided by $\sqrt{d_k}$.
+#
+# <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
+#
+# $$
+# \mathrm{score}(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i\cdot\mathbf k_j}{\sqrt{d_k}}
+# \tag{8.11}
+# $$
+
+
+# %%
+def scaled_score(x_i, x_j, W_Q, W_K):
+    q_i = x_i @ W_Q
+    k_j = x_j @ W_K
+    return q_i @ k_j / len(k_j) ** 0.5
+
+
+for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
+    found = scaled_score(X[i], X[j], W_Q, W_K)
+    print(f"{words[i]} asks {words[j]}: {found:.2f}")
+
+# %% [markdown]
+# The Feb 2024 draft had a step between, without the division:
+#
+# <span class="eq" id="eq-score-unscaled">score-unscaled · not in the 2025 draft · not in the Aug 2026 draft · 10.9 in the Feb 2024 draft</span>
+#
+# $$
+# \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
+# $$
+#
+# Why divide? A dot product adds up $d_k$ terms, so its spread grows like $\sqrt{d_k}$. Far-apart
+# scores make softmax pick one token and give the rest nothing. Its gradient,
+# $\alpha(1-\alpha)$ on the diagonal, is then close to 0, and the head stops learning. A thousand
+# queries, each with eight keys, all random with variance 1, show it.
+
+# %%
+torch.manual_seed(1)
+print("          without √d_k             with √d_k")
+print("d_k     spread   mean α(1−α)    spread   mean α(1−α)")
+for size in (4, 64, 1024):
+    q, k = torch.randn(1000, 1, size), torch.randn(1000, 8, size)
+    raw = (q * k).sum(dim=-1)
+    line = f"{size:4}"
+    for scores in (raw, raw / size**0.5):
+        alpha = torch.softmax(scores, dim=-1)
+        slope = (alpha * (1 - alpha)).mean()
+        line += f" {scores.std():10.2f} {slope:12.4f} "
+    print(line)
+
+# %% [markdown]
+# ## One head
+#
+# The scores go through softmax as before,
+#
+# <span class="eq" id="eq-alpha">alpha · 8.12 · 7.12</span>
+#
+# $$
+# \alpha_{ij}=\mathrm{softmax}(\mathrm{score}(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
+# \tag{8.12}
+# $$
+#
+# and the weights now mix values.
+#
+# <span class="eq" id="eq-head">head · 8.13 · 7.13</span>
+#
+# $$
+# \mathbf{head}_i=\sum_{j\le i}\alpha_{ij}\,\mathbf v_j
+# \tag{8.13}
+# $$
+
+
+# %%
+def one_head(X, i, W_Q, W_K, W_V):
+    scores = [scaled_score(X[i], X[j], W_Q, W_K) for j in range(i + 1)]
+    alpha_i = softmax(torch.stack(scores))
+    values = torch.stack([X[j] @ W_V for j in range(i + 1)])
+    return weighted_sum(alpha_i, values), alpha_i
+
+
+for word in ("tuned", "it", "flat"):
+    head_i, alpha_i = one_head(X, words.index(word), W_Q, W_K, W_V)
+    assert head_i.shape == (d_v,)
+    j = alpha_i.argmax()
+    print(f"{word} reads {alpha_i[j]:.2f} {words[j]}")
+
+# %% [markdown]
+# A head's result has size $d_v$. One more matrix brings it back to the model's size d, so that
+# it can be added to the token's stream.
+#
+# <span class="eq" id="eq-head-out">head-out · 8.14 · 7.14</span>
+#
+# $$
+# \mathbf a_i=\mathbf{head}_i\,\mathbf W^O
+# \tag{8.14}
+# $$
+
+# %%
+W_O = torch.eye(d)[:d_v]  # puts person, thing and action back in their places
+assert W_O.shape == (d_v, d)
+
+head_it, alpha_it = one_head(X, IT, W_Q, W_K, W_V)
+a_it = head_it @ W_O
+assert a_it.shape == (d,)
+print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around (8.14) speaks of multiplying on the left; the equation, and the code, multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias unless told not to: that is why the package has plain matrices.</p></div>
+
+# %% [markdown]
+# ### Eight steps for one token
+#
+# The same for $\mathbf a_3$, the output for *tuned*, with nothing hidden (Fig. 8.5 · 7.5). To see
+# the book's shapes, the rows keep their leading 1 here: `X[2:3]` is $[1\times d]$. Steps 1 to 4
+# find out *where* to read,
+
+# %%
+from slp_transformer.shapes import shape_of
+
+x_1, x_2, x_3 = X[0:1], X[1:2], X[2:3]
+q_3 = x_3 @ W_Q
+k_1, k_2, k_3 = (x_j @ W_K for x_j in (x_1, x_2, x_3))
+v_1, v_2, v_3 = (x_j @ W_V for x_j in (x_1, x_2, x_3))
+print("1 make    q₃", shape_of(q_3), " kⱼ", shape_of(k_3), " vⱼ", shape_of(v_3))
+
+dots = torch.cat([q_3 @ k_j.T for k_j in (k_1, k_2, k_3)], dim=-1)
+print("2 compare q₃·kⱼ =", dots[0].tolist())
+scaled = dots / d_k**0.5
+print("3 scale   by √2: ", [round(s.item(), 3) for s in scaled[0]])
+alpha = torch.softmax(scaled, dim=-1)
+print("4 softmax α₃ =", [round(a.item(), 3) for a in alpha[0]])
+
+# %% [markdown]
+# and steps 5 to 8 *what*.
+
+# %%
+parts = [alpha[0, 0] * v_1, alpha[0, 1] * v_2, alpha[0, 2] * v_3]
+print("5 weigh   α₃ⱼvⱼ", shape_of(parts[0]), "three times")
+head_3 = sum(parts)
+print("6 add     head₃", shape_of(head_3), [round(h.item(), 3) for h in head_3[0]])
+a_3 = head_3 @ W_O
+print("7 map     head₃", shape_of(head_3), "× Wᴼ", shape_of(W_O))
+print("8 out     a₃", shape_of(a_3), [round(a.item(), 3) for a in a_3[0]])
+
+torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
+
+# %% [markdown]
+# ### All tokens in the package
+#
+# The package computes every token's row at once, which is the subject of
+# [chapter 3](03_one_matrix.py). Its masked softmax plays the part of our `range(i + 1)`.
+
+# %%
+from slp_transformer.attention import attention
+
+show.source(attention)
+
+# %% [markdown]
+# <autoref identifier="slp_transformer.attention.AttentionHead">AttentionHead</autoref> puts the
+# four matrices around it.
+
+# %%
+from slp_transformer import AttentionHead, causal_mask
+
+show.source(AttentionHead.forward)
+
+# %% [markdown]
+# With our matrices it gives what the loops gave; PyTorch's own attention is the third witness.
+# And the simplest attention was the same function all along, with every row as its own query,
+# key and value. (Multiplying the queries by $\sqrt d$ takes back the division.)
+
+# %%
+head = AttentionHead(d, d_k, d_v)
+for name, W in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items():
+    getattr(head, name).data = W
+A, alpha = head(X, causal_mask(N))
+
+loop = [one_head(X, i, W_Q, W_K, W_V)[0] for i in range(N)]
+torch.testing.assert_close(A, torch.stack(loop) @ W_O)
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+theirs = sdpa(X @ W_Q, X @ W_K, X @ W_V, is_causal=True)
+torch.testing.assert_close(theirs, torch.stack(loop))
+
+simple, _ = attention(X * d**0.5, X, X, causal_mask(N))
+torch.testing.assert_close(simple, A_simple)
+
+# %% [markdown]
+# All weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
+# and *flat* find the string. Words that ask for nothing spread their weights evenly.
+
+# %% alt="Heat map of the head's weights, nine rows by nine columns, empty above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far."
+show.heatmap(alpha, rows=words, columns=words, top=1)
+
+# %% [markdown]
+# ## Several heads
+#
+# One head has one set of weights for each token, so it answers one question at a time. *It* might
+# want to know *which thing am I?* and *what happened to it?* So the book gives each of A heads
+# its own matrices. The raised c is the head's number, not a power.
+#
+# <span class="eq" id="eq-mh-qkv">mh-qkv · 8.15 · 7.15</span>
+#
+# $$
+# \mathbf q_i^c=\mathbf x_i\mathbf W^{Qc};\quad
+# \mathbf k_j^c=\mathbf x_j\mathbf W^{Kc};\quad
+# \mathbf v_j^c=\mathbf x_j\mathbf W^{Vc}\qquad 1\le c\le A
+# \tag{8.15}
+# $$
+#
+# <autoref identifier="slp_transformer.attention.MultiHeadAttention">MultiHeadAttention</autoref>
+# lets us read and set each head's matrices in this form. Four heads:
+#
+# | head | who asks | for what |
+# |---|---|---|
+# | 1 | an action | a person |
+# | 2 | a thing, a quality | a thing |
+# | 3 | glue | an action |
+# | 4 | nobody | (so it averages all words so far) |
+
+# %%
+from slp_transformer import MultiHeadAttention
+
+A = 4
+person, thing, action, quality, glue = torch.eye(d)
+asks = [action, thing + quality, glue, 0 * glue]
+offers = [person, thing, action, 0 * glue]
+
+mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_v)
+for c in range(A):  # the book's head 1 is heads[0]
+    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
+    mha.heads[c].W_K = torch.stack([offers[c], 0 * glue], dim=1)
+    mha.heads[c].W_V = W_V
+    mha.heads[c].W_O = W_O
+    assert mha.heads[c].W_Q.shape == mha.heads[c].W_K.shape == (d, d_k)
+
+# %% [markdown]
+# Each head then does what one head did: scores, weights, weighted sum.
+#
+# <span class="eq" id="eq-mh-score">mh-score · 8.16 · 7.16</span>
+#
+# $$
+# \mathrm{score}^c(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i^c\cdot\mathbf k_j^c}{\sqrt{d_k}}
+# \tag{8.16}
+# $$
+#
+# <span class="eq" id="eq-mh-alpha">mh-alpha · 8.17 · 7.17</span>
+#
+# $$
+# \alpha^c_{ij}=\mathrm{softmax}(\mathrm{score}^c(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
+# \tag{8.17}
+# $$
+#
+# <span class="eq" id="eq-mh-head">mh-head · 8.18 · 7.18</span>
+#
+# $$
+# \mathbf{head}^c_i=\sum_{j\le i}\alpha^c_{ij}\,\mathbf v^c_j
+# \tag{8.18}
+# $$
+
+
+# %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned."
+@torch.no_grad()
+def all_heads(X, i):
+    heads, alphas = [], []
+    for W in mha.heads:
+        head_i, alpha_i = one_head(X, i, W.W_Q, W.W_K, W.W_V)
+        heads.append(head_i)
+        alphas.append(alpha_i)
+    return heads, alphas
+
+
+heads_it, alphas_it = all_heads(X, IT)
+names = [f"head {c + 1}" for c in range(A)]
+show.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
+
+# %% [markdown]
+# *It* reads *string* with its second head and *tuned* with its third, in the same step. To make
+# one vector of the four, lay them end to end ($\oplus$ means concatenation) and let
+# $\mathbf W^O$, now $[Ad_v\times d]$, mix them into a row of the model's size.
+#
+# <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
+#
+# $$
+# \mathbf a_i=(\mathbf{head}^1_i\oplus\mathbf{head}^2_i\oplus\dots\oplus\mathbf{head}^A_i)\,
+# \mathbf W^O
+# \tag{8.19}
+# $$
+
+# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are laid end to end into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third."
+joined = torch.cat(heads_it)
+assert joined.shape == (A * d_v,) and mha.W_O.shape == (A * d_v, d)
+
+figure = []
+for c in range(A):
+    head_i, name = heads_it[c], "head" + "¹²³⁴"[c]
+    figure += [show.Panel(head_i, name, "1 × dᵥ", decimals=None), "⊕"]
+figure[-1] = "="
+figure += [show.Panel(joined, "joined", "1 × 4dᵥ", decimals=None)]
+show.panels(*figure)
+
+# %% [markdown]
+# That was the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one product:
+
+# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action."
+a_it = (joined @ mha.W_O).detach()
+assert a_it.shape == (d,)
+print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
+
+show.panels(
+    show.Panel(joined, "joined", "1 × 4dᵥ", decimals=None),
+    "×",
+    show.Panel(mha.W_O, "Wᴼ", "4dᵥ × d", decimals=None),
+    "=",
+    show.Panel(a_it, "aᵢ", "1 × d", decimals=None),
+)
+
+# %% [markdown]
+# Seen from outside, all this is one function of the current token and those before it.
+#
+# <span class="eq" id="eq-mh-def">mh-def · 8.20 · 7.20</span>
+#
+# $$
+# \mathrm{MultiHeadAttention}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_{i-1}])=\mathbf a_i
+# \tag{8.20}
+# $$
+
+
+# %%
+@torch.no_grad()
+def multi_head_attention(x_i, earlier):
+    X = torch.stack([*earlier, x_i])  # a token also reads itself
+    heads, _ = all_heads(X, len(earlier))
+    return torch.cat(heads) @ mha.W_O
+
+
+loop = torch.stack([multi_head_attention(X[i], X[:i]) for i in range(N)])
+torch.testing.assert_close(mha(X, causal=True), loop)
+torch.testing.assert_close(loop[IT], a_it)
+
+# %% [markdown]
+# The loops over tokens and heads are gone from the package's version:
+# <autoref identifier="slp_transformer.attention.split_heads">split_heads</autoref> and
+# <autoref identifier="slp_transformer.attention.join_heads">join_heads</autoref> turn them into
+# axes of one tensor. [Chapter 3](03_one_matrix.py) takes that apart.
+
+# %%
+show.source(MultiHeadAttention.forward)
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>(8.20) lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
+
+# %% [markdown]
+# ## Try it
+#
+# - Give *it* a second feature, person: `[1, 1, 0, 0, 1]`, and let the head's things ask for
+#   persons too (first cell of row 2 of `W_Q`). The strip should now be split between *guitarist*
+#   and *string*.
+# - Double `W_Q`. The weights of *it* should move closer to 1 for *string*: scores twice as large
+#   are a sharper question. At a tenth they should become nearly even.
+# - Set `W_V` to zeros in head 3. Its weights should stay as they are, and the action should all
+#   but vanish from $\mathbf a_{it}$: where a head looks and what it brings are separate.
+# - Leave out `/ len(k_j) ** 0.5` in `scaled_score`. The assertion against PyTorch's attention
+#   should fail.
+#
+# Next: [The block](02_block.py), where attention meets the feedforward layer.
