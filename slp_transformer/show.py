@@ -18,6 +18,7 @@ In a plain script these lines draw nothing and print nothing. Titles and labels 
 
 import ast
 import inspect
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
