@@ -1,0 +1,317 @@
+"""Masks, the attention equation and one head: 8.6-8.14 and 8.32-8.34 (7.6-7.14, 7.33-7.35)."""
+
+import math
+
+import loops
+import pytest
+import torch
+import torch.nn.functional as F
+from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_with_gradients, normal
+
+from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
+from slp_transformer.attention import attention, masked_softmax, matrix
+
+INF = math.inf
+
+
+def qkv(*leading: int, keys: int = M):
+    return (
+        normal(*leading, N, D_K, seed=1),
+        normal(*leading, keys, D_K, seed=2),
+        normal(*leading, keys, D_V, seed=3),
+    )
+
+
+def additive(allowed: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, -INF)
+
+
+def some_allowed(*shape: int, seed: int = 4) -> torch.Tensor:
+    """A random boolean mask, True where attention is allowed, with no row that sees nothing."""
+    allowed = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < 0.6
+    allowed[..., 0] |= ~allowed.any(-1)
+    return allowed
+
+
+# --- Masks -------------------------------------------------------------------------------------
+
+
+def test_mask_by_hand():
+    assert causal_mask(3).tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
+
+
+def test_mask_of_no_tokens_is_empty():
+    assert causal_mask(0).shape == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_masks_take_a_type(dtype):
+    assert causal_mask(3, dtype=dtype).dtype == dtype
+    ids = torch.tensor([[1, 0]])
+    assert padding_mask(ids, 0, dtype=dtype).dtype == dtype
+
+
+def test_padding_mask_by_hand():
+    ids = torch.tensor([[4, 2, 9], [3, 9, 9]])
+    assert padding_mask(ids, 9).tolist() == [[[0.0, 0.0, -INF]], [[0.0, -INF, -INF]]]
+    assert padding_mask(ids[0], 9).tolist() == [[0.0, 0.0, -INF]]
+
+
+def test_masks_combine_by_addition():
+    both = causal_mask(3) + padding_mask(torch.tensor([[9, 2, 4]]), 9)
+    assert both.tolist() == [[[-INF, -INF, -INF], [-INF, 0.0, -INF], [-INF, 0.0, 0.0]]]
+
+
+# --- The equation, by hand ---------------------------------------------------------------------
+
+
+def test_simple_sum_8_6_is_attention_with_q_k_and_v_all_x():
+    """8.6-8.8: scores are plain dot products; multiplying Q by the root of d undoes 8.11."""
+    X = normal(N, D)
+    rows = []
+    for i in range(N):
+        weights = loops.softmax([X[i] @ X[j] for j in range(i + 1)])
+        rows.append(sum(alpha * X[j] for j, alpha in enumerate(weights)))
+    A_, _ = attention(X * math.sqrt(D), X, X, causal_mask(N))
+    assert_same_with_gradients(A_, torch.stack(rows), [X])
+
+
+def test_scaled_score_8_11_by_hand():
+    """d_k = 4 and q·k = 0 or 2 give scores of 0 and 1, so the weights are [1, e] / (1 + e)."""
+    Q = torch.tensor([[1.0, 1.0, 0.0, 0.0]])
+    K = torch.tensor([[0.0, 0.0, 5.0, 7.0], [2.0, 0.0, 3.0, 0.0]])
+    V = torch.tensor([[1.0, 0.0, 10.0], [0.0, 1.0, 20.0]])
+    head, alpha = attention(Q, K, V)
+    expected = torch.tensor([[1.0, math.e]]) / (1 + math.e)
+    torch.testing.assert_close(alpha, expected)
+    torch.testing.assert_close(head, expected @ V)
+    torch.testing.assert_close(fused_attention(Q, K, V), expected @ V)
+
+
+def test_alpha_8_12_by_hand_with_a_mask():
+    """Equal scores share equally among what is visible: 1, then a half each, then a third each."""
+    Q = K = torch.ones(3, 2)
+    V = torch.tensor([[6.0], [12.0], [30.0]])
+    head, alpha = attention(Q, K, V, causal_mask(3))
+    expected = [[1.0, 0.0, 0.0], [1 / 2, 1 / 2, 0.0], [1 / 3, 1 / 3, 1 / 3]]
+    torch.testing.assert_close(alpha, torch.tensor(expected))
+    torch.testing.assert_close(head, torch.tensor([[6.0], [9.0], [16.0]]))
+    assert (alpha.triu(1) == 0).all()
+
+
+def test_a_mask_need_not_be_infinite():
+    """A mask is added: log 3 in one place makes that weight three times the others."""
+    Q, K = torch.zeros(1, 2), torch.zeros(2, 2)
+    _, alpha = attention(Q, K, torch.eye(2), torch.tensor([[0.0, math.log(3.0)]]))
+    torch.testing.assert_close(alpha, torch.tensor([[0.25, 0.75]]))
+
+
+def test_softmax_is_stable():
+    scores = torch.tensor([[1e4, 1e4 + 1, -1e4]])
+    expected = torch.tensor([[1 / (1 + math.e), math.e / (1 + math.e), 0.0]])
+    torch.testing.assert_close(masked_softmax(scores), expected)
+
+
+# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
+
+
+def test_head_par_8_33_equals_loop():
+    Q, K, V = qkv(keys=N)
+    heads, alphas = loops.attend(list(Q), list(K), list(V), loops.causal)
+    values, alpha = attention(Q, K, V, causal_mask(N))
+    assert_same_with_gradients(values, heads, [Q, K, V])
+    assert_same(alpha, alphas)
+    assert_same_with_gradients(fused_attention(Q, K, V, causal=True), heads, [Q, K, V])
+    assert_same_with_gradients(fused_attention(Q, K, V, causal_mask(N)), heads, [Q, K, V])
+
+
+def test_bidirectional_9_2_equals_loop():
+    """Without a mask, and with another number of keys than of queries."""
+    Q, K, V = qkv()
+    heads, alphas = loops.attend(list(Q), list(K), list(V), loops.everything)
+    values, alpha = attention(Q, K, V)
+    assert_same_with_gradients(values, heads, [Q, K, V])
+    assert_same(alpha, alphas)
+    assert_same_with_gradients(fused_attention(Q, K, V), heads, [Q, K, V])
+
+
+@pytest.mark.parametrize("form", [attention, fused_attention])
+@pytest.mark.parametrize("leading", [(), (B,), (B, A)])
+def test_head_par_8_33_equals_pytorch(form, leading):
+    """Under both of PyTorch's conventions: additive, and boolean with True where allowed."""
+    Q, K, V = qkv(*leading)
+    allowed = some_allowed(*leading, N, M)
+    values = form(Q, K, V, additive(allowed))
+    values = values[0] if isinstance(values, tuple) else values
+    for theirs in (allowed, additive(allowed)):
+        expected = F.scaled_dot_product_attention(Q, K, V, attn_mask=theirs)
+        assert_same_with_gradients(values, expected, [Q, K, V])
+
+
+@pytest.mark.parametrize("form", [attention, fused_attention])
+def test_causal_equals_pytorch_flag(form):
+    Q, K, V = qkv(B, A, keys=N)
+    values = form(Q, K, V, causal_mask(N))
+    values = values[0] if isinstance(values, tuple) else values
+    expected = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+    assert_same_with_gradients(values, expected, [Q, K, V])
+
+
+def test_weights_are_those_that_gather_the_values():
+    Q, K, V = qkv(B)
+    values, alpha = attention(Q, K, V, additive(some_allowed(B, N, M)))
+    assert_same(values, alpha @ V)
+    assert_same(alpha.sum(-1), torch.ones(B, N, dtype=torch.float64))
+    assert (alpha >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "shape", [(N, M), (1, M), (N, 1), (1, 1), (B, 1, M), (B, 1, 1, M), (A, N, M), (1, A, 1, M)]
+)
+def test_masks_broadcast_alike_in_both_forms(shape):
+    """A mask [N×1] of zeros and minus infinity blinds whole queries: their rows are zeros."""
+    Q, K, V = (t.detach() for t in qkv(B, A))
+    if len(shape) == 3 and shape[0] == B:
+        Q, K, V = Q[:, 0], K[:, 0], V[:, 0]
+    allowed = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.6
+    mask = additive(allowed)
+    values, alpha = attention(Q, K, V, mask)
+    assert_same(fused_attention(Q, K, V, mask), values)
+    assert ((alpha > 0) == allowed.broadcast_to(alpha.shape)).all()
+
+
+def test_mask_of_another_precision_is_taken_as_it_is():
+    Q, K, V = qkv(keys=N)
+    mask = causal_mask(N, dtype=torch.bfloat16)
+    assert_same(attention(Q, K, V, mask)[0], fused_attention(Q, K, V, causal=True))
+    assert_same(fused_attention(Q, K, V, mask), fused_attention(Q, K, V, causal=True))
+
+
+# --- Rows that see nothing ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [attention, fused_attention])
+def test_a_query_that_sees_nothing_gathers_zeros_and_sends_no_gradient(form):
+    Q, K, V = qkv(B)
+    allowed = some_allowed(B, N, M)
+    blind = (1, 3)
+    allowed[blind] = False
+    values = form(Q, K, V, additive(allowed))
+    values = values[0] if isinstance(values, tuple) else values
+    assert (values[blind] == 0).all()
+    seeing = torch.ones(B, N, dtype=torch.bool)
+    seeing[blind] = False
+    open_mask = additive(allowed | ~seeing.unsqueeze(-1))
+    expected = F.scaled_dot_product_attention(Q, K, V, attn_mask=open_mask)
+    expected = expected * seeing.unsqueeze(-1)
+    assert_same_with_gradients(values, expected, [Q, K, V])
+    (gradient,) = torch.autograd.grad(values.sum(), [Q], retain_graph=True)
+    assert (gradient[blind] == 0).all()
+
+
+@pytest.mark.parametrize("form", [attention, fused_attention])
+def test_causal_and_left_padding_together_give_no_nan(form):
+    """The first two tokens are padding, so the first two queries see nothing at all."""
+    Q, K, V = qkv(B, keys=N)
+    ids = torch.full((B, N), 5)
+    ids[1, :2] = 0
+    mask = causal_mask(N) + padding_mask(ids, 0)
+    values = form(Q, K, V, mask)
+    values = values[0] if isinstance(values, tuple) else values
+    assert (values[1, :2] == 0).all() and (values[1, 2:] != 0).all()
+    for gradient in torch.autograd.grad(values.sum(), [Q, K, V]):
+        assert gradient.isfinite().all() and gradient.abs().max() > 0
+
+
+def test_fused_flag_and_mask_together_equal_their_sum():
+    Q, K, V = qkv(B, keys=N)
+    ids = torch.full((B, N), 5)
+    ids[1, :2] = 0
+    padding = padding_mask(ids, 0)
+    together = fused_attention(Q, K, V, padding, causal=True)
+    expected, _ = attention(Q, K, V, padding + causal_mask(N))
+    assert_same_with_gradients(together, expected, [Q, K, V])
+
+
+# --- The fused kernel --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """Records what PyTorch's kernel is asked for, and lets it answer."""
+    calls, real = [], F.scaled_dot_product_attention
+
+    def spy(Q, K, V, attn_mask=None, dropout_p=0.0, is_causal=False, **rest):
+        calls.append({"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal})
+        return real(Q, K, V, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, **rest)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    return calls
+
+
+def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
+    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    Q, K, V = qkv(B, keys=N)
+    fused_attention(Q, K, V, causal=True)
+    assert kernel == [{"attn_mask": None, "dropout_p": 0.0, "is_causal": True}]
+
+
+def test_fused_passes_mask_and_dropout_on(kernel):
+    fused_attention(*qkv(B), additive(some_allowed(N, M)), dropout=0.25)
+    (call,) = kernel
+    assert call["dropout_p"] == 0.25 and not call["is_causal"]
+    assert call["attn_mask"].shape == (N, M)
+
+
+def test_attention_with_weights_does_without_the_kernel(kernel):
+    attention(*qkv(B))
+    assert kernel == []
+
+
+# --- One head ----------------------------------------------------------------------------------
+
+
+def head_parts(head: AttentionHead, X: torch.Tensor) -> list[torch.Tensor]:
+    return [X, head.W_Q, head.W_K, head.W_V, head.W_O]
+
+
+def one_head() -> AttentionHead:
+    torch.manual_seed(0)
+    return AttentionHead(D, D_K, D_V).double()
+
+
+@pytest.mark.parametrize("visible", [loops.causal, loops.everything])
+def test_A_out_8_34_equals_loop_8_10_to_8_14(visible):
+    head, X = one_head(), normal(N, D)
+    heads, alphas = loops.one_head(X, head.W_Q, head.W_K, head.W_V, visible)
+    expected = torch.stack([head_i @ head.W_O for head_i in heads])
+    mask = causal_mask(N) if visible is loops.causal else None
+    output, alpha = head(X, mask)
+    assert_same_with_gradients(output, expected, head_parts(head, X))
+    assert_same(alpha, alphas)
+
+
+def test_QKV_8_32_shapes_and_no_bias():
+    shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}
+    assert shapes == {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}
+
+
+def test_value_dim_is_key_dim_unless_given():
+    assert AttentionHead(D, D_K).W_V.shape == (D, D_K)
+
+
+@pytest.mark.parametrize("leading", [(B,), (B, A)])
+def test_head_takes_leading_axes_one_by_one(leading):
+    head, X = one_head(), normal(*leading, N, D)
+    output, alpha = head(X, causal_mask(N))
+    each = [head(x, causal_mask(N)) for x in X.reshape(-1, N, D)]
+    assert_same(output.reshape(-1, N, D), torch.stack([o for o, _ in each]))
+    assert_same(alpha.reshape(-1, N, N), torch.stack([a for _, a in each]))
+
+
+def test_matrix_keeps_the_variance_of_a_row():
+    """Rows of unit variance times a fresh [d×m] matrix have unit variance again."""
+    torch.manual_seed(0)
+    W = matrix(401, 307)
+    assert W.shape == (401, 307)
+    assert (torch.randn(1009, 401) @ W).var().item() == pytest.approx(1.0, abs=0.03)

@@ -1,0 +1,418 @@
+"""Multi-head attention: 8.15-8.20 and 8.35-8.37 (7.15-7.20, 7.36-7.38); cross: 13.11-13.12."""
+
+import copy
+import io
+import math
+
+import loops
+import pytest
+import torch
+import torch.nn.functional as F
+from comparing import (
+    D_K,
+    D_SHARED,
+    D_V,
+    A,
+    B,
+    D,
+    M,
+    N,
+    assert_same,
+    assert_same_with_gradients,
+    normal,
+    randomised,
+)
+from twins import twin_attention
+
+from slp_transformer import (
+    AttentionHead,
+    MultiHeadAttention,
+    causal_mask,
+    fused_attention,
+    padding_mask,
+)
+from slp_transformer.attention import join_heads, split_heads
+
+
+def mha(**options) -> MultiHeadAttention:
+    """Heads whose d_k and d_v differ from each other and from d/A."""
+    return randomised(MultiHeadAttention(D, A, D_K, D_V, **options))
+
+
+def shared(**options) -> MultiHeadAttention:
+    """Heads that share d equally, as PyTorch's must."""
+    return randomised(MultiHeadAttention(D_SHARED, A, **options))
+
+
+def outputs(layer, *args, **options):
+    """The fast path's output and the one that comes with the weights."""
+    return [layer(*args, **options), layer(*args, **options, return_weights=True)[0]]
+
+
+# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_mh_par_out_8_37_equals_loop_8_15_to_8_19(causal):
+    layer, X = mha(), normal(N, D)
+    visible = loops.causal if causal else loops.everything
+    expected, alphas = loops.multi_head(X, layer, visible)
+    for output in outputs(layer, X, causal=causal):
+        assert_same_with_gradients(output, expected, [X, *layer.parameters()])
+    _, alpha = layer(X, causal=causal, return_weights=True)
+    assert_same(alpha, alphas)
+
+
+def test_mh_concat_8_19_is_a_sum_over_heads():
+    """W^O meets each head in rows of its own: concatenating first, or adding after, is the same."""
+    layer, X = mha(), normal(N, D)
+    expected = 0
+    for head in layer.heads:
+        values, _ = loops.one_head(X, head.W_Q, head.W_K, head.W_V)
+        expected = expected + values @ head.W_O
+    assert_same_with_gradients(layer(X, causal=True), expected, [X, *layer.parameters()])
+
+
+@pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
+def test_cross_attn_13_12_equals_loop(source):
+    layer, X, H_enc = mha(), normal(N, D), normal(source, D, seed=1)
+    expected, alphas = loops.multi_head(X, layer, loops.everything, H_enc)
+    for output in outputs(layer, X, H_enc=H_enc):
+        assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
+    _, alpha = layer(X, H_enc=H_enc, return_weights=True)
+    assert alpha.shape == (A, N, source)
+    assert_same(alpha, alphas)
+
+
+def test_cross_qkv_13_11_queries_from_x_keys_and_values_from_h_enc():
+    """Equal keys share the weight equally, so with equal source rows every query gathers that row's
+    value, whatever it asks; and a query without effect has no gradient."""
+    layer, X = mha(), normal(N, D)
+    row = normal(1, D, seed=1)
+    output = layer(X, H_enc=row.expand(M, D))
+    value = torch.cat([row @ head.W_V for head in layer.heads], dim=-1) @ layer.W_O
+    assert_same(output, value.expand(N, D))
+    (gradient,) = torch.autograd.grad(output.sum(), X)
+    assert gradient.abs().max() < 1e-12
+
+
+def additive(hidden: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(hidden.shape, dtype=torch.float64).masked_fill(hidden, -math.inf)
+
+
+FUTURE = torch.ones(N, N, dtype=torch.bool).triu(1)
+PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
+
+
+@pytest.mark.parametrize("boolean", [True, False], ids=["True hides", "-inf hides"])
+@pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
+def test_mh_par_out_8_37_equals_pytorch(masks, boolean):
+    """`nn.MultiheadAttention` with our weights, under both of its mask conventions.
+
+    (As a flag True hides here, the reverse of `scaled_dot_product_attention`, where True allows.)
+    """
+    layer = shared()
+    twin, X = twin_attention(layer), normal(B, N, D_SHARED)
+    ids = PADDED.long()
+    ours, theirs = {}, {}
+    if masks in ("causal", "both"):
+        ours["causal"] = True
+        theirs["attn_mask"] = FUTURE if boolean else additive(FUTURE)
+    if masks in ("padding", "both"):
+        ours["mask"] = padding_mask(ids, 1)
+        theirs["key_padding_mask"] = PADDED if boolean else additive(PADDED)
+    expected, weights = twin.theirs(X, X, X, average_attn_weights=False, **theirs)
+    for output in outputs(layer, X, **ours):
+        twin.assert_agrees(output, expected, [X])
+    assert_same(layer(X, **ours, return_weights=True)[1], weights)
+
+
+@pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
+def test_cross_attn_13_12_equals_pytorch(source):
+    layer = shared()
+    twin = twin_attention(layer)
+    X, H_enc = normal(B, N, D_SHARED), normal(B, source, D_SHARED, seed=1)
+    padded = torch.zeros(B, source, dtype=torch.bool)
+    padded[1, -2:] = True
+    expected, _ = twin.theirs(X, H_enc, H_enc, key_padding_mask=padded)
+    for output in outputs(layer, X, padding_mask(padded.long(), 1), H_enc=H_enc):
+        twin.assert_agrees(output, expected, [X, H_enc])
+
+
+def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
+    """PyTorch takes a mask for each head as [B·A × N × M], sentence by sentence."""
+    layer = shared()
+    twin, X = twin_attention(layer), normal(B, N, D_SHARED)
+    hidden = torch.rand(B, A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    hidden[..., 0] = False
+    expected, _ = twin.theirs(X, X, X, attn_mask=hidden.flatten(0, 1))
+    for output in outputs(layer, X, additive(hidden)):
+        twin.assert_agrees(output, expected, [X])
+    expected, _ = twin.theirs(X, X, X, attn_mask=hidden[:, :1].expand(B, A, N, N).flatten(0, 1))
+    for output in outputs(layer, X, additive(hidden[:, 0])):
+        twin.assert_agrees(output, expected, [X])
+
+
+# --- Heads and their matrices ------------------------------------------------------------------
+
+
+def test_mh_qkv_8_15_heads_read_in_the_books_orientation():
+    layer = mha()
+    assert len(layer.heads) == A
+    for c, head in enumerate(layer.heads):
+        assert head.W_Q.shape == head.W_K.shape == (D, D_K)
+        assert head.W_V.shape == (D, D_V) and head.W_O.shape == (D_V, D)
+        assert torch.equal(head.W_Q, layer.W_Q[:, c * D_K : (c + 1) * D_K])
+        assert torch.equal(head.W_K, layer.W_K[:, c * D_K : (c + 1) * D_K])
+        assert torch.equal(head.W_V, layer.W_V[:, c * D_V : (c + 1) * D_V])
+        assert torch.equal(head.W_O, layer.W_O[c * D_V : (c + 1) * D_V])
+
+
+def test_heads_set_is_what_the_layer_computes_with():
+    """A layer filled head by head equals the loop over the matrices that were given."""
+    layer, X = mha(), normal(N, D)
+    names = {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}
+    expected = 0
+    for c in range(A):
+        given = {
+            name: 0.4 * normal(*shape, seed=10 * c + k).detach()
+            for k, (name, shape) in enumerate(names.items())
+        }
+        for name, W in given.items():
+            setattr(layer.heads[c], name, W)
+            assert torch.equal(getattr(layer.heads[c], name), W)
+        values, _ = loops.one_head(X, given["W_Q"], given["W_K"], given["W_V"])
+        expected = expected + values @ given["W_O"]
+    assert_same(layer(X, causal=True), expected)
+    assert all(p.requires_grad and p.is_leaf for p in layer.parameters())
+
+
+@pytest.mark.parametrize("name", ["W_Q", "W_K", "W_V", "W_O"])
+def test_heads_set_leaves_the_other_heads_alone(name):
+    layer = mha()
+    before = [getattr(head, name).clone() for head in layer.heads]
+    setattr(layer.heads[1], name, torch.zeros_like(before[1]))
+    after = [getattr(head, name) for head in layer.heads]
+    assert torch.equal(after[0], before[0]) and torch.equal(after[2], before[2])
+    assert (after[1] == 0).all()
+
+
+def test_heads_pass_gradients_to_the_shared_matrix():
+    layer = mha()
+    layer.heads[1].W_K.sum().backward()
+    expected = torch.zeros(D, A * D_K, dtype=torch.float64)
+    expected[:, D_K : 2 * D_K] = 1
+    assert torch.equal(layer.W_K.grad, expected)
+
+
+def test_one_head_of_many_is_an_attention_head():
+    layer, X = randomised(MultiHeadAttention(D, 1, D_K, D_V)), normal(N, D)
+    head = AttentionHead(D, D_K, D_V).double()
+    head.load_state_dict(layer.state_dict())
+    expected, alpha = head(X, causal_mask(N))
+    output, weights = layer(X, causal=True, return_weights=True)
+    assert_same(output, expected)
+    assert_same(weights[0], alpha)
+
+
+@pytest.mark.parametrize("key_dim, value_dim", [(None, None), (7, None), (None, 7), (7, 11)])
+def test_d_k_and_d_v_are_independent_and_d_over_a_unless_given(key_dim, value_dim):
+    layer = MultiHeadAttention(D_SHARED, A, key_dim, value_dim)
+    assert (layer.key_dim, layer.value_dim) == (key_dim or D_K, value_dim or D_K)
+    assert layer.W_Q.shape == layer.W_K.shape == (D_SHARED, A * layer.key_dim)
+    assert layer.W_V.shape == (D_SHARED, A * layer.value_dim)
+    assert layer.W_O.shape == (A * layer.value_dim, D_SHARED)
+
+
+def test_there_are_no_biases():
+    assert [name for name, _ in mha().named_parameters()] == ["W_Q", "W_K", "W_V", "W_O"]
+
+
+def test_split_heads_by_hand():
+    """Two tokens, three heads of two columns: head c takes columns 2c and 2c + 1 of each token."""
+    X = torch.tensor([[0.0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])
+    heads = split_heads(X, 3)
+    assert heads.tolist() == [[[0, 1], [10, 11]], [[2, 3], [12, 13]], [[4, 5], [14, 15]]]
+    assert heads.untyped_storage().data_ptr() == X.untyped_storage().data_ptr()
+    assert torch.equal(join_heads(heads), X)
+
+
+@pytest.mark.parametrize("leading", [(), (B,), (B, 7)])
+def test_join_undoes_split(leading):
+    X = normal(*leading, N, A * D_K)
+    assert split_heads(X, A).shape == (*leading, A, N, D_K)
+    assert torch.equal(join_heads(split_heads(X, A)), X)
+
+
+# --- Causality, padding, blind rows ------------------------------------------------------------
+
+
+def causal_ways(layer, X):
+    yield from outputs(layer, X, causal=True)
+    yield from outputs(layer, X, causal_mask(N))
+
+
+def test_causal_flag_equals_causal_mask():
+    layer, X = mha(), normal(B, N, D)
+    first, *others = causal_ways(layer, X)
+    for other in others:
+        assert_same(other, first)
+
+
+@pytest.mark.parametrize("way", range(4))
+def test_causal_by_perturbation_and_by_zero_gradient(way):
+    layer, X = mha(), normal(N, D)
+    i = 3
+    changed = X.detach().clone()
+    changed[i + 1 :] += normal(N - i - 1, D, seed=5)
+    output, other = (list(causal_ways(layer, x))[way] for x in (X, changed))
+    assert torch.equal(output[: i + 1], other[: i + 1])
+    assert (output[i + 1 :] != other[i + 1 :]).all()
+    (gradient,) = torch.autograd.grad(output[i].sum(), X)
+    assert (gradient[i + 1 :] == 0).all()
+    assert (gradient[: i + 1].abs().amax(-1) > 1e-6).all()
+
+
+def test_padded_batch_equals_each_sentence_alone():
+    layer, X = mha(), normal(B, N, D)
+    lengths = [4, N]
+    ids = torch.tensor([[1] * n + [0] * (N - n) for n in lengths])
+    for causal in (True, False):
+        for batch in outputs(layer, X, padding_mask(ids, 0), causal=causal):
+            for x, n, output in zip(X, lengths, batch, strict=True):
+                assert_same(output[:n], layer(x[:n], causal=causal))
+
+
+def test_causal_with_left_padding_blinds_rows_without_nan():
+    layer, X = mha(), normal(B, N, D)
+    ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
+    padding = padding_mask(ids, 0)
+    for output in outputs(layer, X, padding, causal=True) + outputs(
+        layer, X, padding + causal_mask(N)
+    ):
+        assert (output[0, :3] == 0).all()
+        assert_same(output[0, 3:], layer(X[0, 3:], causal=True))
+        for gradient in torch.autograd.grad(output.sum(), [X, *layer.parameters()]):
+            assert gradient.isfinite().all() and gradient.abs().max() > 0
+    _, alpha = layer(X, padding, causal=True, return_weights=True)
+    assert (alpha[0, :, :3] == 0).all()
+    sums = alpha.sum(-1)
+    assert_same(sums[0, :, 3:], torch.ones_like(sums[0, :, 3:]))
+
+
+def test_source_of_nothing_but_padding_gives_zeros():
+    layer, X, H_enc = mha(), normal(B, N, D), normal(B, M, D, seed=1)
+    ids = torch.tensor([[0] * M, [1] * M])
+    for output in outputs(layer, X, padding_mask(ids, 0), H_enc=H_enc):
+        assert (output[0] == 0).all() and (output[1] != 0).all()
+        for gradient in torch.autograd.grad(output.sum(), [X, H_enc, *layer.parameters()]):
+            assert gradient.isfinite().all()
+
+
+# --- Axes, masks' axes and types ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leading", [(B,), (B, 7)])
+def test_leading_axes_are_taken_one_by_one(leading):
+    layer, X, H_enc = mha(), normal(*leading, N, D), normal(*leading, M, D, seed=1)
+    for output in outputs(layer, X, causal=True):
+        each = [layer(x, causal=True) for x in X.reshape(-1, N, D)]
+        assert_same(output.reshape(-1, N, D), torch.stack(each))
+    output, alpha = layer(X, H_enc=H_enc, return_weights=True)
+    assert alpha.shape == (*leading, A, N, M)
+    pairs = zip(X.reshape(-1, N, D), H_enc.reshape(-1, M, D), strict=True)
+    assert_same(output.reshape(-1, N, D), torch.stack([layer(x, H_enc=h) for x, h in pairs]))
+
+
+def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for_each_head():
+    """X has leading axes [B × A], so a mask [A × N × N] could be mistaken for one a head."""
+    layer, X = mha(), normal(B, A, N, D)
+    hidden = torch.rand(A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    mask = additive(hidden)
+    expected = torch.stack(
+        [torch.stack([layer(X[b, a], mask[a]) for a in range(A)]) for b in (0, 1)]
+    )
+    for output in outputs(layer, X, mask):
+        assert_same(output, expected)
+
+
+def test_one_mask_for_each_head_of_one_sentence():
+    layer, X = mha(), normal(N, D)
+    hidden = torch.rand(A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    _, alpha = layer(X, additive(hidden), return_weights=True)
+    assert torch.equal(alpha == 0, hidden)
+    assert_same(*outputs(layer, X, additive(hidden)))
+
+
+def test_bfloat16_stays_finite_and_close():
+    layer, X = mha(), normal(B, N, D)
+    padding = padding_mask(torch.tensor([[0, 0] + [1] * (N - 2), [1] * N]), 0)
+    expected = layer(X, padding, causal=True)
+    half = copy.deepcopy(layer).bfloat16()
+    for output in outputs(half, X.bfloat16(), padding, causal=True):
+        assert output.dtype == torch.bfloat16 and output.isfinite().all()
+        error = (output.double() - expected).abs().max() / expected.abs().max()
+        assert error < 0.03
+
+
+# --- The fused kernel, dropout, saving ---------------------------------------------------------
+
+
+def test_fused_causal_is_a_flag_and_no_mask(monkeypatch):
+    calls, real = [], F.scaled_dot_product_attention
+
+    def spy(*args, **options):
+        calls.append(options)
+        return real(*args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    layer, X = mha(), normal(B, N, D)
+    layer(X, causal=True)
+    layer(X, H_enc=X)
+    assert [call["is_causal"] for call in calls] == [True, False]
+    assert all(call.get("attn_mask") is None for call in calls)
+
+
+def test_dropout_only_in_training():
+    layer, X = mha(dropout=0.5), normal(B, N, D)
+    layer.eval()
+    assert_same(*outputs(layer, X, causal=True))
+    assert_same(layer(X, causal=True), mha()(X, causal=True))
+    layer.train()
+    torch.manual_seed(0)
+    for first, second in zip(*(outputs(layer, X, causal=True) for _ in range(2)), strict=True):
+        assert not torch.allclose(first, second)
+
+
+def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():
+    torch.manual_seed(0)
+    layer = mha(dropout=0.25)
+    X = normal(31, 61, D)
+    _, alpha = layer(X, return_weights=True)
+    _, whole = layer.eval()(X, return_weights=True)
+    dropped = alpha == 0
+    assert dropped.double().mean().item() == pytest.approx(0.25, abs=0.005)
+    assert_same(alpha[~dropped], whole[~dropped] / 0.75)
+
+
+def test_fused_dropout_drops_its_share_of_the_weights():
+    """With V = I for d_v = M the values are the weights themselves."""
+    torch.manual_seed(0)
+    zeros = torch.zeros(7, 101, 3)
+    values = fused_attention(zeros, zeros, torch.eye(101).expand(7, 101, 101), dropout=0.25)
+    assert (values == 0).double().mean().item() == pytest.approx(0.25, abs=0.005)
+    torch.testing.assert_close(values.max().item(), 1 / 101 / 0.75)
+
+
+def test_state_dict_round_trip_and_deepcopy():
+    layer, X = mha(), normal(N, D)
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    again = MultiHeadAttention(D, A, D_K, D_V).double()
+    again.load_state_dict(torch.load(file, weights_only=True))
+    copied = copy.deepcopy(layer)
+    assert torch.equal(again(X), layer(X)) and torch.equal(copied(X), layer(X))
+    copied.heads[0].W_Q = torch.zeros(D, D_K)
+    assert (layer.heads[0].W_Q != 0).all()
