@@ -268,7 +268,7 @@ def _name_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
         )  # fmt: skip
 
 
-def _canvas(left: float, right: float, bottom: float, top: float) -> Any:
+def _canvas(left, right, bottom, top) -> Any:
     """Axes without a frame whose unit is one cell, so that all figures have letters of one size."""
     figure_class = _matplotlib().figure.Figure
     margin = 0.1
