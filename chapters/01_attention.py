@@ -349,7 +349,7 @@ x_1, x_2, x_3 = X[0:1], X[1:2], X[2:3]
 q_3 = x_3 @ W_Q
 k_1, k_2, k_3 = (x_j @ W_K for x_j in (x_1, x_2, x_3))
 v_1, v_2, v_3 = (x_j @ W_V for x_j in (x_1, x_2, x_3))
-print("1 make    q₃", shape_of(q_3), " kⱼ", shape_of(k_3), " vⱼ", shape_of(v_3))
+print("1 make    q₃", shape_of(q_3), "kⱼ", shape_of(k_3), "vⱼ", shape_of(v_3))
 
 dots = torch.cat([q_3 @ k_j.T for k_j in (k_1, k_2, k_3)], dim=-1)
 print("2 compare q₃·kⱼ =", dots[0].tolist())
@@ -365,10 +365,12 @@ print("4 softmax α₃ =", [round(a.item(), 3) for a in alpha[0]])
 parts = [alpha[0, 0] * v_1, alpha[0, 1] * v_2, alpha[0, 2] * v_3]
 print("5 weigh   α₃ⱼvⱼ", shape_of(parts[0]), "three times")
 head_3 = sum(parts)
-print("6 add     head₃", shape_of(head_3), [round(h.item(), 3) for h in head_3[0]])
+numbers = [round(h.item(), 3) for h in head_3[0]]
+print("6 add     head₃", shape_of(head_3), numbers)
 a_3 = head_3 @ W_O
 print("7 map     head₃", shape_of(head_3), "× Wᴼ", shape_of(W_O))
-print("8 out     a₃", shape_of(a_3), [round(a.item(), 3) for a in a_3[0]])
+numbers = [round(a.item(), 3) for a in a_3[0]]
+print("8 out     a₃", shape_of(a_3), numbers)
 
 torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 
@@ -401,10 +403,10 @@ show.source(AttentionHead.forward)
 head = AttentionHead(d, d_k, d_v)
 for name, W in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items():
     getattr(head, name).data = W
-A, alpha = head(X, causal_mask(N))
+outputs, alpha = head(X, causal_mask(N))
 
 loop = [one_head(X, i, W_Q, W_K, W_V)[0] for i in range(N)]
-torch.testing.assert_close(A, torch.stack(loop) @ W_O)
+torch.testing.assert_close(outputs, torch.stack(loop) @ W_O)
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 theirs = sdpa(X @ W_Q, X @ W_K, X @ W_V, is_causal=True)
@@ -581,14 +583,15 @@ show.source(MultiHeadAttention.forward)
 # %% [markdown]
 # ## Try it
 #
-# - Give *it* a second feature, person: `[1, 1, 0, 0, 1]`, and let the head's things ask for
-#   persons too (first cell of row 2 of `W_Q`). The strip should now be split between *guitarist*
-#   and *string*.
-# - Double `W_Q`. The weights of *it* should move closer to 1 for *string*: scores twice as large
-#   are a sharper question. At a tenth they should become nearly even.
-# - Set `W_V` to zeros in head 3. Its weights should stay as they are, and the action should all
-#   but vanish from $\mathbf a_{it}$: where a head looks and what it brings are separate.
-# - Leave out `/ len(k_j) ** 0.5` in `scaled_score`. The assertion against PyTorch's attention
-#   should fail.
+# - Make *it* a faint person as well: `[1, 1, 0, 0, 1]`. The strip should split evenly between
+#   *guitarist*, *string* and *it*. For the head to hesitate too, its things must ask for persons:
+#   set the first number in the second row of `W_Q` to 2.
+# - Double `W_Q`. The weight of *string* in the row of *it* should rise from 0.88 to nearly 1:
+#   scores twice as large make a sharper question. A tenth of `W_Q` should leave it nearly even.
+# - Set `W_V` to zeros in head 3 of the four. Its weights should stay as they are, and the action
+#   in $\mathbf a_{it}$ should fall from 3.66 to 0.90, all of it from the averages of heads 1
+#   and 4 and a trace of head 2. Where a head looks and what it brings are separate.
+# - Leave out `/ len(k_j) ** 0.5` in `scaled_score`. The assertion below the eight steps should
+#   fail.
 #
 # Next: [The block](02_block.py), where attention meets the feedforward layer.
