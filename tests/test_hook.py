@@ -1,0 +1,278 @@
+"""The site's hook: what makes a chapter run again, and what is said when one fails."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+
+import linking  # noqa: E402
+import running  # noqa: E402
+import weaving  # noqa: E402
+
+CHAPTER = """\
+# %% [markdown]
+# # 7 · A small chapter (8.1)
+#
+# Sections 8.1 and 7.1
+#
+# What `f` does, and *why*. More of it.
+#
+# <span class="eq" id="eq-one">one · 8.6 · 7.6</span>
+# $$x_1$$
+
+# %%
+from slp_transformer.middle import f
+
+f(1)
+
+# %% alt="A box."
+from slp_transformer import show
+
+show.box()
+"""
+
+PACKAGE = {
+    "__init__": "from slp_transformer.low import g\nfrom .aside import h\n",
+    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three` (8.6-8.8, 7.6-7.8).\n    """\n'
+    "    return x + 1\n",
+    "middle": "from .low import g\n\n\ndef f(x):\n    return g(x)\n",
+    "aside": "def h(x):\n    return x\n",
+    "show": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
+    "def box():\n    return Box()\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "slp_transformer").mkdir()
+    (tmp_path / "chapters").mkdir()
+    for name, text in PACKAGE.items():
+        (tmp_path / "slp_transformer" / f"{name}.py").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def chapter(project, text=CHAPTER, name="07_small"):
+    path = project / "chapters" / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    return running.read_chapter(path, project)
+
+
+def key(project, text=CHAPTER):
+    return running.key_of(chapter(project, text))
+
+
+# --- What makes a chapter run again --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("More of it.", "Less of it."), ("# # 7 ·", "# # 8 ·"), ("A box.", "A square box."),
+     ("# $$x_1$$", "# $$x_2$$\n#\n# And so on.")],
+)  # fmt: skip
+def test_prose_and_alt_texts_run_nothing_again(project, old, new):
+    assert key(project, CHAPTER.replace(old, new)) == key(project)
+
+
+def test_code_runs_again(project):
+    assert key(project, CHAPTER.replace("f(1)", "f(2)")) != key(project)
+
+
+@pytest.mark.parametrize(
+    ("module", "again"),
+    [("middle", True), ("low", True), ("show", True), ("aside", False), ("__init__", False)],
+)
+def test_a_module_runs_its_importers_again_and_no_others(project, module, again):
+    before = key(project)
+    with open(project / "slp_transformer" / f"{module}.py", "a", encoding="utf-8") as file:
+        file.write("\n# edited\n")
+    assert (key(project) != before) == again
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("import slp_transformer.low", {"low"}),
+        ("from slp_transformer import g", {"low"}),
+        ("from slp_transformer import h", {"aside"}),
+        ("from slp_transformer import middle", {"middle", "low"}),
+        ("import slp_transformer", {"__init__", "low", "aside"}),
+        ("import torch", set()),
+    ],
+)
+def test_imports_are_followed_to_the_files_that_define(project, line, files):
+    small = chapter(project, f"# %%\n{line}\n")
+    assert {path.stem for path in running.modules_behind(small)} == files
+
+
+def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
+    before = key(project)
+    monkeypatch.setattr(running, "version", lambda library: "0")
+    assert key(project) != before
+
+
+def test_the_cache_keeps_outputs_for_one_key(project):
+    cache, small = running.Cache(project / ".cache"), chapter(project)
+    assert cache.load(small, "a") is None
+    cache.store(small, "a", [[], []])
+    assert cache.load(small, "a") == [[], []]
+    assert cache.load(small, "b") is None
+
+
+# --- What is said when one fails -----------------------------------------------------------------
+
+
+def test_a_cell_s_place_is_its_number_and_line(project):
+    text = CHAPTER + "\n# %%\nf(1)\n"
+    small = chapter(project, text)
+    assert [small.place(index) for index in range(3)] == [(2, 12), (3, 17), (4, 22)]
+    assert text.splitlines()[21] == "f(1)"
+
+
+BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cell begins at line 8
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("x = 1\n\ny = x / 0\n", "line 10 (cell 3): ZeroDivisionError: division by zero"),
+        ("def inner():\n    raise KeyError('k')\n\n\ninner()\n", "line 12 (cell 3): KeyError: 'k'"),
+        ("x = 1\ny = (\n", "line 9 (cell 3): SyntaxError"),
+    ],
+)
+def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, said):
+    with pytest.raises(running.ChapterError) as raised:
+        running.run_chapter(chapter(project, BROKEN + cell))
+    assert str(raised.value).startswith(f"chapters/07_small.py, {said}")
+    assert len(raised.value.outputs) == 2
+
+
+def test_all_chapters_are_tried_and_the_good_ones_kept(project):
+    good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
+    cache, said = running.Cache(project / ".cache"), []
+    failures = running.run_all([(bad, "b"), (good, "g")], cache, said.append)
+    assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
+    outputs = cache.load(good, "g")
+    assert outputs[0][0]["data"]["text/plain"] == "2"
+    assert cache.load(bad, "b") is None
+    assert "Running chapters/07_small.py" in said and "Failed chapters/08_bad.py" in said
+
+
+def test_beside_a_server_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
+    tried, done = [], threading.Semaphore(0)
+
+    def run(small):
+        tried.append(small.name)
+        if "bad" in small.name:
+            raise running.ChapterError(f"{small.name}, line 1")
+        return [[], []]
+
+    monkeypatch.setattr(running, "run_chapter", run)
+    good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
+    cache = running.Cache(project / ".cache")
+    background = running.Background(cache, lambda _: None, lambda _: done.release())
+    for _ in range(2):
+        background.want(good, "g")
+        background.want(bad, "b")
+        if len(tried) < 2:
+            assert done.acquire(timeout=10) and done.acquire(timeout=10)
+    assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
+    assert cache.load(good, "g") == [[], []]
+    assert sorted(tried).count("chapters/08_bad.py") == 1
+
+
+# --- Alt texts -----------------------------------------------------------------------------------
+
+PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<p><svg></svg>"}}
+PNG = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA"}}
+TEXT = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "<svg>"}}
+
+
+def test_a_figure_without_alt_text_is_named(project):
+    without = chapter(project, CHAPTER.replace(' alt="A box."', ""))
+    for shown in (PICTURE, PNG):
+        (sentence,) = running.missing_alts(without, [[], [shown]])
+        assert sentence.startswith("chapters/07_small.py, line 17 (cell 3): shows a figure")
+        assert running.missing_alts(chapter(project), [[], [shown]]) == []
+    assert running.missing_alts(without, [[], [TEXT]]) == []
+
+
+def test_the_alt_text_is_put_on_the_figure(project):
+    quoted = chapter(project, CHAPTER.replace("A box.", "A <box> & more."))
+    notebook = weaving.filled(quoted.notebook, [[], [PICTURE]])
+    html = notebook.cells[2].outputs[0].data["text/html"]
+    assert html == '<p><svg role="img" aria-label="A &lt;box&gt; &amp; more."></svg>'
+    nbformat.validate(notebook)
+    assert "outputs" not in quoted.notebook.cells[2] or not quoted.notebook.cells[2].outputs
+
+
+# --- Pages and links -----------------------------------------------------------------------------
+
+
+def test_headings_get_ids_of_their_own_and_tables_a_box():
+    html, headings = weaving.finished(
+        "<style>x</style><h1>One</h1><h2>Two <code>f</code></h2><h2>Two f</h2><table></table>"
+    )
+    assert headings == [(1, "one", "One"), (2, "two-f", "Two f"), (2, "two-f_1", "Two f")]
+    assert "<style" not in html and '<div class="slp-wide" tabindex="0"><table>' in html
+
+
+def test_a_chapter_says_what_it_is(project):
+    summary = linking.summarize(chapter(project))
+    assert (summary.number, summary.title) == (7, "A small chapter")
+    assert (summary.text, summary.equations) == ("What `f` does, and why.", "8.6")
+
+
+def test_the_index_joins_labels_and_docstrings(project):
+    labels = '# <span class="eq" id="eq-two">two · 8.7 · 7.7</span>\n'
+    text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
+    one, two, three = linking.equations([chapter(project, text)], project)
+    assert (one.slug, one.numbers, one.chapters) == ("one", ["8.6", "7.6"], ["07_small"])
+    assert one.objects == two.objects == three.objects == ["slp_transformer.low.g"]
+    assert (three.slug, three.chapters) == ("three", [])
+
+
+def test_source_on_the_landing_page_is_the_package_s(project):
+    assert linking.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
+    with pytest.raises(KeyError):
+        linking.source_of("slp_transformer.low.missing", project)
+
+
+def test_what_is_shown_or_linked_counts_as_explained(project):
+    linked = CHAPTER.replace("More of it.", '<autoref identifier="a.b">b</autoref>')
+    shown = {"data": {"text/markdown": '<autoref identifier="a.c"><code>c</code></autoref>'}}
+    cells = chapter(project, linked).notebook.cells
+    assert linking.explained(cells, [[], [shown]]) == ["a.b", "a.c"]
+
+
+# --- The whole, as a reader runs it --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BROKEN + "1 / 0\n", "line 8 (cell 3): ZeroDivisionError: division by zero"),
+        (CHAPTER.replace(' alt="A box."', ""), "line 17 (cell 3): shows a figure without alt"),
+    ],
+)
+def test_a_bad_chapter_fails_the_build(project, text, said):
+    chapter(project, text)
+    shutil.copy(ROOT / "mkdocs.yml", project)
+    shutil.copytree(ROOT / "docs", project / "docs")
+    index = project / "docs" / "index.md"
+    index.write_text("# Home\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-d", str(project / "site")],
+        cwd=project, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, encoding="utf-8",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert f"chapters/07_small.py, {said}" in done.stdout
+    assert "Traceback" not in done.stdout
