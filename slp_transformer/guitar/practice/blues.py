@@ -27,7 +27,7 @@ FORMS = {
     "twelve-bar blues": (0, 0, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7),
     "quick-change blues": (0, 5, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7),
 }
-BLUES_KEYS = ("E", "A", "E", "A", "G", "C", "D", "F", "Bb", "B")
+BLUES_KEYS = ("E", "A", "E", "A", "G", "C", "D", "Bb", "B")
 
 # What the upper note of the shuffle does on the eighths of a bar, in frets above the root's.
 _SHUFFLES = (
@@ -155,24 +155,32 @@ def solo_study(draw: Draw) -> Study:
         position -= 12
     box = [note for note in window(classes, hand, max(0, position)) if note.string <= 4]
     roots = [i for i, note in enumerate(box) if hand.pitch(note) % 12 == classes[0]]
-    call = [draw.pick(_SWUNG) for _ in range(5)]
+    call = draw_cells(draw)
     start = draw.pick(roots)
     opening = walk(draw, start, sum(map(len, call)), len(box))
     bars: list[Bar] = []
     for phrase in range(6):
         fresh = phrase in (2, 4)
-        cells = [draw.pick(_SWUNG) for _ in range(5)] if fresh else call
+        cells = draw_cells(draw) if fresh else call
         count = sum(map(len, cells))
         places = walk(draw, draw.pick(roots), count, len(box)) if fresh else list(opening)
         if not fresh and phrase > 0:
             kept = count // 2
-            places[kept:] = walk(draw, places[kept - 1] if kept else start, count - kept, len(box))
+            places[kept:] = walk(draw, places[kept - 1], count - kept, len(box))
         goals = roots if phrase % 2 else range(len(box))
-        pitch = hand.pitch(box[places[-1]]) if places else hand.pitch(box[start])
+        pitch = hand.pitch(box[places[-1]])
         goal = box[goals[nearest([box[i] for i in goals], hand, pitch)]]
         bars += phrase_bars([box[i] for i in places], cells, goal)
     title = f"Blues solo, {key} {scale}{describe(tuning)}"
     return Study(Tab(title, tuning, tuple(bars)), "solo", (f"{key} {scale}",) * len(bars))
+
+
+def draw_cells(draw: Draw) -> list[tuple[int, ...]]:
+    """The rhythm of a phrase, beat by beat: five beats, with at least five notes in them."""
+    while True:
+        cells = [draw.pick(_SWUNG) for _ in range(5)]
+        if sum(map(len, cells)) >= 5:
+            return cells
 
 
 def walk(draw: Draw, start: int, count: int, size: int) -> list[int]:

@@ -118,7 +118,7 @@ def draw_progression(draw: Draw) -> Progression:
         minor = draw.chance(0.35)
         keys = ("A", "E", "D", "B") if minor else ("C", "G", "D", "A", "E", "F")
         if style == "barre":
-            keys = ("F", "F#", "G", "Ab", "A", "Bb", "B", "C", "C#", "D", "Eb")
+            keys = ("F", "F#", "G", "Ab", "A", "Bb", "B", "C", "D", "Eb")
         tuning, root = any_guitar(draw), draw.pick(keys)
         chords = [chord_on(root, *degree) for degree in draw.pick(_MINOR if minor else _MAJOR)]
         key = f"in {root} {'minor' if minor else 'major'}"
@@ -170,7 +170,7 @@ def strummed_bar(grip: Grip, pattern: str) -> Bar:
 def picking_study(draw: Draw) -> Study:
     """A progression in a picking pattern, every fourth bar varied at times; ends on the chord."""
     progression = draw_progression(draw)
-    grips = [grip for grip in progression.grips]
+    grips = progression.grips
     pattern, name = draw.pick(_PICKING)
     alike = [other for other, _ in _PICKING if len(other.split()) == len(pattern.split())]
     turn = draw.pick(alike) if draw.chance(0.4) else pattern
@@ -200,7 +200,7 @@ def riff_study(draw: Draw) -> Study:
     """Drop-D power chords (one finger across three strings) between strokes on the open low D."""
     pattern = draw.pick(_RIFF_RHYTHMS)
     names = ("D5", "E5", "F5", "G5", "A5", "Bb5")
-    four = [draw.pick(names) for _ in range(4)]
+    four = ["D5", *(draw.pick(names) for _ in range(3))]
     chords = tuple((four * 2)[: draw.pick((4, 8))]) + ("D5",)
     bars = []
     for chord in chords[:-1]:

@@ -6,7 +6,6 @@ from slp_transformer.guitar.fretboard import (
     DADGAD,
     DROP_D,
     HALF_STEP_DOWN,
-    MAX_FRET,
     OPEN_G,
     STANDARD,
     Note,
@@ -183,7 +182,7 @@ def double_stop_study(draw: Draw) -> Study:
         (("thirds", 2, ((2, 1), (3, 2))), ("sixths", 5, ((3, 1), (4, 2))))
     )
     low, high = draw.pick(pairs)
-    ladder = scale_ladder(classes, hand, low, high, distance, min(12, MAX_FRET - tuning.capo))
+    ladder = scale_ladder(classes, hand, low, high, distance, top=13)
     rhythm = draw.pick((EIGHTHS, EIGHTHS, SHUFFLE, WALTZ))
     shape = draw.pick(("up and down", "thirds", "groups of three", "groups of four"))
     places = without_repeats(sequence_steps(shape, 0, len(ladder) - 1))

@@ -1,0 +1,386 @@
+"""Tabs as token ids and back, without loss.
+
+A piece is a short header and then its bars in time order::
+
+    <bos> TUNING<standard> CAPO<0>
+    BAR TAB<6,3> STEP<2> TAB<4,0> TAB<1,3> STEP<14>
+    BAR ...
+    <eos>
+
+``TAB<6,3>`` is string 6 at fret 3: one token for the place, because a combined token learns better
+than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). Notes that sound
+together follow each other from string 6 to string 1. ``STEP<k>`` lets k steps pass; the steps of a
+bar add up to its length, so a bar can be as long as the columns of a text file make it.
+
+There is one way to write a piece. Which token may follow which is one small state machine, which
+decoding and `TabTokenizer.allowed_next` share.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
+from slp_transformer.guitar.tab import Bar, Event, Tab
+
+STRINGS = 6
+LOWEST_OPEN, HIGHEST_OPEN = 28, 76
+_SPECIAL = ("<pad>", "<bos>", "<eos>")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What came of a sequence of token ids.
+
+    Attributes:
+        tab: the music in it.
+        ill_formed: how many tokens could not stand where they stood.
+        length: how many tokens were read, up to and including the first ``<eos>``.
+        complete: whether an ``<eos>`` came.
+    """
+
+    tab: Tab
+    ill_formed: int
+    length: int
+    complete: bool
+
+    @property
+    def well_formed_share(self) -> float:
+        """Share of the tokens that could stand where they stood; 1.0 for no tokens at all."""
+        return 1 - self.ill_formed / self.length if self.length else 1.0
+
+
+class TabTokenizer:
+    """Turns tabs into token ids and back.
+
+    The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
+    tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
+    ``STEP`` and ``TAB`` tokens. Title and source of a tab are not encoded.
+
+    Args:
+        max_fret: highest fret that has a token.
+        max_step: longest time that one ``STEP`` token lets pass; longer ones take several.
+        max_capo: highest capo.
+        tunings: the tunings with a token of their own, by name; six strings each.
+
+    Raises:
+        ValueError: if a limit is below its smallest useful value, or a tuning has not six strings.
+    """
+
+    pad_id, bos_id, eos_id = 0, 1, 2
+
+    def __init__(
+        self,
+        max_fret: int = 24,
+        max_step: int = 32,
+        max_capo: int = 12,
+        tunings: dict[str, Tuning] | None = None,
+    ):
+        for name, value, least in (
+            ("max_fret", max_fret, 0), ("max_step", max_step, 1), ("max_capo", max_capo, 0)
+        ):  # fmt: skip
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}."
+                )
+        self.max_fret, self.max_step, self.max_capo = max_fret, max_step, max_capo
+        self.tunings = dict(TUNINGS if tunings is None else tunings)
+        for name, tuning in self.tunings.items():
+            if len(tuning.open_pitches) != STRINGS:
+                raise ValueError(f"Tuning {name!r} must have {STRINGS} open strings.")
+        self.vocabulary = (
+            *_SPECIAL,
+            *(f"TUNING<{name}>" for name in self.tunings),
+            *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
+            *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
+            "BAR",
+            *(f"STEP<{steps}>" for steps in range(1, max_step + 1)),
+            *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)),
+        )
+        self._ids = {token: i for i, token in enumerate(self.vocabulary)}
+        self.parts = tuple(_parts(token) for token in self.vocabulary)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.vocabulary)
+
+    def to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Readable names of token ids; ``<?>`` for one outside the vocabulary."""
+        return [self.vocabulary[i] if 0 <= i < len(self) else "<?>" for i in map(int, ids)]
+
+    def to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of readable names.
+
+        Raises:
+            ValueError: for a name that is not in the vocabulary.
+        """
+        tokens = list(tokens)
+        for token in tokens:
+            if token not in self._ids:
+                raise ValueError(f"{token!r} is not in the vocabulary of {len(self)} tab tokens.")
+        return [self._ids[token] for token in tokens]
+
+    def encode(self, tab: Tab) -> list[int]:
+        """Token ids of a tab, from ``<bos>`` to ``<eos>``.
+
+        A tuning without a name is written as six ``OPEN`` tokens, string 6 first.
+
+        Raises:
+            ValueError: for what has no tokens: other than six strings, an open string outside MIDI
+                pitch 28 to 76, a capo or fret beyond the limits, a bar without length, events out
+                of order or outside their bar, notes not in order from string 6 to string 1. The
+                sentence names the bar.
+        """
+        tokens = ["<bos>", *self.header(tab.tuning)]
+        for number, bar in enumerate(tab.bars, start=1):
+            tokens += self._bar_tokens(bar, number)
+        return self.to_ids([*tokens, "<eos>"])
+
+    def header(self, tuning: Tuning) -> list[str]:
+        """Names of the tokens for a tuning and its capo: what a piece begins with after ``<bos>``.
+
+        Raises:
+            ValueError: as `encode`.
+        """
+        pitches = tuning.open_pitches
+        if len(pitches) != STRINGS:
+            raise ValueError(
+                f"Tab tokens are for {STRINGS} strings; this tuning has {len(pitches)}."
+            )
+        if not 0 <= tuning.capo <= self.max_capo:
+            raise ValueError(f"A capo can be on fret 0 to {self.max_capo}, not {tuning.capo}.")
+        capo = f"CAPO<{tuning.capo}>"
+        for name, known in self.tunings.items():
+            if known.open_pitches == pitches:
+                return [f"TUNING<{name}>", capo]
+        if not all(LOWEST_OPEN <= pitch <= HIGHEST_OPEN for pitch in pitches):
+            raise ValueError(
+                f"Open strings must lie between the MIDI pitches {LOWEST_OPEN} and {HIGHEST_OPEN}; "
+                f"this tuning has {pitches}."
+            )
+        return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
+
+    def _bar_tokens(self, bar: Bar, number: int) -> list[str]:
+        """Names of the tokens of one bar."""
+        if bar.steps < 1:
+            raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
+        tokens, now = ["BAR"], 0
+        for i, event in enumerate(bar.events):
+            where = f"Bar {number}, step {event.step}"
+            if not now <= event.step < bar.steps or (i and event.step == now):
+                raise ValueError(
+                    f"{where}: events must be in order and inside the bar's {bar.steps} steps."
+                )
+            tokens += self._time_tokens(event.step - now)
+            tokens += self._event_tokens(event, where)
+            now = event.step
+        return tokens + self._time_tokens(bar.steps - now)
+
+    def _time_tokens(self, steps: int) -> list[str]:
+        """The longest step as often as it fits, then the rest."""
+        whole, rest = divmod(steps, self.max_step)
+        return [f"STEP<{self.max_step}>"] * whole + ([f"STEP<{rest}>"] if rest else [])
+
+    def _event_tokens(self, event: Event, where: str) -> list[str]:
+        """Names of the tokens of the notes that sound together."""
+        strings = [note.string for note in event.notes]
+        if not strings or any(a <= b for a, b in zip(strings, strings[1:], strict=False)):
+            raise ValueError(
+                f"{where}: an event needs notes on different strings, string 6 before string 1; "
+                f"these are on strings {strings}."
+            )
+        for string, fret in event.notes:
+            if not (1 <= string <= STRINGS and 0 <= fret <= self.max_fret):
+                raise ValueError(
+                    f"{where}: no token for string {string}, fret {fret}: strings go from 1 to "
+                    f"{STRINGS}, frets from 0 to {self.max_fret}."
+                )
+        return [f"TAB<{string},{fret}>" for string, fret in event.notes]
+
+    def decode(self, ids: Sequence[int], tuning: Tuning = STANDARD) -> Decoded:
+        """The music in a sequence of token ids, however ill-formed: it never raises.
+
+        A token that may not stand where it stands is counted. A ``BAR`` or ``<eos>`` is obeyed all
+        the same (a note with no time behind it gets one step); every other such token is skipped.
+        Reading stops at the first ``<eos>``. A sequence that does not begin with ``<bos>`` is a
+        piece's middle: it is read as if it began right after a ``BAR``, in the given tuning. A last
+        bar that breaks off is kept as far as it goes.
+
+        Args:
+            ids: token ids; a tensor works too.
+            tuning: the tuning of a sequence that does not say.
+        """
+        ids = [int(i) for i in ids]
+        reader = _Reader(self, tuning, inside=bool(ids) and ids[0] != self.bos_id)
+        length = 0
+        for length, token in enumerate(ids, start=1):  # noqa: B007
+            reader.read(token)
+            if token == self.eos_id:
+                break
+        reader.close_bar()
+        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars))
+        return Decoded(tab, reader.ill_formed, length, complete=self.eos_id in ids)
+
+    def allowed_next(self, ids: Sequence[int]) -> set[int]:
+        """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
+
+        The sequence is read as `decode` reads it. Masking every other id while sampling makes every
+        finished sample a well-formed piece.
+        """
+        ids = [int(i) for i in ids]
+        if self.eos_id in ids:
+            return set()
+        reader = _Reader(self, STANDARD, inside=bool(ids) and ids[0] != self.bos_id)
+        for token in ids:
+            reader.read(token)
+        return {i for i in range(len(self)) if reader.allows(i)}
+
+    def to_json(self) -> str:
+        """The settings as JSON text, to be saved beside a model."""
+        tunings = {name: list(tuning.open_pitches) for name, tuning in self.tunings.items()}
+        settings = {"kind": "tab tokens", "max_fret": self.max_fret, "max_step": self.max_step}
+        settings |= {"max_capo": self.max_capo, "tunings": tunings}
+        return json.dumps(settings, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> "TabTokenizer":
+        """The tokenizer that `to_json` described: same vocabulary, same ids.
+
+        Raises:
+            ValueError: if the text is not JSON, or not the settings of a tab tokenizer.
+        """
+        try:
+            settings = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"These tokenizer settings are not JSON: {error}.") from None
+        if not isinstance(settings, dict) or settings.pop("kind", None) != "tab tokens":
+            raise ValueError(
+                'These are not the settings of a tab tokenizer ("kind": "tab tokens").'
+            )
+        try:
+            tunings = {
+                name: Tuning(tuple(int(pitch) for pitch in pitches))
+                for name, pitches in settings.pop("tunings").items()
+            }
+            return cls(tunings=tunings, **settings)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"These tab tokenizer settings are incomplete or hold something else: {error!r}."
+            ) from None
+
+
+class _Reader:
+    """Reads tokens one by one, and knows which may come next."""
+
+    def __init__(self, tokenizer: TabTokenizer, tuning: Tuning, inside: bool):
+        self.parts, self.max_step = tokenizer.parts, tokenizer.max_step
+        self.vocabulary, self.named, self.tuning = tokenizer.vocabulary, tokenizer.tunings, tuning
+        self.bars: list[Bar] = []
+        self.ill_formed = 0
+        self.place = "in bar" if inside else "start"
+        self.opens: list[int] = []
+        self.now, self.last_step = 0, 0
+        self.notes: list[Note] = []
+        self.events: list[Event] = []
+
+    def allows(self, token_id: int) -> bool:
+        """Whether this token may come next."""
+        kind, value = self.parts[token_id]
+        if self.place != "in bar":
+            return kind in self._header_kinds()
+        if kind == "TAB":
+            return not self.notes or value[0] < self.notes[-1].string
+        if kind == "STEP":
+            return self.last_step in (0, self.max_step)
+        return kind in ("BAR", "<eos>") and self.now > 0 and not self.notes
+
+    def _header_kinds(self) -> tuple[str, ...]:
+        """Kinds of token that may come next before the first bar."""
+        if self.place == "tuning" and self.opens:
+            return ("OPEN",) if len(self.opens) < STRINGS else ("CAPO",)
+        return {
+            "start": ("<bos>",),
+            "tuning": ("TUNING", "OPEN"),
+            "capo": ("CAPO",),
+            "first bar": ("BAR", "<eos>"),
+            "end": (),
+        }[self.place]
+
+    def read(self, token_id: int) -> None:
+        """Take in the next token."""
+        if not 0 <= token_id < len(self.parts):
+            self.ill_formed += 1
+            return
+        kind, value = self.parts[token_id]
+        if not self.allows(token_id):
+            self.ill_formed += 1
+            if kind not in ("BAR", "<eos>"):
+                return
+        if kind in ("BAR", "<eos>"):
+            self.close_bar()
+            self.place = "in bar" if kind == "BAR" else "end"
+        elif kind == "TAB":
+            self.notes.append(Note(*value))
+            self.last_step = 0
+        elif kind == "STEP":
+            self._close_event()
+            self.now += value[0]
+            self.last_step = value[0]
+        else:
+            self._read_header(kind, self.vocabulary[token_id], value)
+
+    def _read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
+        """Take in ``<bos>``, a tuning, an open string or a capo."""
+        if kind == "<bos>":
+            self.place = "tuning"
+        elif kind == "TUNING":
+            self.tuning, self.place = self.named[token[7:-1]], "capo"
+        elif kind == "OPEN":
+            self.opens.append(value[0])
+            if len(self.opens) == STRINGS:
+                self.tuning, self.place = Tuning(tuple(reversed(self.opens))), "capo"
+        elif kind == "CAPO":
+            self.tuning, self.place = replace(self.tuning, capo=value[0]), "first bar"
+
+    def _close_event(self) -> None:
+        """Put the notes that are waiting into an event."""
+        if self.notes:
+            self.events.append(Event(self.now, tuple(self.notes)))
+            self.notes = []
+
+    def close_bar(self) -> None:
+        """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
+        if self.notes:
+            self._close_event()
+            self.now += 1
+        if self.now > 0:
+            self.bars.append(Bar(self.now, tuple(self.events)))
+        self.events, self.now, self.last_step = [], 0, 0
+
+
+def _parts(token: str) -> tuple[str, tuple[int, ...]]:
+    """Kind and numbers of a token's name: ``TAB<6,3>`` is ``TAB`` and (6, 3)."""
+    if token in _SPECIAL or "<" not in token:
+        return token, ()
+    kind, _, inside = token[:-1].partition("<")
+    return kind, () if kind == "TUNING" else tuple(int(number) for number in inside.split(","))
+
+
+def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
+    """The ids of many tabs one after the other, each from ``<bos>`` to ``<eos>``, to train on.
+
+    Raises:
+        ValueError: for the first tab that cannot be encoded; its title or source is named.
+    """
+    stream: list[int] = []
+    for number, tab in enumerate(tabs, start=1):
+        try:
+            stream += tokenizer.encode(tab)
+        except ValueError as error:
+            name = tab.source or tab.title or f"tab {number}"
+            raise ValueError(f"{name}: {error}") from None
+    return stream
