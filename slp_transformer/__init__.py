@@ -19,7 +19,9 @@ from slp_transformer.block import (
     TransformerBlock,
     TransformerStack,
 )
+from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
+from slp_transformer.decoding import generate
 from slp_transformer.embedding import (
     InputEncoding,
     LearnedPositions,
@@ -35,6 +37,7 @@ __all__ = [
     "EncoderDecoder",
     "FeedForward",
     "InputEncoding",
+    "KVCache",
     "LayerNorm",
     "LearnedPositions",
     "MultiHeadAttention",
@@ -47,6 +50,7 @@ __all__ = [
     "TransformerStack",
     "causal_mask",
     "fused_attention",
+    "generate",
     "lm_head",
     "next_word_probabilities",
     "padding_mask",

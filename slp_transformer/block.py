@@ -16,6 +16,7 @@ from slp_transformer.attention import (
     check_size,
     matrix,
 )
+from slp_transformer.cache import KVCache
 from slp_transformer.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "swiglu"]
@@ -268,12 +269,13 @@ class TransformerBlock(nn.Module):
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
-        mask: Float[Tensor, "... #N #N"] | None = None,
+        mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         trace: Trace | None = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through the block.
 
@@ -287,6 +289,7 @@ class TransformerBlock(nn.Module):
                 as the Feb 2024 draft does), "C1", "C2", "C3" for the cross-attention between T3 and
                 T4, "H" for the result, and the attention weights "alpha" and "alpha_cross". Asking
                 for them costs the fused attention.
+            cache: keys and values of earlier tokens, from which X goes on.
 
         Returns:
             H, the stream going out.
@@ -304,18 +307,18 @@ class TransformerBlock(nn.Module):
                 "with cross_attention=True, or leave them out."
             )
         order = self._pre_norm if self.norm == "pre" else self._post_norm
-        H = order(X, mask, causal, H_enc, enc_mask, trace)
+        H = order(X, mask, causal, H_enc, enc_mask, trace, cache)
         record(trace, H=H)
         return H
 
-    def _pre_norm(self, X, mask, causal, H_enc, enc_mask, trace):
+    def _pre_norm(self, X, mask, causal, H_enc, enc_mask, trace, cache):
         T1 = self.norm_1(X)
-        T2 = self._attend(T1, mask, causal, trace)
+        T2 = self._attend(T1, mask, causal, trace, cache)
         T3 = T2 + X
         record(trace, T1=T1, T2=T2, T3=T3)
         if self.cross_attention is not None:
             C1 = self.norm_cross(T3)
-            C2 = self._attend_across(C1, H_enc, enc_mask, trace)
+            C2 = self._attend_across(C1, H_enc, enc_mask, trace, cache)
             T3 = C2 + T3
             record(trace, C1=C1, C2=C2, C3=T3)
         T4 = self.norm_2(T3)
@@ -323,13 +326,13 @@ class TransformerBlock(nn.Module):
         record(trace, T4=T4, T5=T5)
         return T5 + T3
 
-    def _post_norm(self, X, mask, causal, H_enc, enc_mask, trace):
-        T1 = self._attend(X, mask, causal, trace)
+    def _post_norm(self, X, mask, causal, H_enc, enc_mask, trace, cache):
+        T1 = self._attend(X, mask, causal, trace, cache)
         T2 = T1 + X
         T3 = self.norm_1(T2)
         record(trace, T1=T1, T2=T2, T3=T3)
         if self.cross_attention is not None:
-            C1 = self._attend_across(T3, H_enc, enc_mask, trace)
+            C1 = self._attend_across(T3, H_enc, enc_mask, trace, cache)
             C2 = C1 + T3
             T3 = self.norm_cross(C2)
             record(trace, C1=C1, C2=C2, C3=T3)
@@ -338,17 +341,19 @@ class TransformerBlock(nn.Module):
         record(trace, T4=T4, T5=T5)
         return self.norm_2(T5)
 
-    def _attend(self, T, mask, causal, trace):
+    def _attend(self, T, mask, causal, trace, cache):
+        how = {"causal": causal, "cache": cache}
         if trace is None:
-            return self.drop(self.attention(T, mask, causal=causal))
-        A, alpha = self.attention(T, mask, causal=causal, return_weights=True)
+            return self.drop(self.attention(T, mask, **how))
+        A, alpha = self.attention(T, mask, **how, return_weights=True)
         record(trace, alpha=alpha)
         return self.drop(A)
 
-    def _attend_across(self, T, H_enc, enc_mask, trace):
+    def _attend_across(self, T, H_enc, enc_mask, trace, cache):
+        how = {"H_enc": H_enc, "cache": None if cache is None else cache.source}
         if trace is None:
-            return self.drop(self.cross_attention(T, enc_mask, H_enc=H_enc))
-        A, alpha = self.cross_attention(T, enc_mask, H_enc=H_enc, return_weights=True)
+            return self.drop(self.cross_attention(T, enc_mask, **how))
+        A, alpha = self.cross_attention(T, enc_mask, **how, return_weights=True)
         record(trace, alpha_cross=alpha)
         return self.drop(A)
 
@@ -411,12 +416,13 @@ class TransformerStack(nn.Module):
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
-        mask: Float[Tensor, "... #N #N"] | None = None,
+        mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         trace: list[Trace] | None = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through every block, then the final layer norm.
 
@@ -427,6 +433,7 @@ class TransformerStack(nn.Module):
             H_enc: the encoder's output; every block reads the same.
             enc_mask: additive mask of the cross-attention.
             trace: a list to which each block's steps are appended; see `TransformerBlock`.
+            cache: keys and values of earlier tokens, from which X goes on.
 
         Returns:
             The stream after the last block, normalised.
@@ -434,9 +441,10 @@ class TransformerStack(nn.Module):
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
+        reads = {"H_enc": H_enc, "enc_mask": enc_mask, "cache": cache}
         for block in self.blocks:
             steps = None if trace is None else {}
-            X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, trace=steps)
+            X = block(X, mask, causal=causal, trace=steps, **reads)
             if trace is not None:
                 trace.append(steps)
         return X if self.final_norm is None else self.final_norm(X)

@@ -3,6 +3,7 @@
 from torch import nn
 
 from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
@@ -75,9 +76,10 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "*batch N"],
         H_enc: Float[Tensor, "*batch M d"],
         source_mask: Float[Tensor, "... #N #M"] | None = None,
-        target_mask: Float[Tensor, "... #N #N"] | None = None,
+        target_mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         trace: list[Trace] | None = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """Logits for the word after each position of the target.
 
@@ -87,6 +89,8 @@ class EncoderDecoder(nn.Module):
             source_mask: the same mask that `encode` was given.
             target_mask: additive mask on top of the causal one; rarely needed.
             trace: a list to which each decoder block's steps are appended.
+            cache: what was computed of earlier target tokens, and of `H_enc`; `target` then goes on
+                from there.
 
         Returns:
             U, for every target position the logits of the word that follows it.
@@ -94,10 +98,9 @@ class EncoderDecoder(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the target is too long.
         """
-        X = self.target_embedding(target)
-        H = self.decoder(
-            X, target_mask, causal=True, H_enc=H_enc, enc_mask=source_mask, trace=trace
-        )
+        X = self.target_embedding(target, start=0 if cache is None else cache.length)
+        reads = {"H_enc": H_enc, "enc_mask": source_mask, "cache": cache}
+        H = self.decoder(X, target_mask, causal=True, trace=trace, **reads)
         return lm_head(H, self.target_embedding.tokens.E)
 
     def forward(

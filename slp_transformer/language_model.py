@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
@@ -75,9 +76,10 @@ class TransformerLM(nn.Module):
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],
-        mask: Float[Tensor, "... #N #N"] | None = None,
+        mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         trace: list[Trace] | None = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """Logits for the word after each position.
 
@@ -86,14 +88,16 @@ class TransformerLM(nn.Module):
             mask: additive mask on top of the causal one (`padding_mask(ids, pad_id)` for sequences
                 padded on the left; padding on the right is hidden by the causal mask already).
             trace: a list to which each block's steps are appended.
+            cache: what was computed of earlier tokens; `ids` then go on from there, and their own
+                keys and values are added to it.
 
         Returns:
             U, for every position the logits of the word that follows it.
 
         Raises:
-            ValueError: if an id is outside the vocabulary, the sequence is longer than
-                `config.context_length`, or the mask does not fit.
+            ValueError: if an id is outside the vocabulary, the sequence (with what the cache
+                holds) is longer than `config.context_length`, or the mask does not fit.
         """
-        X = self.embedding(ids)
-        H = self.stack(X, mask, causal=True, trace=trace)
+        X = self.embedding(ids, start=0 if cache is None else cache.length)
+        H = self.stack(X, mask, causal=True, trace=trace, cache=cache)
         return lm_head(H, self.embedding.tokens.E)

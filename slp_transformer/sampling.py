@@ -1,0 +1,174 @@
+"""Choosing the next word: from one step's logits to one word.
+
+Each function that changes the distribution takes logits and gives logits, so that they can be put
+one after the other; what is ruled out becomes −∞, and the softmax at the end renormalises. In the
+order of `filtered`: what is allowed, the penalty for repetition, temperature, top-k, top-p.
+"""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import torch
+
+from slp_transformer.language_model import next_word_probabilities
+from slp_transformer.shapes import Bool, Float, Int, Tensor
+
+Allowed = Callable[[list[int]], Collection[int] | Bool[Tensor, "V"] | None]
+Generators = torch.Generator | Sequence[torch.Generator] | None
+
+
+def temperature(u: Float[Tensor, "*batch V"], tau: float) -> Float[Tensor, "*batch V"]:
+    r"""Divide the logits by τ: below 1 sharpens the distribution, above 1 flattens it.
+
+    $$\mathbf y=\mathrm{softmax}(\mathbf u/\tau)$$
+
+    Source: `temperature` (7.50 and 7.51 in the Aug 2026 draft).
+
+    Raises:
+        ValueError: if τ is not above 0.
+    """
+    if not 0 < tau < math.inf:
+        raise ValueError(f"temperature must be a number above 0, not {tau!r}.")
+    return u / tau
+
+
+def top_k(u: Float[Tensor, "*batch V"], k: int) -> Float[Tensor, "*batch V"]:
+    """Keep the k largest logits; the others become −∞.
+
+    Source: `top-k` (the steps of 8.6.1, 7.6.4). The softmax that follows renormalises. Of equal
+    logits as many stay as there is room for; a k beyond the vocabulary keeps all.
+
+    Raises:
+        ValueError: if k is not a whole number of 1 or more.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"top_k must be a whole number of 1 or more, not {k!r}.")
+    largest, where = u.topk(min(k, u.shape[-1]), dim=-1)
+    return torch.full_like(u, -math.inf).scatter(-1, where, largest)
+
+
+def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
+    r"""Keep the fewest words whose probabilities sum to at least p; the others become −∞.
+
+    $$\sum_{w\in V^{(p)}}P(w\mid\mathbf w_{<t})\ge p$$
+
+    Source: `top-p` (8.48, 7.52). The word with which the sum reaches p is kept.
+
+    Raises:
+        ValueError: if p is not above 0 and at most 1.
+    """
+    if not 0 < p <= 1:
+        raise ValueError(f"top_p must be a share above 0 and at most 1, not {p!r}.")
+    if p == 1:
+        return u
+    y, order = next_word_probabilities(u).sort(dim=-1, descending=True, stable=True)
+    before = y.cumsum(dim=-1) - y  # how much the more probable words have together
+    drop = torch.empty_like(before, dtype=torch.bool).scatter(-1, order, before >= p)
+    return u.masked_fill(drop, -math.inf)
+
+
+def repetition_penalty(
+    u: Float[Tensor, "*batch V"], ids: Int[Tensor, "*batch N"], theta: float
+) -> Float[Tensor, "*batch V"]:
+    """Make every word that already stands in `ids` less likely: θ above 1 penalises.
+
+    Source: Keskar et al. 2019 (CTRL), section 4.1; not in the book. The paper divides the logit by
+    θ, which would make a negative logit more likely; as is usual, those are multiplied instead.
+
+    Raises:
+        ValueError: if θ is not above 0.
+    """
+    if not 0 < theta < math.inf:
+        raise ValueError(f"repetition_penalty must be a number above 0, not {theta!r}.")
+    said = u.gather(-1, ids)
+    return u.scatter(-1, ids, torch.where(said > 0, said / theta, said * theta))
+
+
+def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
+    r"""The most probable word, $\hat w_t=\arg\max_{w\in V}P(w\mid\mathbf w_{<t})$.
+
+    Source: `greedy` (7.49 in the Aug 2026 draft).
+    """
+    return u.argmax(dim=-1)
+
+
+def draw(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tensor, "*batch"]:
+    """A word drawn at random, each as often as its probability says.
+
+    Source: `random` (7.6.2 in the Aug 2026 draft).
+
+    Every word waits for an exponential time, on average 1/y; the first to arrive is word w with
+    probability y[w]. Unlike `torch.multinomial` this never makes a GPU wait for the CPU.
+
+    Args:
+        u: logits; −∞ is never drawn.
+        generator: where the random numbers come from, on the device of u; a list of them gives
+            each row its own. None takes PyTorch's global one.
+    """
+    y = next_word_probabilities(u)
+    wait = torch.empty_like(y)
+    if isinstance(generator, Sequence):
+        for row, own in zip(wait, generator, strict=True):
+            row.exponential_(generator=own)
+    else:
+        wait.exponential_(generator=generator)
+    return (y / wait).argmax(dim=-1)
+
+
+def only_allowed(
+    u: Float[Tensor, "batch V"], ids: Int[Tensor, "batch N"], allowed: Allowed
+) -> Float[Tensor, "batch V"]:
+    """Keep what `allowed` names after the ids of each row; all other words become −∞.
+
+    Raises:
+        ValueError: if it names nothing after one of them.
+    """
+    may = torch.zeros(u.shape, dtype=torch.bool)
+    for row, so_far in zip(may, ids.tolist(), strict=True):
+        words = allowed(so_far)
+        if words is None:
+            row[:] = True
+        elif isinstance(words, Tensor):
+            row[:] = words
+        else:
+            row[list(words)] = True
+        if not row.any():
+            raise ValueError(f"After {len(so_far)} tokens, `allowed` allows no token at all.")
+    return u.masked_fill(~may.to(u.device), -math.inf)
+
+
+def filtered(
+    u: Float[Tensor, "batch V"],
+    ids: Int[Tensor, "batch N"],
+    *,
+    tau: float = 1.0,
+    k: int | None = None,
+    p: float | None = None,
+    theta: float = 1.0,
+    allowed: Allowed | None = None,
+) -> Float[Tensor, "batch V"]:
+    """The logits after all that was asked for; what has its default leaves them alone.
+
+    Args:
+        u: the model's logits.
+        ids: the tokens so far, which the logits come after.
+        tau: for `temperature`.
+        k: for `top_k`.
+        p: for `top_p`, of what `top_k` left.
+        theta: for `repetition_penalty`.
+        allowed: for `only_allowed`.
+
+    Raises:
+        ValueError: if one of them is out of its range, or nothing is allowed.
+    """
+    if allowed is not None:
+        u = only_allowed(u, ids, allowed)
+    if theta != 1:
+        u = repetition_penalty(u, ids, theta)
+    if tau != 1:
+        u = temperature(u, tau)
+    if k is not None:
+        u = top_k(u, k)
+    if p is not None:
+        u = top_p(u, p)
+    return u
