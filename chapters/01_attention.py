@@ -169,10 +169,10 @@ show.flow(reach > 0, columns=words[:5], row=2)
 # %% [markdown]
 # ## Query, key and value
 #
-# The simplest attention has a flaw that you can see in the next numbers. A row resembles itself
-# more than anything else, so *tuned* reads nothing but *tuned*. A verb looking for *who did it*
-# needs a person, and a person doesn't resemble a verb. Besides, the score is symmetric: if *tuned*
-# cared for *guitarist*, *guitarist* would have to care for *tuned* just as much.
+# The simplest attention has a flaw that the next numbers show. *Tuned* has nothing in common with
+# the words before it, so it reads nothing but itself. A verb looking for *who did it* needs a
+# person, and a person doesn't resemble a verb. Besides, the score is symmetric: if *tuned* cared
+# for *guitarist*, *guitarist* would have to care for *tuned* just as much.
 
 # %%
 TUNED, GUITARIST = words.index("tuned"), words.index("guitarist")
@@ -251,7 +251,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # %% [markdown]
 # The Feb 2024 draft had a step between, without the division:
 #
-# <span class="eq" id="eq-score-unscaled">score-unscaled · not in the 2025 draft · not in the Aug 2026 draft · 10.9 in the Feb 2024 draft</span>
+# <span class="eq" id="eq-score-unscaled">score-unscaled · only in the Feb 2024 draft · 10.9</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
@@ -419,7 +419,7 @@ torch.testing.assert_close(simple, A_simple)
 # All weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
 # and *flat* find the string. Words that ask for nothing spread their weights evenly.
 
-# %% alt="Heat map of the head's weights, nine rows by nine columns, empty above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far."
+# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far."
 show.heatmap(alpha, rows=words, columns=words, top=1)
 
 # %% [markdown]
