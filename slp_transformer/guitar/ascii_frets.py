@@ -105,7 +105,7 @@ def hand_near(run: Run, others: list[Run]) -> float | None:
     plain = [o for o in others if o.digits != "0" and len(o.digits) < 3 and not is_pair(o)]
     plain.sort(key=lambda other: abs(other.column - run.column))
     frets = [fret for fret in (int(other.digits) for other in plain) if fret <= MAX_FRET]
-    return median(frets[:8]) if frets else None
+    return float(median(frets[:8])) if frets else None
 
 
 def split_digits(
@@ -135,8 +135,6 @@ def split_digits(
     Returns:
         Column and fret of every note.
     """
-    if len(run.digits) == 1:
-        return [(run.column, int(run.digits))]
     long = len(run.digits) > 2
     center = hand_near(run, others) or (hand if long else None)
     elsewhere = [other for other in others if other.string != run.string]
@@ -159,15 +157,18 @@ def split_digits(
     return placed
 
 
-def _out_of_reach(fret: float, other: float) -> float:
+def _out_of_reach(fret: int, other: int | float) -> float:
     """How many frets too far apart two frets are for one hand."""
-    return max(0, abs(fret - other) - MAX_SPAN)
+    return float(max(0, abs(fret - other) - MAX_SPAN))
 
 
 def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tuple[Column, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
     for run in runs:
+        if len(run.digits) == 1:
+            placed.append((run.column, run.string, int(run.digits)))
+            continue
         others = [other for other in runs if other is not run]
         for column, fret in split_digits(run, others, cost_of_pair, hand):
             placed.append((column, run.string, fret))
@@ -208,6 +209,6 @@ def raw_bars(bars: list[Segments]) -> list[RawBar]:
     for bar, runs in zip(bars, all_runs, strict=True):
         columns = columns_of(runs, cost_of_pair, hand)
         frets = [note.fret for column in columns for note in column.notes if note.fret]
-        hand = median(frets[-8:]) if frets else hand
+        hand = float(median(frets[-8:])) if frets else hand
         read.append(RawBar(len(bar.rows[0]), columns, bar.open_left, bar.open_right))
     return read

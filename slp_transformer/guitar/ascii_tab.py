@@ -30,6 +30,7 @@ _BARRE = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASHES = "-=\u2013\u2014"
 _DIGITS = "0123456789"
 _UPRIGHTS = "|I[]!\u00a6"
+_PLAIN_UPRIGHTS = {ord(mark): "|" for mark in _UPRIGHTS}
 _WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + _DIGITS + "~_" + _UPRIGHTS}
 
 
@@ -154,7 +155,7 @@ def choose_systems(lines: list[str], run: list[int]) -> list[list[int]]:
 
 def _agreement(six: list[str]) -> float:
     """How much six lines look like one system: shared bar lines, labels, lengths, few gaps."""
-    bars = Counter(i for line in six for i, mark in enumerate(line) if mark == "|")
+    bars = Counter(found.start() for line in six for found in re.finditer(r"\|", line))
     shared = sum(count == STRINGS for count in bars.values())
     names = "".join(label_of(line)[:1].upper() for line in six)
     barres = sum(is_barre_mark(line) for line in six)
@@ -165,7 +166,7 @@ def _agreement(six: list[str]) -> float:
 
 def _filled(line: str) -> int:
     """How many columns of a line are dashes or digits."""
-    return sum(mark in _DASHES or mark in _DIGITS or mark == "~" for mark in line)
+    return sum(line.count(mark) for mark in _DASHES + _DIGITS + "~")
 
 
 def make_system(lines: list[str], indices: list[int]) -> System:
@@ -176,27 +177,35 @@ def make_system(lines: list[str], indices: list[int]) -> System:
     rows = [body_of(line) for line in six]
     width = max(len(row) for row in rows)
     rows = _plain_bar_lines([row.ljust(width) for row in rows])
-    reached = [sum(row[i] != " " for row in rows) >= 3 for i in range(width)]
-    rows = tuple(
-        "".join(mark if inside else " " for mark, inside in zip(row, reached, strict=True))
-        for row in rows
-    )
+    text = [i for i, marks in enumerate(zip(*rows, strict=True)) if marks.count(" ") > 3]
+    rows = tuple(_write(row, text, " ") for row in rows)
     return System(tuple(i + 1 for i in indices), tuple(label_of(line) for line in six), rows)
 
 
 def _plain_bar_lines(rows: list[str]) -> list[str]:
     """Write ``|`` where most rows have some upright stroke or other."""
-    uprights = [i for i, marks in enumerate(zip(*rows, strict=True)) if _is_upright(marks)]
-    plain = [list(row) for row in rows]
-    for row in plain:
-        for i in uprights:
-            row[i] = "|" if row[i] in _UPRIGHTS else row[i]
-    return ["".join(row) for row in plain]
+    plain = [row.translate(_PLAIN_UPRIGHTS) for row in rows]
+    lines = _bar_columns(plain)
+    return [
+        _write(row, [i for i in lines if other[i] == "|"], "|")
+        for row, other in zip(rows, plain, strict=True)
+    ]
 
 
-def _is_upright(marks: tuple[str, ...]) -> bool:
-    """Whether most of the marks in a column are upright strokes."""
-    return sum(mark in _UPRIGHTS for mark in marks) > STRINGS // 2
+def _bar_columns(rows: list[str] | tuple[str, ...]) -> list[int]:
+    """The columns in which most rows have a bar line."""
+    columns = enumerate(zip(*rows, strict=True))
+    return [i for i, marks in columns if marks.count("|") > STRINGS // 2]
+
+
+def _write(row: str, columns: list[int], mark: str) -> str:
+    """The row with `mark` in some columns."""
+    if all(row[i] == mark for i in columns):
+        return row
+    marks = list(row)
+    for i in columns:
+        marks[i] = mark
+    return "".join(marks)
 
 
 def bar_spans(row: str) -> list[tuple[int, int]]:
@@ -204,61 +213,65 @@ def bar_spans(row: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(r"[^|]+", row)]
 
 
-def bars_of(
-    system: System,
-) -> tuple[list[tuple[tuple[str, ...], bool, bool]], list[tuple[int, str]]]:
-    """The bars of a system, each six strings wide, and what does not line up.
+def bars_of(system: System) -> tuple[list[Segments], list[tuple[int, str]]]:
+    """The bars of a system as text, and what is wrong with some.
 
     Returns:
-        For each bar its six segments (equally wide), whether it is open to the left and to the
-        right; and sentences about rows that could not be lined up.
+        The bars; and for each line that is not as it should be, its number and what is wrong.
     """
     rows = system.rows
-    votes = Counter(i for row in rows for i, mark in enumerate(row) if mark == "|")
-    lines = [i for i, count in sorted(votes.items()) if count > STRINGS // 2]
-    complaints = []
-    spans = [[s for s in bar_spans(row) if row[slice(*s)].strip()] for row in rows]
+    lines = _bar_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _strays(row, lines)]
+    spans = [[s for s in bar_spans(row) if row[slice(*s)].strip()] for row in rows]
+    problems = []
     if slipped and len({len(row_spans) for row_spans in spans}) == 1:
-        segments = [
-            tuple(row[slice(*span)].strip() for row, span in zip(rows, bar, strict=True))
-            for bar in zip(*spans, strict=True)
-        ]
-        segments = [line_up(bar) for bar in segments]
-        ends = [row.strip() for row in rows]
-        closed_left = sum(row.startswith("|") for row in ends) > STRINGS // 2
-        closed_right = sum(row.endswith("|") for row in ends) > STRINGS // 2
+        bars = _bar_by_bar(rows, spans)
     else:
-        if slipped:
-            message = (
-                f"the bar lines of string {slipped[0] + 1} are not where the other strings' are"
-            )
-            complaints.append((system.numbers[slipped[0]], message))
-        width = len(rows[0])
-        edges = [-1, *lines, width]
-        segments = [
-            tuple(row[left + 1 : right] for row in rows)
-            for left, right in zip(edges, edges[1:], strict=False)
-            if right - left > 1
-        ]
-        closed_left = bool(lines) and not any(row[: lines[0]].strip() for row in rows)
-        closed_right = bool(lines) and not any(row[lines[-1] :].strip(" |") for row in rows)
-    short = {row: None for bar in segments for row in _ending_early(bar)}
+        bars = _column_by_column(rows, lines)
+        message = "the bar lines of this string are not below the others'; it is read as it stands"
+        problems += [(system.numbers[row], message) for row in slipped]
+    short = sorted({row for bar in bars for row in _ending_early(bar.rows)})
     message = "this string ends before its bar does; the bar is left out"
-    complaints += [(system.numbers[row], message) for row in short]
-    last = len(segments) - 1
-    bars = [
-        Segments(bar, i == 0 and not closed_left, i == last and not closed_right)
-        for i, bar in enumerate(segments)
-        if not _ending_early(bar)
+    problems += [(system.numbers[row], message) for row in short]
+    whole = [bar for bar in bars if _is_music(bar.rows) and not _ending_early(bar.rows)]
+    return whole, problems
+
+
+def _column_by_column(rows: tuple[str, ...], lines: list[int]) -> list[Segments]:
+    """Cut a system at the columns of its bar lines."""
+    edges = [-1, *lines, len(rows[0])]
+    spans = [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False) if b - a > 1]
+    return [
+        Segments(
+            tuple(row[start:end] for row in rows),
+            start == 0,
+            end == len(rows[0]),
+        )
+        for start, end in spans
     ]
-    return [bar for bar in bars if _is_music(bar.rows)], complaints
+
+
+def _bar_by_bar(rows: tuple[str, ...], spans: list[list[tuple[int, int]]]) -> list[Segments]:
+    """Cut each row at its own bar lines, and line the pieces up."""
+    bars = [
+        line_up(tuple(row[slice(*span)].strip() for row, span in zip(rows, bar, strict=True)))
+        for bar in zip(*spans, strict=True)
+    ]
+    ends = [row.strip() for row in rows]
+    open_left = sum(row.startswith("|") for row in ends) <= STRINGS // 2
+    open_right = sum(row.endswith("|") for row in ends) <= STRINGS // 2
+    last = len(bars) - 1
+    return [
+        Segments(bar, i == 0 and open_left, i == last and open_right) for i, bar in enumerate(bars)
+    ]
 
 
 def _strays(row: str, lines: list[int]) -> bool:
-    """Whether a row has a bar line where most rows have none (a repeat sign's neighbor is fine)."""
-    near = {column + d for column in lines for d in (-1, 0, 1)}
-    return any(mark == "|" and i not in near for i, mark in enumerate(row))
+    """Whether a row has a bar line where most rows have none (doubling a common one is fine)."""
+    own = {found.start() for found in re.finditer(r"\|", row)}
+    common = own & set(lines)
+    doubled = {column + d for column in common for d in (-1, 1)}
+    return bool(own - common - doubled)
 
 
 def _ending_early(bar: tuple[str, ...]) -> list[int]:
