@@ -1,0 +1,324 @@
+"""The block: 8.26-8.31 and 8.38-8.45 (7.27-7.32, 7.39-7.46), post-norm, and cross-attention."""
+
+import copy
+
+import loops
+import pytest
+import torch
+from comparing import (
+    D_FF,
+    D_K,
+    D_SHARED,
+    D_V,
+    A,
+    B,
+    D,
+    M,
+    N,
+    assert_same,
+    assert_same_with_gradients,
+    normal,
+    randomised,
+)
+from twins import twin_block
+
+from slp_transformer import FeedForward, SwiGLU, TransformerBlock, causal_mask, padding_mask
+
+CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
+
+
+def block(**options) -> TransformerBlock:
+    """A block whose d_k and d_v differ from each other and from d/A."""
+    sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
+    return randomised(TransformerBlock(D, A, **sizes, **options))
+
+
+def shared(**options) -> TransformerBlock:
+    """A block whose heads share d equally, as PyTorch's must."""
+    return randomised(TransformerBlock(D_SHARED, A, hidden_dim=D_FF, **options))
+
+
+# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("visible", [loops.causal, loops.everything])
+def test_H_8_39_equals_loop_t1_8_26_to_h_8_31(visible):
+    layer, X = block(), normal(N, D)
+    expected = loops.pre_norm_block(X, layer, visible)
+    output = layer(X, causal=visible is loops.causal)
+    assert_same_with_gradients(output, expected, [X, *layer.parameters()])
+
+
+def test_H_8_39_equals_the_two_lines_of_8_38_and_8_39():
+    layer, X = block(), normal(B, N, D)
+    O = X + layer.attention(layer.norm_1(X), causal=True)
+    H = O + layer.ffn(layer.norm_2(O))
+    assert_same_with_gradients(layer(X, causal=True), H, [X, *layer.parameters()])
+
+
+def test_postnorm_t_10_32_equals_loop():
+    layer, X = block(norm="post"), normal(N, D)
+    expected = loops.post_norm_block(X, layer)
+    assert_same_with_gradients(layer(X, causal=True), expected, [X, *layer.parameters()])
+
+
+def test_swiglu_block_equals_loop():
+    layer, X = block(activation="swiglu"), normal(N, D)
+    expected = loops.pre_norm_block(X, layer, ffn=loops.swiglu)
+    assert_same_with_gradients(layer(X, causal=True), expected, [X, *layer.parameters()])
+
+
+@NORMS
+def test_cross_attn_13_12_block_equals_loop(norm):
+    layer, X, H_enc = block(norm=norm, cross_attention=True), normal(N, D), normal(M, D, seed=1)
+    by_hand = loops.pre_norm_block if norm == "pre" else loops.post_norm_block
+    expected = by_hand(X, layer, H_enc=H_enc, enc_visible=lambda i, j: j < M - 2)
+    enc_mask = padding_mask(torch.tensor([1] * (M - 2) + [0] * 2), 0)
+    output = layer(X, causal=True, H_enc=H_enc, enc_mask=enc_mask)
+    assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
+
+
+PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
+ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
+
+
+@NORMS
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
+def test_H_8_39_equals_transformer_encoder_layer(norm, activation, causal):
+    layer = shared(norm=norm, activation=activation)
+    twin, X = twin_block(layer, activation), normal(B, N, D_SHARED)
+    future = torch.ones(N, N, dtype=torch.bool).triu(1) if causal else None
+    expected = twin.theirs(X, src_mask=future, src_key_padding_mask=PADDED)
+    ours = {"mask": padding_mask(PADDED.long(), 1), "causal": causal}
+    twin.assert_agrees(layer(X, **ours), expected, [X])
+    twin.assert_agrees(layer(X, **ours, trace={}), expected, [X])
+
+
+@NORMS
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
+    layer = shared(norm=norm, activation=activation, cross_attention=True)
+    twin = twin_block(layer, activation)
+    X, H_enc = normal(B, N, D_SHARED), normal(B, M, D_SHARED, seed=1)
+    expected = twin.theirs(
+        X,
+        H_enc,
+        tgt_mask=causal_mask(N, dtype=torch.float64),
+        tgt_is_causal=True,
+        memory_key_padding_mask=ENC_PADDED,
+    )
+    ours = {"causal": True, "H_enc": H_enc, "enc_mask": padding_mask(ENC_PADDED.long(), 1)}
+    twin.assert_agrees(layer(X, **ours), expected, [X, H_enc])
+    twin.assert_agrees(layer(X, **ours, trace={}), expected, [X, H_enc])
+
+
+# --- The trace ---------------------------------------------------------------------------------
+
+
+def test_T1_to_H_8_40_to_8_45_from_the_trace():
+    layer, X, trace = block(), normal(B, N, D), {}
+    H = layer(X, causal=True, trace=trace)
+    assert set(trace) == {"T1", "T2", "T3", "T4", "T5", "H", "alpha"}
+    A_, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
+    assert_same(trace["T1"], layer.norm_1(X))
+    assert_same(trace["T2"], A_)
+    assert_same(trace["T3"], trace["T2"] + X)
+    assert_same(trace["T4"], layer.norm_2(trace["T3"]))
+    assert_same(trace["T5"], layer.ffn(trace["T4"]))
+    assert_same(trace["H"], trace["T5"] + trace["T3"])
+    assert_same(trace["alpha"], alpha)
+    assert trace["H"] is H
+
+
+def test_T1_to_H_with_cross_attention_from_the_trace():
+    layer, X, H_enc = block(cross_attention=True), normal(B, N, D), normal(B, M, D, seed=1)
+    trace = {}
+    H = layer(X, causal=True, H_enc=H_enc, trace=trace)
+    assert set(trace) == {*"T1 T2 T3 C1 C2 C3 T4 T5 H alpha alpha_cross".split()}
+    A_, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
+    assert_same(trace["T3"], trace["T2"] + X)
+    assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
+    assert_same(trace["C2"], A_)
+    assert_same(trace["C3"], trace["C2"] + trace["T3"])
+    assert_same(trace["T4"], layer.norm_2(trace["C3"]))
+    assert_same(H, trace["T5"] + trace["C3"])
+    assert_same(trace["alpha_cross"], alpha)
+    assert trace["alpha"].shape == (B, A, N, N) and alpha.shape == (B, A, N, M)
+
+
+def test_postnorm_t_10_32_to_10_37_from_the_trace():
+    layer, X, trace = block(norm="post"), normal(B, N, D), {}
+    H = layer(X, causal=True, trace=trace)
+    assert set(trace) == {"T1", "T2", "T3", "T4", "T5", "H", "alpha"}
+    assert_same(trace["T1"], layer.attention(X, causal=True))
+    assert_same(trace["T2"], trace["T1"] + X)
+    assert_same(trace["T3"], layer.norm_1(trace["T2"]))
+    assert_same(trace["T4"], layer.ffn(trace["T3"]))
+    assert_same(trace["T5"], trace["T4"] + trace["T3"])
+    assert_same(H, layer.norm_2(trace["T5"]))
+
+
+def test_postnorm_cross_attention_from_the_trace():
+    layer = block(norm="post", cross_attention=True)
+    X, H_enc, trace = normal(B, N, D), normal(B, M, D, seed=1), {}
+    H = layer(X, causal=True, H_enc=H_enc, trace=trace)
+    assert set(trace) == {*"T1 T2 T3 C1 C2 C3 T4 T5 H alpha alpha_cross".split()}
+    assert_same(trace["C1"], layer.cross_attention(trace["T3"], H_enc=H_enc))
+    assert_same(trace["C2"], trace["C1"] + trace["T3"])
+    assert_same(trace["C3"], layer.norm_cross(trace["C2"]))
+    assert_same(trace["T4"], layer.ffn(trace["C3"]))
+    assert_same(trace["T5"], trace["T4"] + trace["C3"])
+    assert_same(H, layer.norm_2(trace["T5"]))
+
+
+@NORMS
+@CROSS
+def test_asking_for_the_trace_changes_nothing(norm, cross):
+    layer, X = block(norm=norm, cross_attention=cross), normal(B, N, D)
+    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
+    plain = layer(X, causal=True, **options)
+    assert_same(layer(X, causal=True, **options, trace={}), plain)
+
+
+def test_trace_keeps_the_graph():
+    """The steps can be differentiated through, as a chapter does."""
+    layer, X, trace = block(), normal(N, D), {}
+    layer(X, causal=True, trace=trace)
+    (gradient,) = torch.autograd.grad(trace["T3"].sum(), X)
+    assert gradient.abs().max() > 0
+
+
+# --- Causality and padding ---------------------------------------------------------------------
+
+
+@NORMS
+@CROSS
+def test_causal_by_perturbation_and_by_zero_gradient(norm, cross):
+    layer, X = block(norm=norm, cross_attention=cross), normal(N, D)
+    options = {"H_enc": normal(M, D, seed=1)} if cross else {}
+    i = 3
+    changed = X.detach().clone()
+    changed[i + 1 :] += normal(N - i - 1, D, seed=5)
+    output, other = (layer(x, causal=True, **options) for x in (X, changed))
+    assert torch.equal(output[: i + 1], other[: i + 1])
+    assert (output[i + 1 :] != other[i + 1 :]).any(-1).all()
+    (gradient,) = torch.autograd.grad(output[i].sum(), X)
+    assert (gradient[i + 1 :] == 0).all() and (gradient[: i + 1] != 0).any(-1).all()
+
+
+def test_target_may_look_at_the_whole_source():
+    layer, X = block(cross_attention=True), normal(N, D)
+    H_enc = normal(M, D, seed=1)
+    output = layer(X, causal=True, H_enc=H_enc)
+    (gradient,) = torch.autograd.grad(output[0].sum(), H_enc)
+    assert (gradient != 0).any(-1).all()
+
+
+def test_padded_batch_equals_each_alone():
+    """Source and target padded independently of each other."""
+    layer = block(cross_attention=True)
+    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
+    batch = layer(
+        X,
+        padding_mask(PADDED.long(), 1),
+        H_enc=H_enc,
+        enc_mask=padding_mask(ENC_PADDED.long(), 1),
+    )
+    assert_same(batch[0, : N - 2], layer(X[0, : N - 2], H_enc=H_enc[0]))
+    assert_same(batch[1], layer(X[1], H_enc=H_enc[1, : M - 3]))
+
+
+def test_left_padding_and_empty_source_give_no_nan():
+    layer = block(cross_attention=True)
+    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
+    ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
+    enc_mask = padding_mask(torch.tensor([[0] * M, [1] * M]), 0)
+    for trace in (None, {}):
+        output = layer(
+            X, padding_mask(ids, 0), causal=True, H_enc=H_enc, enc_mask=enc_mask, trace=trace
+        )
+        assert output.isfinite().all()
+        for gradient in torch.autograd.grad(output.sum(), [X, H_enc, *layer.parameters()]):
+            assert gradient.isfinite().all()
+        alone = layer(X[1], causal=True, H_enc=H_enc[1])
+        assert_same(output[1], alone)
+
+
+def test_leading_axes_are_taken_one_by_one():
+    layer, X = block(), normal(B, 5, N, D)
+    each = torch.stack([layer(x, causal=True) for x in X.reshape(-1, N, D)])
+    assert_same(layer(X, causal=True).reshape(-1, N, D), each)
+
+
+# --- What a block is made of -------------------------------------------------------------------
+
+
+def test_a_layer_that_writes_nothing_leaves_the_stream_alone():
+    """The residual stream: with W^O, W_2 and b_2 at zero, a pre-norm block passes X through."""
+    layer, X = block(), normal(N, D)
+    with torch.no_grad():
+        for parameter in (layer.attention.W_O, layer.ffn.W_2, layer.ffn.b_2):
+            parameter.zero_()
+    assert torch.equal(layer(X, causal=True), X)
+
+
+def test_choices_reach_the_parts():
+    layer = TransformerBlock(
+        D, A, key_dim=D_K, value_dim=D_V, activation="gelu", cross_attention=True, eps=0.5
+    )
+    for attention in (layer.attention, layer.cross_attention):
+        assert (attention.model_dim, attention.num_heads) == (D, A)
+        assert (attention.key_dim, attention.value_dim) == (D_K, D_V)
+    assert [layer.norm_1.eps, layer.norm_2.eps, layer.norm_cross.eps] == [0.5] * 3
+    assert isinstance(layer.ffn, FeedForward) and layer.ffn.W_1.shape == (D, 4 * D)
+    assert isinstance(TransformerBlock(D, 1, activation="swiglu").ffn, SwiGLU)
+    assert TransformerBlock(D, 1).norm == "pre"
+    assert layer.sublayers() == [layer.attention, layer.cross_attention, layer.ffn]
+    plain = TransformerBlock(D, 1)
+    assert plain.sublayers() == [plain.attention, plain.ffn]
+    assert plain.cross_attention is None and plain.norm_cross is None
+
+
+@NORMS
+@CROSS
+def test_dropout_only_in_training_and_on_every_sublayer(norm, cross):
+    layer = block(norm=norm, cross_attention=cross, dropout=0.4)
+    X = normal(B, N, D)
+    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
+    layer.eval()
+    assert_same(layer(X, **options), block(norm=norm, cross_attention=cross)(X, **options))
+    layer.train()
+    torch.manual_seed(0)
+    trace = {}
+    layer(X, **options, trace=trace)
+    added = ["T2", "T5"] if norm == "pre" else ["T1", "T4"]
+    added += ["C2" if norm == "pre" else "C1"] if cross else []
+    for step in (*added, "alpha", *(["alpha_cross"] if cross else [])):
+        assert (trace[step] == 0).double().mean().item() == pytest.approx(0.4, abs=0.12), step
+    first, second = (layer(X, **options) for _ in range(2))
+    assert not torch.allclose(first, second)
+
+
+@NORMS
+@CROSS
+def test_dropout_of_everything_added_leaves_the_stream(norm, cross):
+    """The untraced path drops them too: with nothing kept, only X is left, or its norms."""
+    layer = block(norm=norm, cross_attention=cross, dropout=0.4).train()
+    layer.drop.p = 1.0
+    X = normal(B, N, D)
+    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
+    expected = X
+    if norm == "post":
+        for layer_norm in (layer.norm_1, layer.norm_cross, layer.norm_2):
+            expected = expected if layer_norm is None else layer_norm(expected)
+    assert_same(layer(X, **options), expected)
+
+
+def test_bfloat16_stays_finite_and_close():
+    layer, X = TransformerBlock(D_SHARED, A), normal(B, N, D_SHARED).detach()
+    expected = copy.deepcopy(layer).double()(X, causal=True)
+    output = layer.bfloat16()(X.bfloat16(), causal=True)
+    assert output.dtype == torch.bfloat16
+    assert (output.double() - expected).abs().max() < 0.1

@@ -1,0 +1,91 @@
+"""The feedforward layer: 8.21, and SwiGLU: 7.21-7.22."""
+
+import loops
+import pytest
+import torch
+import torch.nn.functional as F
+from comparing import D_FF, B, D, N, assert_same, assert_same_with_gradients, normal, randomised
+
+from slp_transformer import FeedForward, SwiGLU
+
+
+def fill(layer, **values):
+    with torch.no_grad():
+        for name, value in values.items():
+            getattr(layer, name).copy_(torch.tensor(value))
+    return layer
+
+
+def test_ffn_8_21_by_hand():
+    """x W_1 + b_1 = [-1, 4, 6]; ReLU cuts the first; W_2 and b_2 make [14, -3] of the others."""
+    layer = fill(
+        FeedForward(2, 3),
+        W_1=[[1.0, 2.0, 0.0], [-1.0, 1.0, 3.0]],
+        b_1=[0.0, 0.0, 0.0],
+        W_2=[[100.0, 100.0], [2.0, 1.0], [1.0, -1.0]],
+        b_2=[0.0, -1.0],
+    )
+    torch.testing.assert_close(layer(torch.tensor([[1.0, 2.0]])), torch.tensor([[14.0, -3.0]]))
+    fill(layer, b_1=[1.0, -4.0, -5.0], b_2=[7.0, 8.0])
+    torch.testing.assert_close(layer(torch.tensor([1.0, 2.0])), torch.tensor([8.0, 7.0]))
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_ffn_8_21_equals_loop(activation):
+    layer, X = randomised(FeedForward(D, D_FF, activation)), normal(N, D)
+    expected = torch.stack([loops.feedforward(x, layer, getattr(loops, activation)) for x in X])
+    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_ffn_8_21_equals_pytorch(activation):
+    layer, X = randomised(FeedForward(D, D_FF, activation)), normal(B, N, D)
+    hidden = getattr(F, activation)(F.linear(X, layer.W_1.T, layer.b_1))
+    expected = F.linear(hidden, layer.W_2.T, layer.b_2)
+    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+
+
+def test_relu_is_the_default_and_hidden_dim_is_4d():
+    layer = FeedForward(D)
+    assert layer.W_1.shape == (D, 4 * D) and layer.b_1.shape == (4 * D,)
+    assert layer.W_2.shape == (4 * D, D) and layer.b_2.shape == (D,)
+    fill(layer, W_1=0.0, b_1=-1.0, b_2=0.5)
+    assert (layer(torch.ones(N, D)) == 0.5).all()
+
+
+def test_swish_7_21_by_hand():
+    """Swish(0) = 0, Swish(±log 3) = log 3 · 3/4 and −log 3 / 4, as the sigmoid is 3/4 and 1/4."""
+    layer = fill(SwiGLU(1, 1), W_1=1.0, b_1=0.0, W_2=0.0, b_2=1.0, W_3=1.0, b_3=0.0)
+    log_3 = 3.0**0.0 * torch.log(torch.tensor(3.0))
+    X = torch.stack([torch.tensor(0.0), log_3, -log_3]).unsqueeze(1)
+    expected = torch.stack([torch.tensor(0.0), log_3 * 3 / 4, -log_3 / 4]).unsqueeze(1)
+    torch.testing.assert_close(layer(X), expected)
+
+
+def test_swiglu_7_22_equals_loop_and_pytorch():
+    layer, X = randomised(SwiGLU(D, D_FF)), normal(N, D)
+    expected = torch.stack([loops.swiglu(x, layer) for x in X])
+    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+    gate = F.silu(F.linear(X, layer.W_1.T, layer.b_1))
+    expected = F.linear(gate * F.linear(X, layer.W_2.T, layer.b_2), layer.W_3.T, layer.b_3)
+    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+
+
+@pytest.mark.parametrize("model_dim, hidden_dim", [(3, 8), (12, 32), (13, 35), (14, 38)])
+def test_swiglu_hidden_dim_is_8d_over_3_rounded_up(model_dim, hidden_dim):
+    layer = SwiGLU(model_dim)
+    assert layer.W_1.shape == layer.W_2.shape == (model_dim, hidden_dim)
+    assert layer.W_3.shape == (hidden_dim, model_dim)
+    matrices = sum(W.numel() for W in layer.parameters() if W.dim() == 2)
+    assert 0 <= matrices - 8 * model_dim**2 < 3 * model_dim
+
+
+@pytest.mark.parametrize("kind", [FeedForward, SwiGLU])
+def test_same_network_at_every_position(kind):
+    layer, X = randomised(kind(D, D_FF)), normal(B, N, D)
+    assert_same(layer(X)[1, 2], layer(X[1, 2]))
+
+
+def test_output_matrix_is_what_writes_to_the_stream():
+    ffn, gated = FeedForward(D), SwiGLU(D)
+    assert ffn.output_matrix is ffn.W_2 and gated.output_matrix is gated.W_3

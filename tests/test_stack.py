@@ -1,0 +1,139 @@
+"""Blocks above each other, and the final layer norm: 8.2-8.3 (7.2-7.3), Fig. 8.16 (7.16)."""
+
+import loops
+import pytest
+import torch
+from comparing import (
+    D_FF,
+    D_K,
+    D_SHARED,
+    D_V,
+    A,
+    B,
+    D,
+    M,
+    N,
+    assert_same,
+    assert_same_with_gradients,
+    normal,
+    randomised,
+)
+from twins import twin_stack
+
+from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask
+
+L = 3
+
+
+def stack(**options) -> TransformerStack:
+    sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
+    return randomised(TransformerStack(2, D, A, **sizes, **options))
+
+
+def shared(**options) -> TransformerStack:
+    return randomised(TransformerStack(L, D_SHARED, A, hidden_dim=D_FF, **options))
+
+
+def test_stack_equals_loop():
+    layers, X = stack(), normal(N, D)
+    expected = loops.stack(X, layers)
+    assert_same_with_gradients(layers(X, causal=True), expected, [X, *layers.parameters()])
+
+
+def test_stack_with_cross_attention_equals_loop():
+    """Every block reads the same H_enc."""
+    layers, X, H_enc = stack(cross_attention=True), normal(N, D), normal(M, D, seed=1)
+    expected = loops.stack(X, layers, H_enc=H_enc)
+    output = layers(X, causal=True, H_enc=H_enc)
+    assert_same_with_gradients(output, expected, [X, H_enc, *layers.parameters()])
+
+
+PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
+ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
+NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
+
+
+@NORMS
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
+def test_stack_equals_transformer_encoder(norm, activation, causal):
+    layers = shared(norm=norm, activation=activation)
+    twin, X = twin_stack(layers, activation), normal(B, N, D_SHARED)
+    future = torch.ones(N, N, dtype=torch.bool).triu(1) if causal else None
+    expected = twin.theirs(X, mask=future, src_key_padding_mask=PADDED)
+    output = layers(X, padding_mask(PADDED.long(), 1), causal=causal)
+    twin.assert_agrees(output, expected, [X])
+
+
+@NORMS
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_stack_equals_transformer_decoder(norm, activation):
+    layers = shared(norm=norm, activation=activation, cross_attention=True)
+    twin = twin_stack(layers, activation)
+    X, H_enc = normal(B, N, D_SHARED), normal(B, M, D_SHARED, seed=1)
+    expected = twin.theirs(
+        X,
+        H_enc,
+        tgt_mask=causal_mask(N, dtype=torch.float64),
+        memory_key_padding_mask=ENC_PADDED,
+    )
+    output = layers(X, causal=True, H_enc=H_enc, enc_mask=padding_mask(ENC_PADDED.long(), 1))
+    twin.assert_agrees(output, expected, [X, H_enc])
+
+
+def test_final_ln_only_in_pre_norm():
+    assert isinstance(stack().final_norm, LayerNorm)
+    assert isinstance(stack(norm="pre").final_norm, LayerNorm)
+    assert stack(norm="post").final_norm is None
+    assert stack(eps=0.5).final_norm.eps == 0.5
+
+
+def test_final_ln_normalises_what_the_last_block_left():
+    layers, X, trace = stack(), normal(B, N, D), []
+    H = layers(X, causal=True, trace=trace)
+    assert_same(H, layers.final_norm(trace[-1]["H"]))
+
+
+def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
+    layers, X, trace = shared(), normal(B, N, D_SHARED), []
+    output = layers(X, causal=True, trace=trace)
+    assert len(trace) == L
+    for block, steps, below in zip(
+        layers.blocks, trace, [X] + [t["H"] for t in trace], strict=False
+    ):
+        assert_same(steps["T1"], block.norm_1(below))
+        assert_same(steps["H"], block(below, causal=True))
+        assert steps["alpha"].shape == (B, A, N, N)
+    assert_same(layers(X, causal=True), output)
+
+
+def test_blocks_share_no_parameters():
+    layers = shared()
+    assert len({id(p) for p in layers.parameters()}) == sum(
+        len(list(block.parameters())) for block in layers.blocks
+    ) + len(list(layers.final_norm.parameters()))
+
+
+def test_causal_by_zero_gradient():
+    layers, X = shared(), normal(N, D_SHARED)
+    (gradient,) = torch.autograd.grad(layers(X, causal=True)[3].sum(), X)
+    assert (gradient[4:] == 0).all() and (gradient[:4] != 0).any(-1).all()
+
+
+@pytest.mark.parametrize("activation", ["relu", "swiglu"])
+@pytest.mark.parametrize("cross", [False, True])
+def test_initialisation_is_gpt_2s(activation, cross):
+    """Deviation 0.02; for what writes to the stream, narrower by the root of how many write."""
+    torch.manual_seed(0)
+    layers = TransformerStack(5, 60, 3, activation=activation, cross_attention=cross)
+    writers = 5 * (3 if cross else 2)
+    for block in layers.blocks:
+        for sublayer in block.sublayers():
+            for parameter in sublayer.parameters():
+                if parameter.dim() == 1:
+                    assert (parameter == 0).all()
+                    continue
+                narrower = writers**-0.5 if parameter is sublayer.output_matrix else 1.0
+                assert parameter.std().item() == pytest.approx(0.02 * narrower, rel=0.07)
+                assert abs(parameter.mean().item()) < 0.002
+    assert (layers.final_norm.gamma == 1).all()
