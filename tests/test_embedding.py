@@ -1,0 +1,148 @@
+"""The input: one-hot rows, token embeddings and positions: 8.4 (7.4), Figs 8.12-8.14."""
+
+import math
+
+import loops
+import pytest
+import torch
+import torch.nn.functional as F
+from comparing import (
+    B,
+    D,
+    M,
+    N,
+    V,
+    assert_same,
+    assert_same_with_gradients,
+    normal,
+    randomised,
+)
+
+from slp_transformer import (
+    InputEncoding,
+    LearnedPositions,
+    SinusoidalPositions,
+    TokenEmbedding,
+    sinusoidal_positions,
+)
+from slp_transformer.embedding import one_hot_lookup
+
+
+def some_ids(*shape: int, below: int = V, seed: int = 7) -> torch.Tensor:
+    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_onehot_by_hand():
+    E = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    expected = [[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]
+    assert one_hot_lookup(torch.tensor([2, 0, 2]), E).tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(), (N,), (B, N)])
+def test_onehot_equals_token_embedding_equals_pytorch(shape):
+    """A word that occurs twice gets the gradient of both places."""
+    tokens, ids = randomised(TokenEmbedding(V, D)), some_ids(*shape)
+    expected = F.embedding(ids, tokens.E)
+    assert_same_with_gradients(tokens(ids), expected, [tokens.E])
+    assert_same_with_gradients(one_hot_lookup(ids, tokens.E), expected, [tokens.E])
+
+
+def test_ids_of_32_bits_will_do():
+    tokens, ids = TokenEmbedding(V, D), some_ids(N)
+    assert torch.equal(tokens(ids.int()), tokens(ids))
+    assert torch.equal(one_hot_lookup(ids.int(), tokens.E), tokens(ids))
+
+
+def test_X_equals_loop():
+    encoding, ids = randomised(InputEncoding(V, M, D)), some_ids(N)
+    expected = loops.input_rows(ids.tolist(), encoding)
+    assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
+
+
+def test_X_has_no_root_d_factor_and_every_sentence_the_same_positions():
+    encoding, ids = randomised(InputEncoding(V, M, D)), some_ids(B, N)
+    X = encoding(ids)
+    for b in range(B):
+        assert_same(X[b], encoding.tokens.E[ids[b]] + encoding.positions.P[:N])
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_X_from_a_later_start(positions):
+    """What a key-value cache asks for: the second half of a sentence, where it stands."""
+    encoding, ids = InputEncoding(V, M, D, positions), some_ids(B, N)
+    assert torch.equal(encoding(ids[:, 3:], start=3), encoding(ids)[:, 3:])
+
+
+@pytest.mark.parametrize("kind", [LearnedPositions, SinusoidalPositions])
+def test_positions_up_to_the_last(kind):
+    positions = kind(M, D)
+    assert torch.equal(positions(M), positions.P)
+    assert torch.equal(positions(3, start=M - 3), positions.P[M - 3 :])
+
+
+def test_sinusoid_equals_the_papers_formula():
+    P = sinusoidal_positions(N, D)
+    for pos in range(N):
+        for column in range(D):
+            angle = pos / 10000 ** (2 * (column // 2) / D)
+            expected = math.cos(angle) if column % 2 else math.sin(angle)
+            assert P[pos, column].item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_sinusoid_by_hand():
+    """d = 2: sine and cosine of the position; d = 4: a second pair, a hundred times slower."""
+    expected = [[0.0, 1.0], [math.sin(1), math.cos(1)], [math.sin(2), math.cos(2)]]
+    torch.testing.assert_close(sinusoidal_positions(3, 2), torch.tensor(expected))
+    last = sinusoidal_positions(101, 4)[100]
+    expected = [math.sin(100), math.cos(100), math.sin(1), math.cos(1)]
+    torch.testing.assert_close(last, torch.tensor(expected))
+
+
+def test_sinusoid_keeps_its_precision_far_out():
+    far = sinusoidal_positions(50_001, 3)[50_000, 0].item()
+    assert far == pytest.approx(math.sin(50_000), abs=1e-6)
+
+
+def test_sinusoid_of_the_default_type():
+    assert sinusoidal_positions(2, 3).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        P = sinusoidal_positions(2, 3)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert P.dtype == torch.float64 and P[1, 0].item() == pytest.approx(math.sin(1), abs=1e-15)
+
+
+def test_sinusoid_is_neither_learned_nor_saved_but_moves_with_the_model():
+    positions = SinusoidalPositions(M, D)
+    assert list(positions.parameters()) == [] and positions.state_dict() == {}
+    assert positions.double().P.dtype == torch.float64
+
+
+def test_choice_of_positions():
+    assert isinstance(InputEncoding(V, M, D).positions, LearnedPositions)
+    assert isinstance(InputEncoding(V, M, D, "sinusoidal").positions, SinusoidalPositions)
+
+
+def test_initialisation_is_gpt_2s():
+    torch.manual_seed(0)
+    encoding = InputEncoding(211, 101, 53)
+    for matrix in encoding.parameters():
+        assert matrix.std().item() == pytest.approx(0.02, rel=0.05)
+        assert abs(matrix.mean().item()) < 0.002
+
+
+def test_dropout_only_in_training():
+    encoding, ids = InputEncoding(V, 101, 53, dropout=0.25), some_ids(7, 101)
+    torch.manual_seed(0)
+    X = encoding(ids)
+    assert (X == 0).double().mean().item() == pytest.approx(0.25, abs=0.01)
+    whole = encoding.eval()(ids)
+    assert (whole != 0).all()
+    kept = X != 0
+    torch.testing.assert_close(X[kept], whole[kept] / 0.75)
+
+
+def test_normal_is_a_leaf():
+    """The helper itself: without leaves, the gradient comparisons would compare nothing."""
+    assert normal(N, D).is_leaf and normal(N, D).requires_grad

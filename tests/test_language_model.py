@@ -1,0 +1,341 @@
+"""The head and the whole language model: 8.46-8.47 (7.47-7.48), Fig. 8.16 (7.16)."""
+
+import copy
+import io
+
+import loops
+import pytest
+import torch
+import torch.nn.functional as F
+from comparing import (
+    D_FF,
+    D_K,
+    D_SHARED,
+    D_V,
+    A,
+    B,
+    D,
+    M,
+    N,
+    V,
+    assert_same,
+    assert_same_with_gradients,
+    gradients,
+    normal,
+    randomised,
+)
+from test_embedding import some_ids
+
+from slp_transformer import (
+    TransformerConfig,
+    TransformerLM,
+    lm_head,
+    next_word_probabilities,
+    padding_mask,
+)
+
+CONFIG = TransformerConfig(
+    V,
+    context_length=M,
+    model_dim=D,
+    num_heads=A,
+    num_blocks=2,
+    key_dim=D_K,
+    value_dim=D_V,
+    hidden_dim=D_FF,
+)
+
+
+def model(**changes) -> TransformerLM:
+    return randomised(TransformerLM(TransformerConfig(**{**CONFIG.to_dict(), **changes})))
+
+
+# --- The head ----------------------------------------------------------------------------------
+
+
+def test_logits_8_46_by_hand():
+    """Each logit is the dot product of h with a word's own row."""
+    E = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
+    assert lm_head(torch.tensor([3.0, 5.0]), E).tolist() == [3.0, 5.0, 1.0]
+
+
+@pytest.mark.parametrize("leading", [(), (N,), (B, N)])
+def test_logits_8_46_equals_loop_and_pytorch(leading):
+    H, E = normal(*leading, D), normal(V, D, seed=1)
+    U = lm_head(H, E)
+    expected = loops.logits(H.reshape(-1, D), E).reshape(*leading, V)
+    assert_same_with_gradients(U, expected, [H, E])
+    assert_same_with_gradients(U, F.linear(H, E), [H, E])
+
+
+def test_probs_8_47_by_hand():
+    """u = log [1, 2, 5] gives y = [1, 2, 5] / 8, whatever is added to all of them."""
+    U = torch.log(torch.tensor([[1.0, 2.0, 5.0]])) + torch.tensor([[0.0], [1000.0]])
+    expected = torch.tensor([1.0, 2.0, 5.0]) / 8
+    torch.testing.assert_close(
+        next_word_probabilities(U), expected.expand(2, 3), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_probs_8_47_of_the_books_example():
+    """u of "all the your that" in S7's Figs 7.17-7.21."""
+    y = next_word_probabilities(torch.tensor([1.2, 0.9, 0.1, -0.5]))
+    assert [round(p, 2) for p in y.tolist()] == [0.44, 0.33, 0.15, 0.08]
+
+
+def test_probs_8_47_equals_loop():
+    U = normal(N, V)
+    expected = torch.stack([torch.stack(loops.softmax(list(u))) for u in U])
+    assert_same_with_gradients(next_word_probabilities(U), expected, [U])
+    assert_same(expected.sum(-1), torch.ones(N, dtype=torch.float64))
+
+
+# --- The model ---------------------------------------------------------------------------------
+
+
+def test_language_model_equals_loop():
+    lm, ids = model(), some_ids(N)
+    expected = loops.language_model(ids.tolist(), lm)
+    assert_same_with_gradients(lm(ids), expected, list(lm.parameters()))
+
+
+def test_head_is_tied_and_has_no_bias():
+    """E is used twice, and its gradient is the sum of both uses."""
+    lm, ids = model(), some_ids(N)
+    names = {name for name, _ in lm.named_parameters() if not name.startswith("stack.")}
+    assert names == {"embedding.tokens.E", "embedding.positions.P"}
+    E = lm.embedding.tokens.E
+    H = lm.stack(lm.embedding(ids), causal=True)
+    U = lm(ids)
+    (both,) = gradients(U, [E])
+    (as_head,) = gradients(lm_head(H.detach(), E), [E])
+    (as_input,) = gradients(lm_head(H, E.detach()), [E])
+    assert_same(both, as_head + as_input)
+    assert as_head.abs().max() > 0 and as_input.abs().max() > 0
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_causal_by_perturbation(norm, positions):
+    lm, ids = model(norm=norm, positions=positions), some_ids(B, N)
+    i = 3
+    changed = ids.clone()
+    changed[:, i + 1 :] = (ids[:, i + 1 :] + 1) % V
+    U, other = lm(ids), lm(changed)
+    assert torch.equal(U[:, : i + 1], other[:, : i + 1])
+    assert (U[:, i + 1 :] != other[:, i + 1 :]).any(-1).all()
+
+
+def test_causal_by_zero_gradient():
+    lm, ids = model(), torch.arange(N)  # each word once, so that rows of E are places
+    X = lm.embedding(ids).detach().requires_grad_()
+    U = lm_head(lm.stack(X, causal=True), lm.embedding.tokens.E)
+    (gradient,) = torch.autograd.grad(U[3].sum(), X)
+    assert (gradient[4:] == 0).all() and (gradient[:4] != 0).any(-1).all()
+    assert_same(lm(ids), U)
+
+
+def test_final_ln_stands_before_the_head_in_pre_norm():
+    for norm in ("pre", "post"):
+        lm, ids, trace = model(norm=norm), some_ids(B, N), []
+        U = lm(ids, trace=trace)
+        H = trace[-1]["H"]
+        if norm == "pre":
+            H = lm.stack.final_norm(H)
+        assert_same(U, H @ lm.embedding.tokens.E.T)
+
+
+def test_right_padding_needs_no_mask():
+    lm, ids = model(), some_ids(B, N)
+    padded = ids.clone()
+    padded[0, 4:] = 0
+    assert torch.equal(lm(padded)[0, :4], lm(ids)[0, :4])
+    assert_same(lm(padded)[0, :4], lm(ids[0, :4]))
+
+
+def test_left_padding_with_a_mask_changes_only_the_positions():
+    """Two padded places: as if the sentence stood two places further on, and no NaN anywhere."""
+    lm = model()
+    ids = some_ids(B, N, below=V - 1) + 1
+    ids[0, :2] = 0
+    U = lm(ids, padding_mask(ids, 0))
+    X = lm.embedding(ids[0, 2:], start=2)
+    assert_same(U[0, 2:], lm_head(lm.stack(X, causal=True), lm.embedding.tokens.E))
+    assert_same(U[1], lm(ids[1]))
+    assert U.isfinite().all()
+    for gradient in torch.autograd.grad(U.sum(), list(lm.parameters())):
+        assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("leading", [(B,), (B, 5)])
+def test_batch_equals_each_sentence_alone(leading):
+    lm, ids = model(), some_ids(*leading, N)
+    each = torch.stack([lm(row) for row in ids.reshape(-1, N)])
+    assert_same(lm(ids).reshape(-1, N, V), each)
+
+
+def test_trace_has_an_entry_a_block_and_changes_nothing():
+    lm, ids, trace = model(), some_ids(B, N), []
+    assert_same(lm(ids, trace=trace), lm(ids))
+    assert len(trace) == 2 and trace[0]["alpha"].shape == (B, A, N, N)
+
+
+def test_the_training_path_makes_no_n_by_n_mask(monkeypatch):
+    calls, real = [], F.scaled_dot_product_attention
+
+    def spy(*args, **options):
+        calls.append(options)
+        return real(*args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    model()(some_ids(B, N)).sum().backward()
+    assert [call["is_causal"] for call in calls] == [True, True]
+    assert all(call.get("attn_mask") is None for call in calls)
+
+
+def test_context_of_one_token_up_to_the_longest():
+    lm = model()
+    assert lm(some_ids(1)).shape == (1, V) and lm(some_ids(M)).shape == (M, V)
+
+
+def test_options_reach_the_parts():
+    lm = TransformerLM(
+        TransformerConfig(V, M, D_SHARED, A, 2, activation="swiglu", eps=0.5, dropout=0.25)
+    )
+    assert lm.embedding.drop.p == 0.25
+    assert [block.attention.dropout for block in lm.stack.blocks] == [0.25] * 2
+    assert [block.drop.p for block in lm.stack.blocks] == [0.25] * 2
+    assert lm.stack.final_norm.eps == lm.stack.blocks[1].norm_2.eps == 0.5
+    assert not any(block.cross_attention for block in lm.stack.blocks)
+    assert lm.config.activation == "swiglu"
+
+
+def test_dropout_only_in_training():
+    lm, ids = model(dropout=0.3), some_ids(B, N)
+    torch.manual_seed(0)
+    assert not torch.allclose(lm(ids), lm(ids))
+    lm.eval()
+    assert torch.equal(lm(ids), lm(ids))
+    assert_same(lm(ids), model()(ids))
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_state_dict_round_trip_deepcopy_and_double(positions):
+    lm, ids = (
+        TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, positions=positions)),
+        some_ids(N),
+    )
+    file = io.BytesIO()
+    torch.save(lm.state_dict(), file)
+    file.seek(0)
+    again = TransformerLM(TransformerConfig(**lm.config.to_dict()))
+    again.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(again(ids), lm(ids)) and torch.equal(copy.deepcopy(lm)(ids), lm(ids))
+    exact = copy.deepcopy(lm).to(torch.float64)(ids)
+    assert exact.dtype == torch.float64
+    torch.testing.assert_close(lm(ids).double(), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_bfloat16_stays_finite_and_close():
+    lm = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2))
+    ids = some_ids(B, N, below=V - 1) + 1
+    ids[0, :2] = 0
+    expected = copy.deepcopy(lm).double()(ids, padding_mask(ids, 0))
+    half = lm.bfloat16()
+    U = half(ids, padding_mask(ids, 0))
+    assert U.dtype == torch.bfloat16 and U.isfinite().all()
+    assert (U.double() - expected).abs().max() < 0.05 * expected.abs().max()
+    U.float().sum().backward()
+    assert all(p.grad.isfinite().all() for p in half.parameters())
+
+
+def test_a_fresh_model_knows_nothing():
+    """Its loss is near log |V|, that of guessing."""
+    torch.manual_seed(0)
+    lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
+    loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
+    assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)
+
+
+# --- GPT-2 -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gpt2():
+    """Hugging Face's GPT-2, tiny and random, and the same numbers in a model of ours."""
+    GPT2Config = pytest.importorskip("transformers").GPT2Config
+    from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    theirs = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=V,
+            n_positions=M,
+            n_embd=D_SHARED,
+            n_layer=2,
+            n_head=A,
+            activation_function="gelu",  # exact, as ours; GPT-2's own is the tanh approximation
+            attn_pdrop=0.0,
+            embd_pdrop=0.0,
+            resid_pdrop=0.0,
+        )
+    )
+    theirs = randomised(theirs)
+    ours = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, activation="gelu")).double()
+    body = theirs.transformer
+    pairs = [
+        (ours.embedding.tokens.E, body.wte.weight),
+        (ours.embedding.positions.P, body.wpe.weight),
+        (ours.stack.final_norm.gamma, body.ln_f.weight),
+        (ours.stack.final_norm.beta, body.ln_f.bias),
+    ]
+    with torch.no_grad():
+        for block, layer in zip(ours.stack.blocks, body.h, strict=True):
+            layer.attn.c_attn.bias.zero_()  # the book's attention has no biases
+            layer.attn.c_proj.bias.zero_()
+            W_Q, W_K, W_V = layer.attn.c_attn.weight.split(D_SHARED, dim=1)
+            pairs += [
+                (block.attention.W_Q, W_Q),
+                (block.attention.W_K, W_K),
+                (block.attention.W_V, W_V),
+                (block.attention.W_O, layer.attn.c_proj.weight),
+                (block.norm_1.gamma, layer.ln_1.weight),
+                (block.norm_1.beta, layer.ln_1.bias),
+                (block.norm_2.gamma, layer.ln_2.weight),
+                (block.norm_2.beta, layer.ln_2.bias),
+                (block.ffn.W_1, layer.mlp.c_fc.weight),
+                (block.ffn.b_1, layer.mlp.c_fc.bias),
+                (block.ffn.W_2, layer.mlp.c_proj.weight),
+                (block.ffn.b_2, layer.mlp.c_proj.bias),
+            ]
+        assert len(pairs) == len(list(ours.parameters()))
+        for mine, yours in pairs:
+            mine.copy_(yours)
+    return ours, theirs
+
+
+def test_language_model_equals_hugging_faces_gpt_2(gpt2):
+    ours, theirs = gpt2
+    ids = some_ids(B, N)
+    U, expected = ours(ids), theirs(ids).logits
+    assert_same(U, expected)
+    for mine, yours in (
+        (ours.embedding.tokens.E, theirs.transformer.wte.weight),
+        (ours.embedding.positions.P, theirs.transformer.wpe.weight),
+        (ours.stack.blocks[0].attention.W_O, theirs.transformer.h[0].attn.c_proj.weight),
+        (ours.stack.blocks[1].ffn.W_1, theirs.transformer.h[1].mlp.c_fc.weight),
+    ):
+        assert_same(gradients(U, [mine])[0], gradients(expected, [yours])[0])
+
+
+def test_language_model_equals_hugging_faces_gpt_2_with_left_padding(gpt2):
+    ours, theirs = gpt2
+    ids = some_ids(B, N, below=V - 1) + 1
+    ids[0, :2] = 0
+    expected = theirs(
+        ids, attention_mask=(ids != 0).long(), position_ids=torch.arange(N).expand(B, N)
+    ).logits
+    U = ours(ids, padding_mask(ids, 0))
+    assert_same(U[0, 2:], expected[0, 2:])
+    assert_same(U[1], expected[1])
