@@ -22,6 +22,8 @@ from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_relative_url
 
 log = logging.getLogger("mkdocs.hooks.chapters")
+for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
+    logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
 
 
 class Site:
