@@ -1,6 +1,7 @@
 """Guitar tablature: the fretboard, tabs, files, tokens and corpora that models are trained on."""
 
 from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+from slp_transformer.guitar.files import Problem, read_file, read_tabs
 from slp_transformer.guitar.fretboard import (
     STANDARD,
     TUNINGS,
@@ -28,6 +29,7 @@ __all__ = [
     "Decoded",
     "Event",
     "Note",
+    "Problem",
     "Tab",
     "TabTokenizer",
     "Tuning",
@@ -39,6 +41,8 @@ __all__ = [
     "playable_share",
     "practice_corpus",
     "practice_studies",
+    "read_file",
+    "read_tabs",
     "string_names",
     "token_stream",
     "tuning_name",

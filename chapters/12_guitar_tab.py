@@ -1,0 +1,264 @@
+# %% [markdown]
+# # 12 · Guitar tablature
+#
+# Beyond the book: the language model of chapter 5 on another language
+#
+# Train a language model on guitar tablature and print a piece that it wrote.
+#
+# You will be able to say why tablature is more than notes, turn a tab into tokens and back, train
+# `TransformerLM` on a corpus, and judge what it writes by a question that a guitarist would ask: can
+# it be played? Read first: [The language-model head](05_language_model.py). About 20 minutes.
+
+# %% [markdown]
+# ## One note, many places
+#
+# A pitch says what sounds; a guitarist also has to know where. The E above middle C is the open
+# first string, and also the fifth fret of the second, the ninth of the third, and so on down the neck. Tablature
+# writes the place, string and fret, so it holds something that a score leaves out: fingering.
+
+# %% alt="The neck of a guitar, six strings by twenty frets. One pitch, E4, is marked in five places: string 1 open, string 2 at fret 5, string 3 at fret 9, string 4 at fret 14 and string 5 at fret 19."
+import torch
+
+from slp_transformer import show
+from slp_transformer.guitar import STANDARD, Note
+
+places = STANDARD.positions(64)  # 64 is the MIDI number of this E
+for note in places:
+    assert STANDARD.pitch(note) == 64
+    print(f"string {note.string}, fret {note.fret}")
+
+neck = torch.tensor(
+    [[STANDARD.pitch(Note(s, f)) == 64 for f in range(20)] for s in range(1, 7)]
+)
+assert neck.sum() == len(places) == 5
+show.heatmap(neck.float(), rows=range(1, 7), columns=range(20), decimals=None)
+
+# %% [markdown]
+# ## The corpus
+#
+# The package generates practice pieces from music theory: scales in positions, arpeggios, chord
+# progressions with picking patterns, twelve-bar blues, in several keys and tunings. So the first
+# run downloads nothing. Everything in it can be played by one hand: no two notes on a string, and
+# the fretted notes of one moment at most four frets apart.
+
+# %%
+from slp_transformer.guitar import format_tab, playable_share, practice_corpus
+
+corpus = practice_corpus(seed=0)
+events = [event for tab in corpus for event in tab.events()]
+assert playable_share(events) == 1.0
+print(f"{len(corpus)} pieces, {len(events):,} events, all playable")
+print(format_tab(corpus[0]))
+
+# %% [markdown]
+# Six lines are the six strings, the highest on top; a number is a fret, 0 an open string; time goes
+# from left to right.
+#
+# ## Your own tabs
+#
+# This script also learns from a folder of ASCII tablature files, as they are found on the web:
+#
+# ```
+# python chapters/12_guitar_tab.py path/to/your/tabs
+# ```
+#
+# What the reader of such files cannot make out, it reports by file and line, and skips. In a
+# notebook, or with no folder, the practice corpus stays.
+
+# %%
+import argparse
+import sys
+from pathlib import Path
+
+parser = argparse.ArgumentParser(description="Train a model on guitar tabs.")
+parser.add_argument("tabs", nargs="?", type=Path, help="folder of tab files")
+parser.add_argument("--held-out", type=Path, help="folder to measure on")
+parser.add_argument("--steps", type=int, default=500, help="batches to learn")
+parser.add_argument("--width", type=int, default=96, help="model_dim")
+parser.add_argument("--blocks", type=int, default=2, help="num_blocks")
+parser.add_argument("--context", type=int, default=192, help="tokens in view")
+parser.add_argument("--dropout", type=float, default=0.0, help="share dropped")
+parser.add_argument("--rate", type=float, default=6e-3, help="learning rate")
+parser.add_argument("--save", type=Path, help="folder for curve and samples")
+in_notebook = "ipykernel" in sys.modules
+settings = parser.parse_args([] if in_notebook else None)
+
+# %%
+from slp_transformer.guitar import read_tabs
+
+
+def read_folder(folder):
+    try:
+        tabs, problems = read_tabs(folder)
+    except ValueError as error:
+        parser.error(str(error))  # one sentence, and exit code 2
+    for problem in problems:
+        print(f"skipped: {problem}", file=sys.stderr)
+    print(f"{len(tabs)} pieces read from {folder}")
+    return tabs
+
+
+if settings.tabs:
+    corpus = read_folder(settings.tabs)
+
+# %% [markdown]
+# ## From tab to tokens
+#
+# A language model reads a row of tokens. A place on the neck becomes one token, `TAB<string,fret>`;
+# `STEP<k>` lets k steps of time pass; `BAR` begins a bar. A header names the tuning and the capo.
+# Nothing is lost: the ids give the same tab back.
+
+# %%
+from slp_transformer.guitar import TabTokenizer, token_stream
+
+tokenizer = TabTokenizer()
+first = practice_corpus(seed=0, pieces=1)[0]
+ids = tokenizer.encode(first)
+back = tokenizer.decode(ids)
+assert back.tab.bars == first.bars and back.ill_formed == 0
+print(f"{tokenizer.vocab_size} kinds of token; the first piece has {len(ids)}:")
+print(*tokenizer.to_tokens(ids[:16]), "…")
+
+# %% [markdown]
+# One piece in ten is held out, to measure on music that the model has not seen. The rest becomes
+# one long row.
+
+# %%
+import random
+
+if settings.held_out:
+    held_out = read_folder(settings.held_out)
+else:
+    random.Random(0).shuffle(corpus)
+    tenth = max(1, len(corpus) // 10)
+    corpus, held_out = corpus[tenth:], corpus[:tenth]
+stream, unseen = (
+    torch.tensor(token_stream(tabs, tokenizer)) for tabs in (corpus, held_out)
+)
+print(f"{len(stream):,} tokens to learn from, {len(unseen):,} held out")
+
+# %% [markdown]
+# ## Training
+#
+# The model is chapter 5's, and so is its task: at every position, predict the next token. Two
+# numbers tell what there is to gain. A model that knows nothing pays $\ln|V|$ nats a token. One that
+# knows how often each token occurs, but looks at no context, pays the entropy of those frequencies.
+
+# %%
+from math import log
+
+from slp_transformer import TransformerConfig, TransformerLM
+
+torch.manual_seed(0)
+config = TransformerConfig(
+    tokenizer.vocab_size,
+    context_length=settings.context,
+    model_dim=settings.width,
+    num_blocks=settings.blocks,
+    dropout=settings.dropout,
+    activation="gelu",
+)
+model = TransformerLM(config)
+counts = torch.bincount(stream, minlength=tokenizer.vocab_size) + 1.0
+frequencies = counts / counts.sum()
+no_context = -frequencies[unseen].log().mean().item()
+print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+print(f"no knowledge {log(tokenizer.vocab_size):.2f}, no context {no_context:.2f}")
+
+# %%
+from slp_transformer.training import train
+
+
+def report(record):
+    print(
+        f"step {record.step:5d}  learned {record.train_loss:.3f}"
+        f"  held out {record.valid_loss:.3f}",
+        flush=True,
+    )
+
+
+try:
+    records = train(
+        model, stream, unseen, steps=settings.steps, seed=0, batch_size=12,
+        context_length=settings.context, learning_rate=settings.rate,
+        every=max(1, settings.steps // 10), report=report,
+    )  # fmt: skip
+except ValueError as error:  # too few tabs for one window, say
+    parser.error(str(error))
+if settings == parser.parse_args([]):  # as the page shows it
+    assert records[-1].valid_loss < no_context / 2
+
+# %% [markdown]
+# Each step the model sees twelve windows from random places of the row. Its loss on the held-out
+# pieces falls well below what frequencies alone can reach: what comes next depends on what came
+# before, and the model has found some of how.
+
+# %% alt="Loss in nats per token over the training steps. The curve of the learned pieces and that of the held-out pieces fall together, steeply at first, far below the dashed line of a model without context."
+curves = {
+    "learned": [(r.step, r.train_loss) for r in records],
+    "held out": [(r.step, r.valid_loss) for r in records],
+}
+loss_figure = show.lines(
+    curves, x="step", y="nats per token", levels={"no context": no_context}
+)
+loss_figure
+
+# %% [markdown]
+# ## It writes
+#
+# We give the model the beginning of a piece, `<bos>` and a header, and draw one token after another
+# from its distribution until it says `<eos>`, or its window of tokens is full.
+
+# %%
+from slp_transformer.decoding import generate
+
+header = ["<bos>", *tokenizer.header(STANDARD), "BAR"]
+written = generate(
+    model,
+    [tokenizer.to_ids(header)] * 8,  # eight pieces at once
+    temperature=0.8,
+    stop=tokenizer.eos_id,
+    generator=torch.Generator().manual_seed(12),
+)
+pieces = [tokenizer.decode(each.ids) for each in written]
+print(format_tab(pieces[0].tab))
+
+# %% [markdown]
+# ## Can it be played?
+#
+# Nobody told the model about hands. All it has is tokens, and yet most of what it writes fits one
+# hand, because what it learned from did. For comparison, the same number of tokens drawn by their
+# frequency alone.
+
+# %% alt="Bars: the share of events that one hand can play. The corpus is at 1, the model slightly below it, tokens drawn without context clearly lower."
+def playable(pieces):
+    return playable_share(e for piece in pieces for e in piece.tab.events())
+
+
+generator = torch.Generator().manual_seed(0)
+drawn = torch.multinomial(frequencies, 1600, True, generator=generator)
+shares = {
+    "corpus": playable_share(e for tab in corpus for e in tab.events()),
+    "the model": playable(pieces),
+    "no context": playable([tokenizer.decode(drawn)]),
+}
+for name, share in shares.items():
+    print(f"{name}: {share:.1%} of the events can be played")
+show.bars(list(shares.values()), list(shares), top=1)
+
+# %% [markdown]
+# Tokens have a grammar too: notes that sound together go from the low string to the high one, and
+# time must pass before a bar can end. The model has to learn it like everything else.
+
+# %%
+ill_formed = sum(piece.ill_formed for piece in pieces)
+length = sum(piece.length for piece in pieces)
+print(f"{ill_formed} of {length} tokens stood where their kind may not")
+
+if settings.save:
+    from slp_transformer.guitar import write_tab
+
+    settings.save.mkdir(parents=True, exist_ok=True)
+    loss_figure.save(settings.save / "loss.svg")
+    for number, piece in enumerate(pieces):
+        write_tab(piece.tab, settings.save / f"sample_{number}.txt")
