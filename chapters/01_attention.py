@@ -521,12 +521,13 @@ show.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 joined = torch.cat(heads_it)
 assert joined.shape == (A * d_v,) and mha.W_O.shape == (A * d_v, d)
 
+look = dict(decimals=None, top=3)  # 3 gets the full color
 figure = []
 for c in range(A):
-    head_i, name = heads_it[c], "head" + "¹²³⁴"[c]
-    figure += [show.Panel(head_i, name, "1 × dᵥ", decimals=None), "⊕"]
+    name = "head" + "¹²³⁴"[c]
+    figure += [show.Panel(heads_it[c], name, "1 × dᵥ", **look), "⊕"]
 figure[-1] = "="
-figure += [show.Panel(joined, "joined", "1 × 4dᵥ", decimals=None)]
+figure += [show.Panel(joined, "joined", "1 × 4dᵥ", **look)]
 show.panels(*figure)
 
 # %% [markdown]
@@ -538,11 +539,11 @@ assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
 show.panels(
-    show.Panel(joined, "joined", "1 × 4dᵥ", decimals=None),
+    show.Panel(joined, "joined", "1 × 4dᵥ", **look),
     "×",
     show.Panel(mha.W_O, "Wᴼ", "4dᵥ × d", decimals=None),
     "=",
-    show.Panel(a_it, "aᵢ", "1 × d", decimals=None),
+    show.Panel(a_it, "aᵢ", "1 × d", **look),
 )
 
 # %% [markdown]

@@ -1,0 +1,745 @@
+# %% [markdown]
+# # 3 · One matrix X
+#
+# Sections 8.3 (2025-26 drafts) and 7.3 (August 2026 draft)
+#
+# Turn the loops over tokens and heads into products of matrices, and see that nothing changes.
+#
+# You will be able to write attention and the block for all tokens at once; build masks and say
+# how they differ from PyTorch's; and split a matrix into heads and join it again, knowing where
+# memory is shared. Read first: [Attention](01_attention.py) and [The block](02_block.py).
+# About 40 minutes.
+
+# %% [markdown]
+# ## Queries, keys and values of all tokens
+#
+# Stack the tokens, one below the other, into a matrix $\mathbf X$ of size $[N\times d]$. Since
+# each token is a row and weights multiply on the right, one product gives the queries of all of
+# them; row i of the product is row i times the matrix.
+#
+# <span class="eq" id="eq-QKV">QKV · 8.32 · 7.33</span>
+#
+# $$
+# \mathbf Q=\mathbf X\mathbf W^Q;\qquad
+# \mathbf K=\mathbf X\mathbf W^K;\qquad
+# \mathbf V=\mathbf X\mathbf W^V
+# \tag{8.32}
+# $$
+#
+# Four words made by hand, with the five features of chapter 1: person, thing, action, quality,
+# glue. An action asks for a person *and* a thing, *the* asks for the thing it belongs to, and
+# *string* asks for the hand that holds it.
+
+# %%
+import torch
+
+words = ["guitarist", "tuned", "the", "string"]
+person, thing, action, quality, glue = torch.eye(5)
+X = torch.stack([2 * person, 2 * action, glue, 2 * thing])
+W_Q = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
+W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])
+W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
+(N, d), d_k, d_v = X.shape, 2, 3
+
+Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+assert Q.shape == K.shape == (N, d_k) and V.shape == (N, d_v)
+for i in range(N):  # the page's form, one token at a time
+    assert torch.equal(Q[i], X[i] @ W_Q)
+    assert torch.equal(K[i], X[i] @ W_K) and torch.equal(V[i], X[i] @ W_V)
+
+# %% [markdown]
+# ## All scores in one product
+#
+# The score of tokens i and j is a dot product of row i of $\mathbf Q$ with row j of $\mathbf K$.
+# That is what a matrix product with the transpose computes, for every pair.
+#
+# <span class="eq" id="eq-QK^T">QK^T · Fig. 8.9 · Fig. 7.9</span>
+#
+# $$
+# (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
+# $$
+
+# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of tuned has 8 for guitarist and 8 for string, which comes later; the row of the has 4 for string; the row of string has 8 for guitarist."
+S = torch.zeros(N, N)
+for i in range(N):
+    for j in range(N):
+        S[i, j] = Q[i] @ K[j]
+
+assert torch.equal(S, Q @ K.T)
+from slp_transformer import show
+
+show.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
+
+# %% [markdown]
+# *Tuned* finds its person and its thing, and *the* finds its thing. But the thing comes later!
+# A model that learns to predict the next word must not be able to look it up.
+
+# %% [markdown]
+# ## The mask
+#
+# In chapter 1 the sums simply stopped at i. A matrix product doesn't stop, so the scores above
+# the diagonal are pushed down to −∞, where $\exp$ gives 0. The book does it by adding a matrix.
+#
+# <span class="eq" id="eq-mask">mask · Fig. 8.10 · Fig. 7.10</span>
+#
+# $$
+# \mathrm{mask}(\mathbf S)=\mathbf S+\mathbf M,\qquad
+# M_{ij}=\begin{cases}-\infty & j>i\\ 0 & \text{otherwise}\end{cases}
+# $$
+
+# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of tuned's two 8s only the one for guitarist is left."
+from slp_transformer import causal_mask
+
+M = torch.zeros(N, N)
+for i in range(N):
+    for j in range(i + 1, N):
+        M[i, j] = -torch.inf
+
+assert torch.equal(M, causal_mask(N))
+parts = [(S, "QKᵀ"), (M, "M"), (S + M, "mask(QKᵀ)")]
+A, B, C = [show.Panel(matrix, title, "N × N") for matrix, title in parts]
+show.panels(A, "+", B, "=", C)
+
+# %% [markdown]
+# The package writes the same without loops:
+
+# %%
+show.source(causal_mask)
+
+# %% [markdown]
+# Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would keep its
+# share. And why not a large negative number? Then it matters how large it is, and whether the
+# mask comes before or after the scaling. How much of its weight does *the* still give to
+# *string*, which it should not see?
+
+
+# %%
+def leak(filler, before_scaling=False):
+    fill = torch.where(M == 0, 0.0, filler)
+    if before_scaling:
+        scores = (S + fill) / d_k**0.5
+    else:
+        scores = S / d_k**0.5 + fill
+    return torch.softmax(scores, dim=-1)[2, 3].item()
+
+
+instead = torch.softmax(torch.where(M == 0, S, 0) / d_k**0.5, dim=-1)
+print(f"score replaced by 0:      {instead[2, 3]:.4f}")
+print(f"−10 added before scaling: {leak(-10, before_scaling=True):.4f}")
+print(f"−10 added after scaling:  {leak(-10):.4f}")
+print(f"−∞ added, before or after: {leak(-torch.inf, True)}, {leak(-torch.inf)}")
+
+# %% [markdown]
+# ## One head for all tokens
+#
+# Scale, mask, softmax over each row, and let the weights mix the values. The four letters with
+# their shapes fit together like dominoes: $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
+# $[N\times N][N\times d_v]$ gives $[N\times d_v]$.
+#
+# <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
+#
+# $$
+# \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
+# \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
+# \tag{8.33}
+# $$
+
+
+# %%
+def head_row(i, Q, K, V):
+    scores = [Q[i] @ K[j] / d_k**0.5 for j in range(i + 1)]
+    alpha_i = torch.softmax(torch.stack(scores), dim=-1)
+    return sum(alpha_i[j] * V[j] for j in range(i + 1))
+
+
+loop = torch.stack([head_row(i, Q, K, V) for i in range(N)])
+alpha = torch.softmax(Q @ K.T / d_k**0.5 + M, dim=-1)
+head = alpha @ V
+assert alpha.shape == (N, N) and head.shape == (N, d_v)
+torch.testing.assert_close(head, loop)
+
+free = torch.softmax(Q @ K.T / d_k**0.5, dim=-1)
+for name, A in [("unmasked", free), ("masked", alpha)]:
+    print(f"tuned, {name}: {A[1, 0]:.3f} guitarist, {A[1, 3]:.3f} string")
+
+# %% [markdown]
+# <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this line with
+# names for its parts. It also takes any number of leading axes, for batches and for heads.
+
+# %%
+from slp_transformer.attention import attention
+
+show.source(attention)
+
+# %%
+sdpa = torch.nn.functional.scaled_dot_product_attention
+
+ours, weights = attention(Q, K, V, causal_mask(N))
+torch.testing.assert_close(ours, loop)
+torch.testing.assert_close(weights, alpha)
+torch.testing.assert_close(sdpa(Q, K, V, is_causal=True), loop)
+torch.testing.assert_close(sdpa(Q, K, V, attn_mask=causal_mask(N)), loop)
+
+batch = torch.stack([X, X.flip(0)])  # two sentences at once
+both, _ = attention(batch @ W_Q, batch @ W_K, batch @ W_V, causal_mask(N))
+torch.testing.assert_close(both[0], loop)
+
+# %% [markdown]
+# The output matrix comes last.
+#
+# <span class="eq" id="eq-A-out">A-out · 8.34 · 7.35</span>
+#
+# $$
+# \mathbf A=\mathbf{head}\,\mathbf W^O
+# \tag{8.34}
+# $$
+
+# %%
+from slp_transformer import AttentionHead
+
+W_O = torch.eye(5)[:3]  # puts person, thing and action back in place
+module = AttentionHead(d, d_k, d_v)
+for name, W in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items():
+    getattr(module, name).data = W
+
+A = head @ W_O
+assert A.shape == (N, d)
+loop = torch.stack([head_row(i, Q, K, V) @ W_O for i in range(N)])
+torch.testing.assert_close(A, loop)
+torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
+
+# %% [markdown]
+# The whole head in matrix form (Fig. 8.11 · 7.11), our numbers in it. First the scores,
+
+# %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four."
+show.panels(
+    show.Panel(Q, "Q = XW^Q", "N × dₖ", rows=words),
+    "×",
+    show.Panel(K.T, "Kᵀ", "dₖ × N", columns=words),
+    "=",
+    show.Panel(Q @ K.T, "QKᵀ", "N × N", columns=words),
+)
+
+# %% [markdown]
+# then the weights and the values,
+
+# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column."
+show.panels(
+    show.Panel(alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1),
+    "×",
+    show.Panel(V, "V = XW^V", "N × dᵥ"),
+    "=",
+    show.Panel(head, "head", "N × dᵥ"),
+)
+
+# %% [markdown]
+# and the way back to the model's size.
+
+# %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns."
+show.panels(
+    show.Panel(head, "head", "N × dᵥ", rows=words),
+    "×",
+    show.Panel(W_O, "Wᴼ", "dᵥ × d"),
+    "=",
+    show.Panel(A, "A", "N × d"),
+)
+
+# %% [markdown]
+# ### What it costs
+#
+# $\mathbf Q\mathbf K^\top$ has a number for every pair of tokens. Twice as long a text costs four
+# times the work and, if the scores are kept, four times the memory: $O(N^2)$. PyTorch can count
+# the operations while the package's function runs.
+
+# %%
+from torch.utils.flop_counter import FlopCounterMode
+
+counts = {}
+for length in (128, 256, 512):
+    rows = torch.randn(length, 64, generator=torch.Generator().manual_seed(3))
+    with FlopCounterMode(display=False) as counter:
+        attention(rows, rows, rows)
+    counts[length] = counter.get_total_flops()
+    # a product of [a×b] and [b×c] takes 2abc operations, and there are two
+    assert counts[length] == 2 * (2 * length * length * 64)
+    print(f"N = {length}: {length**2:7,} scores,", end=" ")
+    print(f"{counts[length] / 1e6:4.1f} million operations")
+
+assert counts[512] == 4 * counts[256] == 16 * counts[128]
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in (8.34); it is in (8.33). The August 2026 draft corrects the first mention to (7.34), while others still say (7.35). <code>causal=True</code> of <code>MultiHeadAttention</code> uses PyTorch's fused kernel, which is told of the causal mask by a flag and never makes an N×N matrix: the work is still O(N²), the memory isn't.</p></div>
+
+# %% [markdown]
+# ## Masks here, masks there
+#
+# Three conventions are in use, and two of them are each other's opposite.
+#
+# | where | kind | hides a token with |
+# |---|---|---|
+# | the book, this package | additive | −∞ (and allows with 0) |
+# | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
+# | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
+#
+# Both functions of PyTorch take additive masks as well. The wrong boolean raises no error; it
+# hides the past and shows the future.
+
+# %%
+allowed = causal_mask(N) == 0
+torch.testing.assert_close(sdpa(Q, K, V, attn_mask=allowed), head)
+assert not torch.allclose(sdpa(Q, K, V, attn_mask=~allowed), head)
+
+torch.manual_seed(3)
+theirs = torch.nn.MultiheadAttention(d, 1, bias=False)
+expected, _ = theirs(X, X, X, attn_mask=causal_mask(N))
+hidden, _ = theirs(X, X, X, attn_mask=~allowed)
+torch.testing.assert_close(hidden, expected)
+mistaken, _ = theirs(X, X, X, attn_mask=allowed)
+assert not torch.allclose(mistaken, expected)
+
+# %% [markdown]
+# The package takes additive masks only, since a boolean one doesn't say which convention it
+# follows:
+
+# %%
+try:
+    attention(Q, K, V, allowed)
+except ValueError as error:
+    print(str(error).split(". ")[0] + ".")
+
+converted = torch.zeros(N, N).masked_fill(~allowed, -torch.inf)
+assert torch.equal(converted, causal_mask(N))
+
+# %% [markdown]
+# Additive masks combine with `+`. That brings up a case the book doesn't meet. Sentences of a
+# batch are padded to one length; if the padding stands on the left, the first row of the causal
+# mask sees nothing but padding. A softmax over nothing but −∞ is 0/0, and one NaN spreads to all
+# weights in the backward pass. In the package, a token that may see nothing reads zeros.
+
+# %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere."
+from slp_transformer import padding_mask
+
+ids = torch.tensor([0, 5, 8, 2])  # 0 stands for padding
+mask = padding_mask(ids, pad_id=0) + causal_mask(N)
+assert torch.softmax(mask, dim=-1)[0].isnan().all()
+
+queries = Q.clone().requires_grad_()
+output, weights = attention(queries, K, V, mask)
+output.sum().backward()
+assert (output[0] == 0).all() and (weights[0] == 0).all()
+assert queries.grad.isfinite().all()
+padding = show.Panel(padding_mask(ids, pad_id=0), "padding", "1 × N")
+causal = show.Panel(causal_mask(N), "causal", "N × N")
+show.panels(padding, "+", causal, "=", show.Panel(mask, "both", "N × N"))
+
+# %% [markdown]
+# ## Several heads in parallel
+#
+# Each head does the same with matrices of its own. Mind the index: in these three equations i
+# counts **heads**, not tokens.
+#
+# <span class="eq" id="eq-mh-par-qkv">mh-par-qkv · 8.35 · 7.36</span>
+#
+# $$
+# \mathbf Q^i=\mathbf X\mathbf W^{Qi};\qquad
+# \mathbf K^i=\mathbf X\mathbf W^{Ki};\qquad
+# \mathbf V^i=\mathbf X\mathbf W^{Vi}
+# \tag{8.35}
+# $$
+#
+# <span class="eq" id="eq-mh-par-head">mh-par-head · 8.36 · 7.37</span>
+#
+# $$
+# \mathbf{head}_i=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
+# \frac{\mathbf Q^i\mathbf K^{i\top}}{\sqrt{d_k}}\right)\right)\mathbf V^i
+# \tag{8.36}
+# $$
+#
+# <span class="eq" id="eq-mh-par-out">mh-par-out · 8.37 · 7.38</span>
+#
+# $$
+# \mathrm{MHA}(\mathbf X)=(\mathbf{head}_1\oplus\mathbf{head}_2\oplus\dots\oplus\mathbf{head}_A)\,
+# \mathbf W^O
+# \tag{8.37}
+# $$
+#
+# Here the heads lie side by side, column blocks of one matrix $[N\times Ad_v]$. We compare with
+# random weights, since agreement has to hold for any, and let every size be different.
+
+
+# %%
+def mha_by_heads(X, mha):
+    M = causal_mask(len(X))
+    heads = []
+    for W in mha.heads:  # the book's i; its W^{Qi} is W.W_Q
+        Q, K, V = X @ W.W_Q, X @ W.W_K, X @ W.W_V
+        alpha = torch.softmax(Q @ K.T / Q.shape[-1] ** 0.5 + M, dim=-1)
+        heads.append(alpha @ V)
+    return torch.cat(heads, dim=-1) @ mha.W_O
+
+
+# %%
+from slp_transformer import MultiHeadAttention
+
+torch.manual_seed(3)
+mha = MultiHeadAttention(model_dim=7, num_heads=3, key_dim=2, value_dim=5)
+X = torch.randn(11, 7)
+assert mha_by_heads(X, mha).shape == X.shape
+torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
+
+# %% [markdown]
+# The package has no loop over heads. It keeps the heads' matrices side by side too, in one `W_Q`
+# of size $[d\times Ad_k]$, so one product gives the queries of all heads. PyTorch's module goes
+# one step further and keeps $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in one matrix, and
+# transposed, [outputs × inputs]. With the weights copied over, it is the third witness.
+
+# %%
+by_heads = torch.cat([X @ W.W_Q for W in mha.heads], dim=-1)
+torch.testing.assert_close(X @ mha.W_Q, by_heads)
+
+A, d = 3, 6  # PyTorch's module insists on d_k = d_v = d/A
+mha = MultiHeadAttention(d, A)
+X = torch.randn(11, d)
+theirs = torch.nn.MultiheadAttention(d, A, bias=False)
+W_QKV = torch.cat([mha.W_Q.T, mha.W_K.T, mha.W_V.T])
+assert theirs.in_proj_weight.shape == W_QKV.shape == (3 * d, d)
+theirs.in_proj_weight.data = W_QKV.detach()
+theirs.out_proj.weight.data = mha.W_O.T.detach()
+expected, _ = theirs(X, X, X, attn_mask=causal_mask(11))
+torch.testing.assert_close(mha(X, causal=True), expected)
+torch.testing.assert_close(mha_by_heads(X, mha), expected)
+
+# %% [markdown]
+# ## Splitting and joining heads
+#
+# Between the one product and the loop-free attention stands a step that every implementer has to
+# get right: giving each head its own columns, and putting the results side by side again. Most
+# mistakes here raise no error and have the right shape. So we choose numbers that tell us where
+# they come from.
+#
+# $\mathbf X$ is a staircase, so the rows sum to 1, 2, 3, 4, 5, and no reordering leaves it as it
+# is. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100 for head 3. A query of 40
+# then can only be token 4 in head 2.
+
+# %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i."
+N, A, d, d_k = 5, 3, 7, 2
+X = torch.ones(N, d).tril()
+mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
+for c in range(A):
+    mha.heads[c].W_Q = torch.full((d, d_k), 10.0**c)
+
+Q = (X @ mha.W_Q).detach()
+assert Q.shape == (N, A * d_k) and Q[4 - 1, 2] == 40
+show.panels(
+    show.Panel(X, "X", "N × d", decimals=None),
+    "×",
+    show.Panel(mha.W_Q, "W_Q", "d × Adₖ", top=100),
+    "=",
+    show.Panel(Q, "Q", "N × Adₖ", top=500),
+)
+
+# %% [markdown]
+# ### Two steps to split
+#
+# A *view* reads each row of six as three groups of two: $[N\times A\times d_k]$. Then a
+# *transpose* brings the head to the front, $[A\times N\times d_k]$, so that `split[c]` is the
+# book's $\mathbf Q^c$.
+
+# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing of another head."
+viewed = Q.view(N, A, d_k)
+split = viewed.transpose(0, 1)
+assert split.shape == (A, N, d_k)
+for c in range(A):
+    torch.testing.assert_close(split[c], (X @ mha.heads[c].W_Q).detach())
+
+names = ["split[0] = Q¹", "split[1] = Q²", "split[2] = Q³"]
+panels = [show.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
+show.panels(panels[0], "  ", panels[1], "  ", panels[2])
+
+# %% [markdown]
+# Neither step moved a number. A tensor is a row of numbers in memory, and *strides* that say how
+# far to step for the next index of each axis. View and transpose change the strides alone. So
+# all three are one memory, and writing to one writes to all.
+
+# %%
+for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
+    assert tensor.data_ptr() == Q.data_ptr()
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    print(f"{name:6} shape {shape!s:9}  strides {strides!s:10}", end=" ")
+    print("in order" if tensor.is_contiguous() else "not in order")
+
+split[1, 3, 0] = -40  # head 2, token 4
+assert Q[3, 2] == -40
+split[1, 3, 0] = 40
+
+# %% [markdown]
+# *Not in order* means that walking through `split` by its last index, then the middle one, jumps
+# about in memory. Products don't mind. The package does it in one line, and the way back too:
+
+# %%
+from slp_transformer.attention import join_heads, split_heads
+
+assert torch.equal(split_heads(Q, A), split)
+assert split_heads(Q, A).data_ptr() == Q.data_ptr()  # a view, no copy
+assert torch.equal(join_heads(split), Q)
+show.source(split_heads, join_heads)
+
+# %% [markdown]
+# ### Right ways to join
+#
+# `alpha @ V` makes a new tensor $[A\times N\times d_v]$, head after head in memory. For the
+# numbers to be read, let it hold what `split` holds.
+#
+# The first right way undoes the two steps: transpose back, then merge the last two axes. Now the
+# numbers really have to move, since a row of the result is made of pieces that lie far apart.
+# `view` refuses, `reshape` and `flatten` make a copy.
+
+
+# %%
+def memory(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+heads = split.clone(memory_format=torch.contiguous_format)
+assert memory(heads) != memory(Q)
+turned = heads.transpose(0, 1)  # [N×A×d_v], still the same memory
+assert memory(turned) == memory(heads)
+try:
+    turned.view(N, A * d_k)
+except RuntimeError:
+    print("view: cannot, the pieces of a row lie apart")
+
+joined = turned.reshape(N, A * d_k)
+assert memory(joined) != memory(heads) and torch.equal(joined, Q)
+print("reshape: copied", joined.numel(), "numbers")
+
+# %% [markdown]
+# `reshape` copies only when it must. Where the pieces still lie side by side, as in `split`
+# itself, it returns a view. So never rely on its result being a copy, or on its being none.
+#
+# The second right way is the equation to the letter: concatenate the heads. The third doesn't
+# join at all. A row times $\mathbf W^O$ is a sum over the columns, and each head meets only its
+# own $d_v$ rows of $\mathbf W^O$, so the heads' contributions simply add up:
+#
+# $$
+# (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\,\mathbf W^O
+# =\sum_{c=1}^A\mathbf{head}_c\,\mathbf W^{O}_c
+# $$
+
+# %%
+assert split.transpose(0, 1).reshape(N, A * d_k).data_ptr() == Q.data_ptr()
+
+concatenated = torch.cat([heads[c] for c in range(A)], dim=-1)
+assert torch.equal(concatenated, joined)
+assert torch.equal(join_heads(heads), joined)  # transpose, flatten
+
+added = sum(heads[c] @ mha.heads[c].W_O for c in range(A))
+assert mha.heads[0].W_O.shape == (d_k, d)
+torch.testing.assert_close(added, joined @ mha.W_O)
+
+# %% [markdown]
+# ### The tempting wrong way
+#
+# `heads` has the right number of numbers, so why not ask for the shape straight away?
+
+# %% alt="Left, joined rightly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads."
+wrong = heads.view(N, A * d_k)  # no error, no warning
+assert wrong.shape == joined.shape
+assert not torch.equal(wrong, joined)
+assert wrong[0].tolist() == [1, 1, 2, 2, 3, 3]
+assert joined[0].tolist() == [1, 1, 10, 10, 100, 100]
+right_panel = show.Panel(joined, "transpose, then reshape", "N × Adᵥ", top=500)
+wrong_panel = show.Panel(wrong, "view alone", "N × Adᵥ", top=500)
+show.panels(right_panel, "≠", wrong_panel)
+
+# %% [markdown]
+# The first row should be token 1 as all heads see it. It is tokens 1, 2 and 3 of head 1. With
+# the future in its row, the first token knows what it must predict: the loss falls nicely, and
+# the model is worthless.
+#
+# The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is subtler still.
+# Done both ways, the two mistakes cancel on a round trip, so a test of splitting and joining
+# alone finds nothing. With attention between them, look at who reaches whom, by gradients.
+
+
+# %%
+def reach(split, join):
+    def forward(X):
+        Q, K, V = (split(X @ W) for W in (mha.W_Q, mha.W_K, mha.W_V))
+        heads, _ = attention(Q, K, V, causal_mask(N))
+        return join(heads) @ mha.W_O
+
+    inputs = torch.randn(N, d, generator=torch.Generator().manual_seed(3))
+    J = torch.autograd.functional.jacobian(forward, inputs)
+    return J.abs().sum(dim=(1, 3)) > 0  # [outputs × inputs]
+
+
+torch.manual_seed(3)
+mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
+
+
+# %% alt="Three maps of which output is reached by which input, five by five. Right: the lower triangle. View alone when joining: the first output is reached by tokens 1 to 3, so there are marks above the diagonal. View alone both ways: nothing above the diagonal, but the last token is not reached by tokens 1 to 3."
+def wrong_split(Q):
+    return Q.view(A, N, d_k)
+
+
+def wrong_join(heads):
+    return heads.reshape(N, A * d_k)
+
+
+assert torch.equal(wrong_join(wrong_split(Q)), Q)  # a round trip
+right = reach(lambda Q: split_heads(Q, A), join_heads)
+one = reach(lambda Q: split_heads(Q, A), wrong_join)
+both = reach(wrong_split, wrong_join)
+maps = {"right": right, "join wrong": one, "both wrong": both}
+a, b, c = [show.Panel(m, t, "N × N", decimals=None) for t, m in maps.items()]
+show.panels(a, "  ", b, "  ", c)
+
+# %%
+assert torch.equal(right, torch.ones(N, N).tril() > 0)
+assert (one & ~right).any()  # reads the future
+assert not (both & ~right).any() and (right & ~both).any()
+for name, m in maps.items():
+    more, less = (m & ~right).sum(), (right & ~m).sum()
+    print(f"{name}: {more} too many, {less} missing")
+
+# %% [markdown]
+# With both wrong, no one sees the future, so that a test of causality passes as well; but tokens
+# are missing that should be seen. What finds all of these mistakes is the comparison with the
+# loop over heads, with sizes that are all different.
+
+# %% [markdown]
+# ## The block in two lines
+#
+# Layer norm and the feedforward layer work on each row by itself, so they take
+# $\mathbf X$ as it is. A whole block is then two lines, one for each half.
+#
+# <span class="eq" id="eq-O">O · 8.38 · 7.39</span>
+#
+# $$
+# \mathbf O=\mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))
+# \tag{8.38}
+# $$
+#
+# <span class="eq" id="eq-H">H · 8.39 · 7.40</span>
+#
+# $$
+# \mathbf H=\mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
+# \tag{8.39}
+# $$
+
+
+# %%
+def block_loop(X, block):
+    T1 = torch.stack([block.norm_1(x_i) for x_i in X])
+    A = mha_by_heads(T1, block.attention)  # what reads other streams
+    O = torch.stack([x_i + a_i for x_i, a_i in zip(X, A, strict=True)])
+    return torch.stack([o_i + block.ffn(block.norm_2(o_i)) for o_i in O])
+
+
+# %%
+from slp_transformer import TransformerBlock
+
+torch.manual_seed(3)
+block = TransformerBlock(model_dim=6, num_heads=3)
+X = torch.randn(11, 6)
+O = X + block.attention(block.norm_1(X), causal=True)
+H = O + block.ffn(block.norm_2(O))
+torch.testing.assert_close(H, block_loop(X, block))
+torch.testing.assert_close(block(X, causal=True), H)
+
+# %% [markdown]
+# Step by step, as in chapter 2, with capital letters for all tokens at once:
+#
+# <span class="eq" id="eq-T1">T1 · 8.40 · 7.41</span>
+# <span class="eq" id="eq-T2">T2 · 8.41 · 7.42</span>
+# <span class="eq" id="eq-T3">T3 · 8.42 · 7.43</span>
+#
+# $$
+# \begin{aligned}
+# \mathbf T^1&=\mathrm{LayerNorm}(\mathbf X)&&(8.40)\\
+# \mathbf T^2&=\mathrm{MHA}(\mathbf T^1)&&(8.41)\\
+# \mathbf T^3&=\mathbf T^2+\mathbf X&&(8.42)
+# \end{aligned}
+# $$
+#
+# <span class="eq" id="eq-T4">T4 · 8.43 · 7.44</span>
+# <span class="eq" id="eq-T5">T5 · 8.44 · 7.45</span>
+# <span class="eq" id="eq-T-H">T-H · 8.45 · 7.46</span>
+#
+# $$
+# \begin{aligned}
+# \mathbf T^4&=\mathrm{LayerNorm}(\mathbf T^3)&&(8.43)\\
+# \mathbf T^5&=\mathrm{FFN}(\mathbf T^4)&&(8.44)\\
+# \mathbf H&=\mathbf T^5+\mathbf T^3&&(8.45)
+# \end{aligned}
+# $$
+#
+# The package has these six lines, and hands out the steps to whoever passes a `trace`.
+
+# %%
+show.source(TransformerBlock._pre_norm)
+
+# %%
+T1 = block.norm_1(X)
+T2 = mha_by_heads(T1, block.attention)
+T3 = T2 + X
+T4 = block.norm_2(T3)
+T5 = block.ffn(T4)
+H = T5 + T3
+
+trace = {}
+block(X, causal=True, trace=trace)
+for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
+    assert T.shape == X.shape
+    torch.testing.assert_close(trace[name], T)
+torch.testing.assert_close(T3, O)
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to (8.44) the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in (8.35) and (8.36); the code says <code>c</code> for a head everywhere else. The letter A is the number of heads and the attention output. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
+
+# %% [markdown]
+# ## Blocks on blocks
+#
+# What comes out of one block goes into the next. Input and output have the same shape, so blocks
+# stack to any height.
+#
+# <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
+#
+# $$
+# \mathbf X^{\ell}=\mathbf H^{\ell-1}
+# $$
+#
+# At the top the stream passes one more layer norm, which the book gives in prose.
+
+# %%
+from slp_transformer import TransformerStack
+
+show.source(TransformerStack.forward)
+
+# %%
+torch.manual_seed(3)
+stack = TransformerStack(num_blocks=4, model_dim=6, num_heads=3)
+
+X_l = X
+for block in stack.blocks:
+    X_l = block_loop(X_l, block)  # H of one is X of the next
+loop = torch.stack([stack.final_norm(h_i) for h_i in X_l])
+
+assert loop.shape == X.shape
+torch.testing.assert_close(stack(X, causal=True), loop)
+
+# %% [markdown]
+# ## Try it
+#
+# - Change the order of the words to *guitarist, the, string, tuned* (the rows of `X` with them).
+#   *Tuned* now comes last, and the mask should leave it half *guitarist*, half *string*.
+# - Replace `-torch.inf` in the loop for `M` by −1000. The comparison with `causal_mask` should
+#   fail, and the weights should not change at all: $e^{-1000}$ rounds to 0. Then try −1.
+# - Give `mha.heads[1].W_Q` in the staircase example the numbers 0 to 13,
+#   `torch.arange(14.0).view(7, 2)`. Head 2's two columns should now differ, and the other heads
+#   stay as they are.
+# - Put `wrong_join` in the place of `torch.cat` in `mha_by_heads` (on `torch.stack(heads)`; use
+#   `len(X)` for N). The comparisons with the package and PyTorch should fail.
+#
+# Next: [Input: embeddings and positions](04_input.py), where X comes from.
