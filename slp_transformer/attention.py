@@ -367,7 +367,7 @@ class MultiHeadAttention(nn.Module):
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
 
     Source: `mh-qkv` to `mh-def` (8.15-8.20, 7.15-7.20) one token at a time, `mh-par-qkv` to
-    `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; with `H_enc`, `cross QKV` and `cross attn`
+    `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; with `H_enc`, `cross-QKV` and `cross-attn`
     (13.11 and 13.12 in the Aug 2026 draft). No biases, as in the book.
 
     The heads' matrices lie side by side in one matrix each, so that all heads are computed in one

@@ -1,0 +1,359 @@
+"""Bad input gets a ValueError that says what was given and what would do.
+
+The shape checks of the tests are off here: a reader has only the package's own.
+"""
+
+import pytest
+import torch
+
+from slp_transformer import (
+    AttentionHead,
+    EncoderDecoder,
+    FeedForward,
+    InputEncoding,
+    LayerNorm,
+    LearnedPositions,
+    MultiHeadAttention,
+    SinusoidalPositions,
+    SwiGLU,
+    TokenEmbedding,
+    TransformerBlock,
+    TransformerConfig,
+    TransformerLM,
+    TransformerStack,
+    causal_mask,
+    fused_attention,
+    lm_head,
+    padding_mask,
+    sinusoidal_positions,
+)
+from slp_transformer.attention import attention
+from slp_transformer.embedding import one_hot_lookup
+from slp_transformer.scale import count_parameters
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+D, A, N, M, V = 15, 3, 7, 11, 23
+
+
+def rows(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape)
+
+
+def ids(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.int64)
+
+
+def mha(**options) -> MultiHeadAttention:
+    return MultiHeadAttention(D, A, **options)
+
+
+def block(**options) -> TransformerBlock:
+    return TransformerBlock(D, A, **options)
+
+
+def stack(**options) -> TransformerStack:
+    return TransformerStack(2, D, A, **options)
+
+
+def config(**changes) -> TransformerConfig:
+    sizes = {"vocab_size": V, "context_length": M, "model_dim": D, "num_heads": A}
+    return TransformerConfig(**{**sizes, "num_blocks": 1, **changes})
+
+
+def lm() -> TransformerLM:
+    return TransformerLM(config())
+
+
+def translator() -> EncoderDecoder:
+    return EncoderDecoder(config(source_vocab_size=29))
+
+
+LOWER = torch.ones(N, N).tril().bool()
+
+# What is called, and what its message has to name: what was given, and what would do.
+BAD = {
+    # masks
+    "causal_mask of -3": (lambda: causal_mask(-3), ["-3", "0 or more"]),
+    "boolean mask": (
+        lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
+        ["torch.bool", "additive", "0 where attention is allowed and -inf where it is not"],
+    ),
+    "boolean mask, fused": (
+        lambda: fused_attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
+        ["torch.bool", "additive", "causal_mask", "padding_mask"],
+    ),
+    "boolean mask, one head": (lambda: AttentionHead(D, 5)(rows(N, D), LOWER), ["additive"]),
+    "boolean mask, heads": (lambda: mha()(rows(N, D), LOWER), ["torch.bool", "additive"]),
+    "boolean mask, block": (lambda: block()(rows(N, D), LOWER), ["torch.bool", "additive"]),
+    "boolean mask, stack": (lambda: stack()(rows(N, D), LOWER), ["torch.bool", "additive"]),
+    "boolean mask, model": (lambda: lm()(ids(N), LOWER), ["torch.bool", "additive"]),
+    "boolean mask of the source": (
+        lambda: translator()(ids(2, M), ids(2, N), torch.ones(2, 1, M).bool()),
+        ["torch.bool", "additive"],
+    ),
+    "boolean mask of the encoder's output": (
+        lambda: block(cross_attention=True)(
+            rows(N, D), H_enc=rows(M, D), enc_mask=torch.ones(1, M).bool()
+        ),
+        ["torch.bool", "additive"],
+    ),
+    "mask of whole numbers": (lambda: mha()(rows(N, D), LOWER.long()), ["torch.int64", "additive"]),
+    "mask of other queries": (lambda: mha()(rows(N, D), rows(5, N)), ["[5×7]", "[7×7]"]),
+    "mask of other keys": (lambda: mha()(rows(N, D), rows(N, 5)), ["[7×5]", "[7×7]", "7 keys"]),
+    "transposed mask": (
+        lambda: mha()(rows(N, D), rows(M, N), H_enc=rows(M, D)),
+        ["[11×7]", "[7×11]", "7 queries by 11 keys"],
+    ),
+    "mask of one axis": (lambda: mha()(rows(N, D), rows(N)), ["[7]", "[7×7]"]),
+    "mask of another batch": (
+        lambda: mha()(rows(2, N, D), rows(5, N, N)),
+        ["[5×7×7]", "[2×7×7]"],
+    ),
+    "mask of another batch, with weights": (
+        lambda: mha()(rows(2, N, D), rows(5, N, N), return_weights=True),
+        ["[5×7×7]", "[2×7×7]"],
+    ),
+    "mask of other heads": (
+        lambda: mha()(rows(2, N, D), rows(2, 5, N, N)),
+        ["[2×5×7×7]", "[2×3×7×7]"],
+    ),
+    "mask of too many axes": (
+        lambda: mha()(rows(N, D), rows(2, 3, N, N), return_weights=True),
+        ["[2×3×7×7]", "[3×7×7]"],
+    ),
+    "mask of more axes than the scores": (
+        lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), rows(2, N, N)),
+        ["[2×7×7]", "[7×7]"],
+    ),
+    # attention
+    "queries and keys of different size": (
+        lambda: attention(rows(N, 5), rows(N, 3), rows(N, 5)),
+        ["[7×5]", "[7×3]", "d_k"],
+    ),
+    "queries and keys of different size, fused": (
+        lambda: fused_attention(rows(N, 5), rows(N, 3), rows(N, 5)),
+        ["[7×5]", "[7×3]", "d_k"],
+    ),
+    "more keys than values": (
+        lambda: attention(rows(N, 5), rows(M, 5), rows(N, 5)),
+        ["11 keys", "7 values"],
+    ),
+    "queries of one axis": (lambda: attention(rows(5), rows(N, 5), rows(N, 5)), ["[5]", "two"]),
+    "values of one axis": (lambda: attention(rows(N, 5), rows(N, 5), rows(7)), ["[7]", "two"]),
+    "batches of different size": (
+        lambda: attention(rows(2, N, 5), rows(3, N, 5), rows(3, N, 5)),
+        ["[2×7×5]", "[3×7×5]", "same axes"],
+    ),
+    "a batch of keys for one query": (
+        lambda: fused_attention(rows(N, 5), rows(2, N, 5), rows(2, N, 5)),
+        ["[7×5]", "[2×7×5]", "same axes"],
+    ),
+    "causal with more keys": (
+        lambda: fused_attention(rows(N, 5), rows(M, 5), rows(M, 5), causal=True),
+        ["7 queries", "11 keys"],
+    ),
+    "X of another size": (lambda: mha()(rows(N, 13)), ["X", "[7×13]", "15", "model_dim"]),
+    "X of another size, one head": (lambda: AttentionHead(D, 5)(rows(N, 13)), ["[7×13]", "15"]),
+    "X of one axis": (lambda: mha()(rows(D)), ["[15]", "tokens"]),
+    "H_enc of another size": (
+        lambda: mha()(rows(N, D), H_enc=rows(M, 13)),
+        ["H_enc", "[11×13]", "15"],
+    ),
+    "H_enc of another batch": (
+        lambda: mha()(rows(2, N, D), H_enc=rows(5, M, D)),
+        ["H_enc", "[2×7×15]", "[5×11×15]"],
+    ),
+    "H_enc without the batch": (
+        lambda: mha()(rows(2, N, D), H_enc=rows(M, D)),
+        ["H_enc", "[2×7×15]", "[11×15]"],
+    ),
+    "causal cross-attention": (
+        lambda: mha()(rows(N, D), causal=True, H_enc=rows(N, D)),
+        ["causal", "H_enc"],
+    ),
+    "heads that do not divide d": (
+        lambda: MultiHeadAttention(7, 3),
+        ["model_dim = 7", "num_heads = 3", "divides", "key_dim"],
+    ),
+    "heads that do not divide d, d_k given": (
+        lambda: MultiHeadAttention(7, 3, key_dim=5),
+        ["model_dim = 7", "num_heads = 3", "value_dim"],
+    ),
+    "heads that do not divide d, model": (
+        lambda: TransformerLM(config(num_heads=2)),
+        ["model_dim = 15", "num_heads = 2"],
+    ),
+    "heads that do not divide d, count": (
+        lambda: count_parameters(config(num_heads=2)),
+        ["model_dim = 15", "num_heads = 2"],
+    ),
+    "head set in PyTorch's orientation": (
+        lambda: setattr(mha(key_dim=7).heads[1], "W_K", rows(7, D)),
+        ["W_K", "[15×7]", "[7×15]"],
+    ),
+    "W_O of a head set as W_V": (
+        lambda: setattr(mha().heads[0], "W_O", rows(D, 5)),
+        ["W_O", "[5×15]", "[15×5]"],
+    ),
+    # sizes
+    "no heads": (lambda: MultiHeadAttention(D, 0), ["num_heads", "0", "1 or more"]),
+    "half a head": (lambda: MultiHeadAttention(D, 1.5), ["num_heads", "1.5", "whole number"]),
+    "model_dim of -15": (lambda: MultiHeadAttention(-15, 3), ["model_dim", "-15"]),
+    "key_dim of 0": (lambda: AttentionHead(D, 0), ["key_dim", "0"]),
+    "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
+    "key_dim of 0, heads": (lambda: mha(key_dim=0), ["key_dim", "0"]),
+    "value_dim of 0, heads": (lambda: mha(value_dim=0), ["value_dim", "0"]),
+    "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
+    "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
+    "hidden_dim of 0, gated": (lambda: SwiGLU(D, 0), ["hidden_dim", "0"]),
+    "no words": (lambda: TokenEmbedding(0, D), ["vocab_size", "0"]),
+    "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
+    "no positions, sinusoidal": (lambda: SinusoidalPositions(0, D), ["context_length", "0"]),
+    "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),
+    "no blocks": (lambda: TransformerStack(0, D, A), ["num_blocks", "0"]),
+    # the block and its parts
+    "LayerNorm of another size": (lambda: LayerNorm(D)(rows(N, 13)), ["[7×13]", "15"]),
+    "LayerNorm that would broadcast": (lambda: LayerNorm(D)(rows(N, 1)), ["[7×1]", "15"]),
+    "eps of -1": (lambda: LayerNorm(D, -1.0), ["eps", "-1", "0 or more"]),
+    "eps that is no number": (lambda: LayerNorm(D, float("nan")), ["eps", "nan"]),
+    "FeedForward of another size": (lambda: FeedForward(D)(rows(N, 13)), ["[7×13]", "15"]),
+    "SwiGLU of another size": (lambda: SwiGLU(D)(rows(N, 13)), ["[7×13]", "15"]),
+    "unknown activation": (
+        lambda: FeedForward(D, activation="tanh"),
+        ["activation", "relu", "gelu", "tanh"],
+    ),
+    "unknown activation, block": (lambda: block(activation="tanh"), ["tanh", "relu", "swiglu"]),
+    "unknown norm": (lambda: block(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
+    "unknown norm, stack": (lambda: stack(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
+    "dropout of 1": (lambda: mha(dropout=1.0), ["dropout", "1.0", "0"]),
+    "dropout of -1": (lambda: block(dropout=-0.1), ["dropout", "-0.1"]),
+    "missing H_enc": (lambda: block(cross_attention=True)(rows(N, D)), ["H_enc"]),
+    "missing H_enc, stack": (lambda: stack(cross_attention=True)(rows(N, D)), ["H_enc"]),
+    "unwanted H_enc": (
+        lambda: block()(rows(N, D), H_enc=rows(M, D)),
+        ["H_enc", "cross_attention=True"],
+    ),
+    "unwanted enc_mask": (
+        lambda: block()(rows(N, D), enc_mask=rows(1, M)),
+        ["enc_mask", "cross_attention=True"],
+    ),
+    # input and models
+    "id outside the vocabulary": (
+        lambda: lm()(torch.tensor([[1, 2, 3], [4, 23, 5]])),
+        ["23", "[1, 1]", "0 to 22"],
+    ),
+    "negative id": (lambda: lm()(torch.tensor([3, -1])), ["-1", "[1]", "0 to 22"]),
+    "id outside the vocabulary, alone": (
+        lambda: TokenEmbedding(V, D)(torch.tensor(23)),
+        ["23", "0 to 22"],
+    ),
+    "id outside the vocabulary, one-hot": (
+        lambda: one_hot_lookup(torch.tensor([0, 23]), rows(V, D)),
+        ["23", "[1]", "0 to 22"],
+    ),
+    "negative id, one-hot": (
+        lambda: one_hot_lookup(torch.tensor([-1]), rows(V, D)),
+        ["-1", "0 to 22"],
+    ),
+    "source id outside its vocabulary": (
+        lambda: translator()(torch.tensor([29]), ids(N)),
+        ["29", "0 to 28"],
+    ),
+    "target id outside its vocabulary": (
+        lambda: translator()(ids(M), torch.tensor([23])),
+        ["23", "0 to 22"],
+    ),
+    "ids that are floats": (lambda: lm()(rows(N)), ["float32", "int64"]),
+    "ids that are booleans": (lambda: lm()(ids(N).bool()), ["bool", "int64"]),
+    "ids of eight bits": (lambda: lm()(ids(N).byte()), ["uint8", "int64"]),
+    "an id that is no sequence": (lambda: lm()(torch.tensor(3)), ["[]", "sequence"]),
+    "too long a sequence": (lambda: lm()(ids(2, 12)), ["12 tokens", "11", "context_length"]),
+    "too long a sequence, sinusoidal": (
+        lambda: TransformerLM(config(positions="sinusoidal"))(ids(12)),
+        ["12 tokens", "11"],
+    ),
+    "too long a source": (lambda: translator()(ids(12), ids(N)), ["12 tokens", "11"]),
+    "too long a target": (lambda: translator()(ids(M), ids(12)), ["12 tokens", "11"]),
+    "too far from the start": (
+        lambda: LearnedPositions(M, D)(5, start=7),
+        ["12 tokens", "11"],
+    ),
+    "before the start": (lambda: LearnedPositions(M, D)(5, start=-3), ["-3", "0 or later"]),
+    "positions for -3 tokens": (lambda: SinusoidalPositions(M, D)(-3), ["-3", "0 or more"]),
+    "sources and targets of different number": (
+        lambda: translator()(ids(3, M), ids(2, N)),
+        ["[2×7×15]", "[3×11×15]"],
+    ),
+    "H and E of different size": (
+        lambda: lm_head(rows(N, 13), rows(V, D)),
+        ["[7×13]", "[23×15]", "same size"],
+    ),
+    "unknown positions": (
+        lambda: InputEncoding(V, M, D, positions="rotary"),
+        ["positions", "learned", "sinusoidal", "rotary"],
+    ),
+    "dropout of 1, input": (lambda: InputEncoding(V, M, D, dropout=1.0), ["dropout", "1.0"]),
+    # configuration
+    "configuration without words": (lambda: config(vocab_size=0), ["vocab_size", "0"]),
+    "configuration without context": (lambda: config(context_length=0), ["context_length", "0"]),
+    "configuration of no size": (lambda: config(model_dim=0), ["model_dim", "0"]),
+    "configuration without heads": (lambda: config(num_heads=0), ["num_heads", "0"]),
+    "configuration without blocks": (lambda: config(num_blocks=0), ["num_blocks", "0"]),
+    "configuration, key_dim": (lambda: config(key_dim=0), ["key_dim", "0"]),
+    "configuration, value_dim": (lambda: config(value_dim=-5), ["value_dim", "-5"]),
+    "configuration, hidden_dim": (lambda: config(hidden_dim=2.5), ["hidden_dim", "2.5"]),
+    "configuration, source": (lambda: config(source_vocab_size=0), ["source_vocab_size", "0"]),
+    "configuration, encoder": (lambda: config(num_encoder_blocks=0), ["num_encoder_blocks", "0"]),
+    "configuration, dropout": (lambda: config(dropout=1.5), ["dropout", "1.5"]),
+    "configuration, activation": (
+        lambda: config(activation="tanh"),
+        ["activation", "tanh", "relu"],
+    ),
+    "configuration, norm": (lambda: config(norm="middle"), ["norm", "middle", "pre", "post"]),
+    "configuration, positions": (
+        lambda: config(positions="rotary"),
+        ["positions", "rotary", "learned", "sinusoidal"],
+    ),
+}
+
+
+@pytest.mark.parametrize("call, names", BAD.values(), ids=BAD)
+def test_message_names_what_was_given_and_what_would_do(call, names):
+    with pytest.raises(ValueError) as caught:
+        call()
+    message = str(caught.value)
+    missing = [name for name in names if name not in message]
+    assert not missing, f"{message!r} does not name {missing}"
+    assert "\n" not in message and message.endswith(".")
+
+
+def test_the_advice_of_the_boolean_mask_message_works():
+    """The message says how to make an additive mask of a boolean one."""
+    with pytest.raises(ValueError) as caught:
+        mha()(rows(N, D), LOWER)
+    _, advice = str(caught.value).split("write ")
+    made = eval(advice.rstrip("."), {"torch": torch, "allowed": LOWER})
+    assert torch.equal(made, causal_mask(N))
+
+
+def test_a_bad_call_leaves_the_heads_as_they_were():
+    layer = mha(key_dim=7)
+    before = layer.W_K.detach().clone()
+    with pytest.raises(ValueError):
+        layer.heads[1].W_K = torch.ones(7, D)
+    assert torch.equal(layer.W_K, before)
+
+
+def test_the_first_of_several_bad_ids_is_named():
+    with pytest.raises(ValueError, match=r"Token id 40 at position \[0, 2\]"):
+        lm()(torch.tensor([[0, 1, 40], [50, 2, 3]]))
+
+
+def test_what_is_merely_unusual_is_taken():
+    """No tokens, one token, a vocabulary of one word, a head of size one."""
+    model = TransformerLM(TransformerConfig(1, 1, 1, 1, 1))
+    assert model(ids(1)).shape == (1, 1)
+    assert lm()(ids(2, 0)).shape == (2, 0, V)
+    assert padding_mask(ids(2, 0), 0).shape == (2, 1, 0)
+    assert MultiHeadAttention(7, 3, 5, 2)(rows(2, 1, 7), causal=True).shape == (2, 1, 7)
