@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mido
-import numpy as np
+import torch
 
 from slp_transformer.guitar.files import read_tabs
 from slp_transformer.guitar.fretboard import Tuning
@@ -38,22 +38,22 @@ from slp_transformer.guitar.tab import Tab
 Columns = list[list[int]]
 
 
-def common_subsequence(matches: np.ndarray) -> int:
+def common_subsequence(matches: torch.Tensor) -> int:
     """Length of the longest common subsequence, given which pairs of elements match.
 
     Args:
         matches: boolean, first sequence by second.
     """
-    best = np.zeros(matches.shape[1] + 1, dtype=np.int32)
-    for row in matches:
-        extended = np.concatenate([[0], np.maximum(best[1:], best[:-1] + row)])
-        best = np.maximum.accumulate(extended)
+    best = torch.zeros(matches.shape[1] + 1, dtype=torch.int32)
+    for row in matches.int():
+        best[1:] = torch.maximum(best[1:], best[:-1] + row)
+        best = best.cummax(dim=0).values
     return int(best[-1])
 
 
 def notes_in_common(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> int:
     """Notes that two readings share, in order."""
-    codes = [np.array([string * 100 + fret for string, fret in notes]) for notes in (a, b)]
+    codes = [torch.tensor([string * 100 + fret for string, fret in notes]) for notes in (a, b)]
     return common_subsequence(codes[0][:, None] == codes[1][None, :])
 
 
@@ -81,12 +81,12 @@ def confirmed_columns(columns: Columns, moments: Columns) -> int:
     """How many columns the moments of a MIDI file confirm, in order."""
     if not columns or not moments:
         return 0
-    sounding = np.zeros((len(moments), 128), dtype=bool)
+    sounding = torch.zeros(len(moments), 128, dtype=torch.bool)
     for row, moment in zip(sounding, moments, strict=True):
         row[moment] = True
     shift = best_shift(columns, moments)
-    matches = np.array(
-        [sounding[:, np.clip(np.array(column) + shift, 0, 127)].all(axis=1) for column in columns]
+    matches = torch.stack(
+        [sounding[:, (torch.tensor(column) + shift).clamp(0, 127)].all(dim=1) for column in columns]
     )
     return common_subsequence(matches)
 
@@ -170,6 +170,7 @@ def measure(folder: Path, key: Path, details: bool = False) -> dict:
 
 def main() -> None:
     """Measure every folder that the command line names, and print one JSON object for each."""
+    torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description="Measure the reader of ASCII tablature.")
     parser.add_argument("folders", nargs="+", type=Path, help="folders of tabs and MIDI files")
     parser.add_argument("--key", nargs="+", type=Path, required=True, help="a key for each folder")

@@ -225,6 +225,8 @@ more tabs on page 12
 def test_a_barre_mark_right_above_is_not_a_string():
     text = "   CVII-----------   \n" + PLAIN
     assert only(text).bars == only(PLAIN).bars
+    bare = "\n".join(row[2:] for row in PLAIN.splitlines())
+    assert only("CVII--------------\n" + bare).bars == only(PLAIN).bars
     text = "   |   |  /~~3~~\\\n" + PLAIN
     assert only(text).bars == only(PLAIN).bars
 
@@ -300,7 +302,7 @@ def test_stated_tunings(line, low_to_high):
         "a decade ago",
         "measure 11 - 6th note changed to B",
         "play the F (6th string, 1st fret)",
-        "my favorite tune",
+        "move the bass from the 6th to D on the 5th, as in the tune",
         "time: 6/8",
     ],
 )
