@@ -1,0 +1,394 @@
+# %% [markdown]
+# # 5 · The language model
+#
+# Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft)
+#
+# Stack the blocks, put the language-model head on top, and read what a small model predicts.
+#
+# You will be able to follow token ids through a whole model, shape by shape, to a distribution
+# over the next word; read a model's layers with the logit lens; and count any model's parameters,
+# GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
+# [The input](04_input.py). About 25 minutes.
+
+# %% [markdown]
+# ## Eight sentences
+#
+# This is all that the model of this page will ever read. Who tightens something found it flat or
+# low, who loosens it found it sharp or high; after *tuned*, either may follow.
+
+# %%
+text = """the guitarist tightened the string because it was flat .
+the guitarist loosened the string because it was sharp .
+the guitarist tuned the string because it was flat .
+the guitarist tuned the string because it was sharp .
+the drummer tightened the drum because it was low .
+the drummer loosened the drum because it was high .
+the drummer tuned the drum because it was low .
+the drummer tuned the drum because it was high ."""
+
+sentences = [line.split() for line in text.splitlines()]
+vocabulary = sorted({word for s in sentences for word in s})
+print(f"|V| = {len(vocabulary)} words, {len(sentences[0])} in each sentence")
+
+# %% [markdown]
+# A model is made from one
+# <autoref identifier="slp_transformer.config.TransformerConfig">configuration</autoref>. This
+# one has rows of d = 32 and L = 3 blocks. The embeddings start with a deviation of 0.02, GPT-2's
+# choice for rows of 768; rows as short as ours learn faster from larger numbers.
+
+# %%
+import torch
+
+from slp_transformer import TransformerConfig, TransformerLM
+
+torch.manual_seed(2)
+torch.set_num_threads(1)  # a model this small is fastest on one core
+V, N, d, L = len(vocabulary), 10, 32, 3
+config = TransformerConfig(V, N, model_dim=d, num_heads=2, num_blocks=L)
+model = TransformerLM(config)
+E, P = model.embedding.tokens.E, model.embedding.positions.P
+E.data *= 5
+P.data *= 5
+
+# %% [markdown]
+# ## The stack
+#
+# The blocks stand one above the other. Input and output have the same shape, so what one hands
+# over the next can take:
+#
+# <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
+#
+# $$
+# \mathbf X^{\ell}=\mathbf H^{\ell-1}
+# $$
+#
+# Here is the model of Fig. 8.16 (7.16) from its ids to the top, with every shape asserted. The
+# extra layer norm at the end is the one from [chapter 2](02_block.py).
+
+
+# %%
+def top_of_stack(ids, model):
+    N = len(ids)
+    X = torch.stack([E[ids[i]] + P[i] for i in range(N)])
+    assert X.shape == (N, d)
+    for block in model.stack.blocks:
+        H = block(X, causal=True)
+        assert H.shape == (N, d)
+        X = H  # the input of the next block
+    H = model.stack.final_norm(H)
+    assert H.shape == (N, d)
+    return H
+
+
+# %% [markdown]
+# The package's embedding and stack do the same.
+
+
+# %%
+def to_ids(words):
+    return torch.tensor([vocabulary.index(word) for word in words.split()])
+
+
+ids = to_ids("the guitarist tightened the string because it was")
+H = top_of_stack(ids, model)
+torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
+
+# %% [markdown]
+# ## The head
+#
+# The last row at the top, $\mathbf h^L_N$, has to say which word comes next. Compare it with
+# each word's embedding by a dot product: the word that is most alike scores highest. The matrix
+# E that turned words into rows at the bottom turns a row into words at the top, so $\mathbf E^\top$
+# is called the *unembedding*, and E is *tied*.
+#
+# <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
+#
+# $$
+# \mathbf u=\mathbf h^L_N\,\mathbf E^\top
+# \tag{8.46}
+# $$
+
+# %%
+from slp_transformer import lm_head, show
+
+
+def logits(h, E):
+    u = torch.zeros(len(E))
+    for w in range(len(E)):  # one score for each word
+        u[w] = h @ E[w]
+    return u
+
+
+u = logits(H[-1], E)
+assert u.shape == (V,)
+torch.testing.assert_close(lm_head(H[-1], E), u)
+torch.testing.assert_close(model(ids)[-1], u)
+show.source(lm_head, TransformerLM.forward)
+
+# %% [markdown]
+# The package scores the words at *every* position at once, [N×|V|]: training wants a prediction
+# after each word, and thanks to the causal mask all of them come from one pass. To generate, only
+# the last row is needed.
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, (8.46) takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
+
+# %% [markdown]
+# A softmax turns scores into probabilities.
+#
+# <span class="eq" id="eq-probs">probs · 8.47 · 7.48</span>
+#
+# $$
+# \mathbf y=\mathrm{softmax}(\mathbf u)
+# \tag{8.47}
+# $$
+
+# %%
+from slp_transformer import next_word_probabilities
+
+
+def softmax(u):
+    e = torch.exp(u - u.max())  # the largest exponent is 0: nothing overflows
+    return e / e.sum()
+
+
+y = softmax(u)
+assert y.shape == (V,) and (y > 0).all()
+torch.testing.assert_close(y.sum(), torch.tensor(1.0))
+torch.testing.assert_close(next_word_probabilities(model(ids))[-1], y)
+show.source(next_word_probabilities)
+
+# %% [markdown]
+# ## A few seconds of training
+#
+# So far the weights are random and the distribution means nothing. A short loop makes it mean
+# something: at each position, raise the probability of the word that did come next. (Why this
+# loop looks as it does is a chapter of its own.)
+
+# %%
+from torch.nn.functional import cross_entropy
+
+batch = torch.stack([to_ids(" ".join(s)) for s in sentences])
+read, target = batch[:, :-1], batch[:, 1:]  # the target is the next word
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+losses = []
+for _ in range(350):
+    U = model(read)
+    loss = cross_entropy(U.flatten(0, 1), target.flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+
+# %% [markdown]
+# How low can the loss go? No model can know whether the guitarist or the drummer comes after
+# *the*: half the sentences have each. Counting shares in the text gives the best possible
+# prediction after every beginning, and with it the lowest possible loss.
+
+# %% alt="The loss over 350 steps: it starts a little above the dashed line of a uniform guess at 2.77, falls quickly below 0.5 within about 60 steps, and ends just above the dashed line of the best possible loss at 0.231."
+from collections import Counter
+from math import log
+
+seen = Counter(tuple(s[:i]) for s in sentences for i in range(N + 1))
+
+
+def share(beginning, word):
+    return seen[*beginning, word] / seen[tuple(beginning)]
+
+
+pairs = [(s[:i], s[i]) for s in sentences for i in range(1, N)]
+best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
+print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at last")
+print(f"best possible {best:.3f}")
+levels = {"uniform guess": log(V), "best possible": best}
+show.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
+
+# %% [markdown]
+# ## What it predicts
+#
+# Fig. 8.15 (7.15), with numbers: the logits after *the guitarist tightened the string because it
+# was*, and what the softmax makes of them. Logits may be negative, and only their differences
+# count.
+
+# %% alt="Bars of the sixteen logits u. Flat has the largest by far; sharp, low and was follow at a distance, and many words are negative."
+model.requires_grad_(False)
+ids = to_ids("the guitarist tightened the string because it was")
+u = model(ids)[-1]
+show.bars(u, vocabulary, title="u", decimals=1)
+
+# %% alt="Bars of the sixteen probabilities y. Flat has nearly all of the probability; every other word is close to zero."
+y = next_word_probabilities(u)
+print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
+show.bars(y, vocabulary, title="y", top=1)
+
+# %% [markdown]
+# After *tuned* the text is of two minds, and so should the model be. Once more, at all
+# positions: row i is the distribution after having read word i and those before it.
+
+# %% alt="Heat map of eight positions by sixteen words. After the: guitarist and drummer one half each. After guitarist: tuned one half, loosened and tightened one quarter each. Then single words with probability near 1: the, string, because, it, was. After was: flat and sharp, one half each."
+words = "the guitarist tuned the string because it was".split()
+Y = next_word_probabilities(model(to_ids(" ".join(words))))
+assert Y.shape == (len(words), V)
+for word in ("flat", "sharp"):
+    model_says = Y[-1, vocabulary.index(word)]
+    print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
+show.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
+
+# %% [markdown]
+# The model has never been shown a share, only single next words. Yet its distributions are the
+# text's shares, after every beginning of every sentence:
+
+# %%
+Y = next_word_probabilities(model(read))
+counted = torch.zeros_like(Y)
+for row, s in zip(counted, sentences, strict=True):
+    for i in range(1, N):
+        row[i - 1] = torch.tensor([share(s[:i], w) for w in vocabulary])
+furthest = (Y - counted).abs().max().item()
+print(f"no probability is further than {furthest:.2f} from the text's share")
+assert furthest < 0.15  # with other seeds too
+
+# %% [markdown]
+# ## It cannot see ahead
+#
+# All positions came from one pass, so did a prediction peek at the word that it predicts? Change
+# one word, and see which logits move. Changing word j may move those at j and after, never those
+# before.
+
+# %% alt="Heat map of eight positions by eight changed words. On and below the diagonal the logits moved, by amounts up to tens; above it every cell is exactly 0."
+ids = to_ids(" ".join(words))
+moved = torch.zeros(len(ids), len(ids))
+for j in range(len(ids)):
+    changed = ids.clone()
+    changed[j] = (ids[j] + 1) % V  # some other word
+    moved[:, j] = (model(changed) - model(ids)).abs().amax(dim=-1)
+
+torch.testing.assert_close(moved.triu(diagonal=1), torch.zeros_like(moved))
+assert (moved.diagonal() > 0).all()
+show.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
+
+# %% [markdown]
+# ## What each sublayer writes
+#
+# [Chapter 2](02_block.py) measured a block made by hand. Here are the lengths of what each
+# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). Ask for a trace, and the
+# model hands over the steps of each block.
+
+# %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word; the feedforward layers write more than attention in most places."
+ids = to_ids("the guitarist tightened the string because it was")
+trace = []
+model(ids, trace=trace)
+streams = [model.embedding(ids)] + [steps["H"] for steps in trace]
+
+writes, names = [streams[0]], ["X"]
+for block, steps in enumerate(trace, start=1):
+    writes += [steps["T2"], steps["T5"]]
+    names += [f"attention {block}", f"feedforward {block}"]
+torch.testing.assert_close(sum(writes), streams[-1])  # nothing is overwritten
+lengths = torch.stack(writes).norm(dim=-1)
+columns = "the guitarist tightened the string because it was".split()
+show.heatmap(lengths, names, columns, "Length of what is written", decimals=1)
+
+# %% [markdown]
+# ## The logit lens
+#
+# Since every block adds to the same stream, one can ask of any layer: if the model stopped here,
+# what would it say? The head reads the stream early.
+#
+# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
+#
+# $$
+# \mathrm{softmax}(\mathbf h^{\ell}_i\,\mathbf E^\top)
+# $$
+
+# %%
+for layer, H in enumerate(streams):
+    best_words = lm_head(H, E).argmax(dim=-1)
+    said = [vocabulary[w] for w in best_words]
+    print(f"layer {layer}:", *(f"{word:9}" for word in said))
+print("it read:", *(f"{word:9}" for word in columns))
+
+# %% [markdown]
+# At layer 0, where X is hardly more than the word's own embedding, each row is most alike to the
+# word that was just read. After the blocks, it is most alike to a word that may follow.
+#
+# How sure is each layer that *flat* comes next?
+
+# %%
+flat = vocabulary.index("flat")
+for layer, H in enumerate(streams):
+    plain = next_word_probabilities(lm_head(H, E))[-1, flat]
+    H = model.stack.final_norm(H)
+    normed = next_word_probabilities(lm_head(H, E))[-1, flat]
+    print(f"layer {layer}: {plain:.2f}, with the final norm {normed:.2f}")
+torch.testing.assert_close(normed, y[flat])
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's description of the logit lens applies $\mathbf E^\top$ to the stream as it is. The head was trained on rows that had passed the final layer norm, so without it even the top layer does not give the model's own answer: same order of words here, but far less sure. Many implementations therefore apply the norm first. Say which of the two you mean.</p></div>
+
+# %% [markdown]
+# ## How large is it?
+#
+# The matrices of a block are four of the attention's, $d\times d_{attn}$ each, and two of the
+# feedforward layer's, $d\times d_{ff}$. Over all blocks that makes
+#
+# <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
+#
+# $$
+# N\approx 2\,d\,n_{layer}(2\,d_{attn}+d_{ff})\approx 12\,n_{layer}\,d^2
+# \tag{8.52}
+# $$
+#
+# when $d_{attn}=d$ and $d_{ff}=4d$. (Here N counts parameters, not tokens.) What the formula
+# leaves out can be counted just as exactly: the feedforward layer's biases, each layer norm's γ
+# and β, and the embeddings.
+
+# %%
+from slp_transformer.scale import count_parameters
+
+matrices = 2 * d * L * (2 * d + 4 * d)
+biases = L * (4 * d + d)
+norms = (2 * L + 1) * 2 * d  # two a block, and the final one
+embeddings = V * d + N * d  # E once, since the head is tied, and P
+total = matrices + biases + norms + embeddings
+assert matrices == 12 * L * d**2
+assert total == sum(W.numel() for W in model.parameters())
+count = count_parameters(config)
+assert (count.matrices, count.total) == (matrices, total)
+print(f"{matrices:,} in matrices, {total:,} in all")
+
+# %% [markdown]
+# <autoref identifier="slp_transformer.scale.count_parameters">count_parameters</autoref> needs
+# only a configuration, so it can count models that fit on no desk. GPT-2 small has 124,439,808
+# parameters in its published form, where the attention has biases too; ours has none, as in the
+# book. GPT-3 should come to 175 billion.
+
+# %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6."
+from slp_transformer.scale import approximate_parameters
+
+gpt2 = count_parameters(TransformerConfig(50257, 1024, 768, 12, 12)).total
+assert gpt2 + 12 * 4 * 768 == 124_439_808  # four biases of d in each block
+gpt3 = count_parameters(TransformerConfig(50257, 2048, 12288, 96, 96))
+assert gpt3.matrices == approximate_parameters(num_blocks=96, model_dim=12288)
+print(f"GPT-2 small: {gpt2:,}")
+print(f"GPT-3: {gpt3.total:,}, of which {gpt3.matrices:,} by 12 L d²")
+parts = ["attention", "feedforward", "biases", "norms", "embeddings"]
+billions = [getattr(gpt3, part) / 1e9 for part in parts]
+show.bars(billions, parts, title="GPT-3, billions of parameters", decimals=2)
+
+# %% [markdown]
+# Two thirds of it are feedforward layers, and the rule of thumb misses less than one in two
+# hundred. In our model the embeddings and norms weigh more:
+# the smaller d is, the worse a formula in d² does.
+
+# %% [markdown]
+# ## Try it
+#
+# - Give the model a sentence it has never read: *the drummer tightened the string because it was*.
+#   Will it go by the drummer or by the string? The text cannot tell, since there the two always
+#   come together. Try other seeds.
+# - Remove the sentence in which the guitarist tuned a string that was sharp. What should y become
+#   after *tuned*, and after the first *the*? Does the best possible loss rise or fall?
+# - Take `causal=True` out of `top_of_stack`. Which assertion fails, and why?
+#
+# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language.
