@@ -66,6 +66,9 @@ def beam_search(
 
     Returns:
         The hypotheses that ended in a stop token, best first; if none did, those cut off.
+
+    Raises:
+        ValueError: if no word can follow, since the logits are not numbers.
     """
     ids, total, complete = prompt.unsqueeze(0), torch.zeros(1, device=prompt.device), []
 

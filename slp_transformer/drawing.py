@@ -68,6 +68,7 @@ def _tidy(svg: str) -> str:
 
 
 def draw_panels(parts: Sequence[Any], title: str) -> Any:
+    """Draws what `show.panels` was given."""
     boxes = [part for part in parts if not isinstance(part, str)]
     tallest = max(box.values.shape[0] * _cell(box) for box in boxes)
     above = max(_above(box) for box in boxes)
@@ -179,6 +180,7 @@ def _upright(panel: Any) -> bool:
 
 
 def draw_bars(numbers, labels, title, top, decimals) -> Any:
+    """Draws what `show.bars` was given."""
     finite = [abs(value) for value in numbers if math.isfinite(value)]
     full = top or max(finite, default=1.0) or 1.0
     left, length, step = 0.3 + _LETTER * _longest(labels), 8.0, 0.62
@@ -198,6 +200,7 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
 
 
 def draw_flow(panel: Any, row: int | None) -> Any:
+    """Draws what `show.flow` was given."""
     outputs, inputs = panel.values.shape
     tops = _labels(panel.rows, "a", outputs)
     lows = _labels(panel.columns, "x", inputs)
@@ -229,6 +232,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
 
 
 def draw_lines(curves, x, y, title, levels) -> Any:
+    """Draws what `show.lines` was given."""
     figure = _matplotlib().figure.Figure(figsize=(6.6, 3.3), layout="constrained")
     axes = figure.add_subplot()
     for side in ("top", "right"):

@@ -153,6 +153,9 @@ class Panel:
         columns: a label for each column.
         top: the value that gets the full color; the default is the largest magnitude.
         decimals: how many digits after the point; None leaves the cells without numbers.
+
+    Raises:
+        ValueError: if there is no matrix, or not one label for each row or column.
     """
 
     matrix: Any
@@ -208,6 +211,9 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
     Args:
         parts: panels and texts, from left to right.
         title: above them all.
+
+    Raises:
+        ValueError: if there is no panel among them.
     """
     boxes = [part for part in parts if isinstance(part, Panel)]
     if not boxes:
@@ -280,6 +286,9 @@ def lines(
         title: above the figure.
         at: [n] places on the x axis; the default is 0, 1, 2, ...
         levels: dashed lines at a height, under their names (such as a chance level).
+
+    Raises:
+        ValueError: if a curve has no values, or not one for each place on the x axis.
     """
     curves = {}
     for name, values in (series if isinstance(series, Mapping) else {"": series}).items():
