@@ -158,10 +158,9 @@ def _agreement(six: list[str]) -> float:
     bars = Counter(found.start() for line in six for found in re.finditer(r"\|", line))
     shared = sum(count == STRINGS for count in bars.values())
     names = "".join(label_of(line)[:1].upper() for line in six)
-    barres = sum(is_barre_mark(line) for line in six)
     lengths = Counter(len(line.rstrip()) for line in six)
     full = min(_filled(line) for line in six) / max(lengths)
-    return 2 * shared + 5 * (names == "EBGDAE") + max(lengths.values()) - 10 * barres + 20 * full
+    return 2 * shared + 5 * (names == "EBGDAE") + max(lengths.values()) + 20 * full
 
 
 def _filled(line: str) -> int:
