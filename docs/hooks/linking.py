@@ -88,7 +88,9 @@ def _range(equations: list[tuple[str, list[str]]]) -> str:
     numbers = []
     for _, given in equations:
         for number in given[:1]:
-            numbers += [tuple(map(int, n.split("."))) for n in re.findall(r"\b\d+\.\d+\b", number)]
+            if re.fullmatch(r"[\d.–-]+", number):  # no sections, no figures
+                places = re.findall(r"\d+\.\d+", number)
+                numbers += [tuple(map(int, place.split("."))) for place in places]
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
