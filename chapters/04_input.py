@@ -97,14 +97,15 @@ show.panels(
 # as in Fig. 8.13 (7.13). Both rows for `the` select the same row of $\mathbf E$.
 
 # %% alt="Three matrices: 9 one-hot rows, one a token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word the, are the same."
-onehots = torch.stack([one_hot(w, V) for w in ids])
-assert onehots.shape == (N, V)
+hots = torch.stack([one_hot(w, V) for w in ids])
+assert hots.shape == (N, V)
+assert (hots @ E).equal(E[ids])
 show.panels(
-    show.Panel(onehots, "one-hots", "N × |V|", words, vocabulary, decimals=None),
+    show.Panel(hots, "one-hots", "N × |V|", words, vocabulary, decimals=None),
     "×",
     show.Panel(E, "E", "|V| × d", columns=features, decimals=None),
     "=",
-    show.Panel(onehots @ E, "E[ids]", "N × d", words, features, decimals=None),
+    show.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
 )
 
 # %% [markdown]
@@ -382,7 +383,7 @@ show.lines(
 # whether the model makes sense of places it never met is another question.
 
 # %%
-fixed = InputEncoding(V, context_length=48, model_dim=32, positions="sinusoidal")
+fixed = InputEncoding(V, 48, model_dim=32, positions="sinusoidal")
 names = [name for name, _ in fixed.named_parameters()]
 assert names == ["tokens.E"]
 torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
