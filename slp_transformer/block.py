@@ -196,10 +196,10 @@ class TransformerBlock(nn.Module):
     \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
     \end{aligned}$$
 
-    Source: `O` and `H` (8.38-8.39, 7.39-7.40), step by step `T1` to `T-H` (8.40-8.45, 7.41-7.46), one
-    token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder block of
-    the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the stream also
-    reads from the encoder's output.
+    Source: `O` and `H` (8.38-8.39, 7.39-7.40), step by step `T1` to `T-H` (8.40-8.45, 7.41-7.46),
+    one token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder
+    block of the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the
+    stream also reads from the encoder's output.
 
     Attributes:
         attention: the self-attention sublayer.
