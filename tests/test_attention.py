@@ -263,6 +263,14 @@ def test_fused_passes_mask_and_dropout_on(kernel):
     assert call["attn_mask"].shape == (N, M)
 
 
+def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel):
+    """Some kernels give NaN for such a row, if not the one that runs here."""
+    padding = padding_mask(torch.tensor([0, 0] + [5] * (N - 2)), 0)
+    fused_attention(*qkv(B, keys=N), padding, causal=True)
+    (call,) = kernel
+    assert not (call["attn_mask"] == -INF).all(-1).any()
+
+
 def test_attention_with_weights_does_without_the_kernel(kernel):
     attention(*qkv(B))
     assert kernel == []
