@@ -37,18 +37,20 @@ def test_a_piece_by_hand():
     tab = piece(
         Bar(16, (event(0, (6, 3)), event(2, (4, 0), (1, 3)))),
         Bar(70, (event(69, (2, 24)),)),
+        Bar(300, (event(128, (5, 1)), event(129, (5, 2)))),
         tuning=Tuning(DADGAD.open_pitches, capo=2),
     )
     assert TOKENIZER.to_tokens(TOKENIZER.encode(tab)) == [
         "<bos>", "TUNING<DADGAD>", "CAPO<2>",
-        "BAR", "TAB<6,3>", "STEP<2>", "TAB<4,0>", "TAB<1,3>", "STEP<14>",
-        "BAR", "STEP<32>", "STEP<32>", "STEP<5>", "TAB<2,24>", "STEP<1>",
+        "BAR", "TAB<6,3>", "POS<2>", "TAB<4,0>", "TAB<1,3>", "POS<16>",
+        "BAR", "POS<69>", "TAB<2,24>", "POS<70>",
+        "BAR", "POS<128>", "TAB<5,1>", "LONG", "POS<1>", "TAB<5,2>", "LONG", "POS<44>",
         "<eos>",
     ]  # fmt: skip
 
 
 def test_the_vocabulary_is_small_and_has_no_doubles():
-    assert len(TOKENIZER) == TOKENIZER.vocab_size == 3 + 10 + 49 + 13 + 1 + 32 + 6 * 25
+    assert len(TOKENIZER) == TOKENIZER.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25
     assert len(set(TOKENIZER.vocabulary)) == len(TOKENIZER)
     ids = (TOKENIZER.pad_id, TOKENIZER.bos_id, TOKENIZER.eos_id)
     assert TOKENIZER.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
@@ -69,7 +71,7 @@ def random_tab(rng):
     tuning = Tuning(tuple(rng.randint(28, 76) for _ in range(6)), rng.randint(0, 12))
     bars = []
     for _ in range(rng.randint(0, 4)):
-        steps = rng.choice([1, 7, 31, 32, 33, 64, 131])
+        steps = rng.choice([1, 7, 127, 128, 129, 256, 400])
         events = []
         for step in sorted(rng.sample(range(steps), rng.randint(0, min(5, steps)))):
             strings = sorted(rng.sample(range(1, 7), rng.randint(1, 6)), reverse=True)
@@ -122,17 +124,18 @@ def test_every_token_of_the_corpus_is_allowed_where_it_stands():
         (["<bos>", "OPEN<40>"], {"OPEN<45>"}),
         (["<bos>", *["OPEN<40>"] * 6], {"CAPO<0>"}),
         (HEADER, {"BAR", "<eos>"}),
-        ([*HEADER, "BAR"], {"TAB<6,0>", "TAB<1,0>", "STEP<1>"}),
-        ([*HEADER, "BAR", "TAB<3,2>"], {"TAB<2,0>", "TAB<1,0>", "STEP<1>"}),
-        ([*HEADER, "BAR", "TAB<1,2>"], {"STEP<1>"}),
-        ([*HEADER, "BAR", "STEP<4>"], {"TAB<6,0>", "TAB<1,0>", "BAR", "<eos>"}),
-        ([*HEADER, "BAR", "STEP<32>"], {"TAB<6,0>", "TAB<1,0>", "BAR", "<eos>", "STEP<1>"}),
+        ([*HEADER, "BAR"], {"TAB<6,0>", "TAB<1,0>", "POS<4>", "POS<5>", "LONG"}),
+        ([*HEADER, "BAR", "TAB<3,2>"], {"TAB<2,0>", "TAB<1,0>", "POS<4>", "POS<5>", "LONG"}),
+        ([*HEADER, "BAR", "TAB<1,2>"], {"POS<4>", "POS<5>", "LONG"}),
+        ([*HEADER, "BAR", "POS<4>"], {"TAB<6,0>", "TAB<1,0>", "BAR", "<eos>"}),
+        ([*HEADER, "BAR", "POS<4>", "TAB<1,0>"], {"POS<5>", "LONG"}),
+        ([*HEADER, "BAR", "POS<4>", "TAB<1,0>", "LONG"], {"POS<4>", "POS<5>", "LONG"}),
     ],
 )
 def test_allowed_next_by_hand(before, allowed):
     asked = {
         "<pad>", "<bos>", "<eos>", "TUNING<standard>", "OPEN<40>", "OPEN<45>", "CAPO<0>", "BAR",
-        "STEP<1>", "TAB<6,0>", "TAB<3,0>", "TAB<2,0>", "TAB<1,0>",
+        "LONG", "POS<4>", "POS<5>", "TAB<6,0>", "TAB<3,0>", "TAB<2,0>", "TAB<1,0>",
     }  # fmt: skip
     found = set(TOKENIZER.to_tokens(TOKENIZER.allowed_next(TOKENIZER.to_ids(before))))
     if any("OPEN" in name for name in allowed):
@@ -146,23 +149,28 @@ def test_allowed_next_by_hand(before, allowed):
     ("names", "ill_formed", "bars"),
     [
         # A string that is not above the one before it is skipped, and so is one used twice.
-        ([*HEADER, "BAR", "TAB<2,1>", "TAB<5,3>", "TAB<2,4>", "STEP<4>", "<eos>"], 2,
+        ([*HEADER, "BAR", "TAB<2,1>", "TAB<5,3>", "TAB<2,4>", "POS<4>", "<eos>"], 2,
          (Bar(4, (event(0, (2, 1)),)),)),
-        # A bar line or the end right behind a note is obeyed; the note lasts one step.
-        ([*HEADER, "BAR", "TAB<1,0>", "BAR", "TAB<1,2>", "<eos>"], 2,
-         (Bar(1, (event(0, (1, 0)),)), Bar(1, (event(0, (1, 2)),)))),
+        # A bar line or the end right behind notes is obeyed; the notes last one step.
+        ([*HEADER, "BAR", "TAB<1,0>", "BAR", "POS<3>", "TAB<1,2>", "<eos>"], 2,
+         (Bar(1, (event(0, (1, 0)),)), Bar(4, (event(3, (1, 2)),)))),
         # A bar before the header is complete begins the music all the same.
-        (["<bos>", "TAB<1,0>", "BAR", "TAB<1,1>", "STEP<2>", "<eos>"], 2,
+        (["<bos>", "TAB<1,0>", "BAR", "TAB<1,1>", "POS<2>", "<eos>"], 2,
          (Bar(2, (event(0, (1, 1)),)),)),
         # A bar without any time in it is dropped.
-        ([*HEADER, "BAR", "BAR", "STEP<3>", "<eos>"], 1, (Bar(3, ()),)),
-        # Time is written with the longest step first.
-        ([*HEADER, "BAR", "STEP<3>", "STEP<4>", "<eos>"], 1, (Bar(3, ()),)),
+        ([*HEADER, "BAR", "BAR", "POS<3>", "<eos>"], 1, (Bar(3, ()),)),
+        # Time does not go back, nor stand still.
+        ([*HEADER, "BAR", "POS<6>", "TAB<1,1>", "POS<5>", "POS<6>", "POS<8>", "<eos>"], 2,
+         (Bar(8, (event(6, (1, 1)),)),)),
+        # A position without notes is the end of the bar.
+        ([*HEADER, "BAR", "POS<3>", "POS<4>", "LONG", "<eos>"], 2, (Bar(3, ()),)),
+        # A moment needs a position of its own after LONG.
+        ([*HEADER, "BAR", "LONG", "TAB<1,1>", "POS<2>", "<eos>"], 1, (Bar(130, ()),)),
         # Header tokens, padding and a second beginning have no place inside a bar.
-        ([*HEADER, "BAR", "CAPO<3>", "<pad>", "<bos>", "OPEN<40>", "STEP<3>", "<eos>"], 4,
+        ([*HEADER, "BAR", "CAPO<3>", "<pad>", "<bos>", "OPEN<40>", "POS<3>", "<eos>"], 4,
          (Bar(3, ()),)),
         # What stands behind the end is not read.
-        ([*HEADER, "BAR", "STEP<3>", "<eos>", "<pad>", "BAR"], 0, (Bar(3, ()),)),
+        ([*HEADER, "BAR", "POS<3>", "<eos>", "<pad>", "BAR"], 0, (Bar(3, ()),)),
     ],
 )  # fmt: skip
 def test_ill_formed_tokens_are_counted_and_the_rest_is_kept(names, ill_formed, bars):
@@ -173,20 +181,20 @@ def test_ill_formed_tokens_are_counted_and_the_rest_is_kept(names, ill_formed, b
 
 
 def test_a_piece_that_breaks_off_is_kept_and_is_not_complete():
-    result = decoded(*HEADER, "BAR", "STEP<2>", "TAB<5,3>", "TAB<1,0>")
+    result = decoded(*HEADER, "BAR", "POS<2>", "TAB<5,3>", "TAB<1,0>")
     assert result.tab.bars == (Bar(3, (event(2, (5, 3), (1, 0)),)),)
     assert result.ill_formed == 0 and not result.complete
 
 
 def test_a_middle_is_read_in_the_tuning_that_is_given():
-    ids = TOKENIZER.to_ids(["TAB<5,3>", "STEP<4>", "BAR", "STEP<8>"])
+    ids = TOKENIZER.to_ids(["TAB<5,3>", "POS<4>", "BAR", "POS<8>"])
     result = TOKENIZER.decode(ids, tuning=DADGAD)
     assert result.tab == piece(Bar(4, (event(0, (5, 3)),)), Bar(8, ()), tuning=DADGAD)
     assert result.ill_formed == 0
 
 
 def test_the_share_of_well_formed_tokens():
-    result = decoded(*HEADER, "BAR", "TAB<1,0>", "TAB<1,0>", "STEP<1>", "<eos>")
+    result = decoded(*HEADER, "BAR", "TAB<1,0>", "TAB<1,0>", "POS<1>", "<eos>")
     assert (result.ill_formed, result.length) == (1, 8)
     assert result.well_formed_share == 1 - 1 / 8
     assert TOKENIZER.decode([]).well_formed_share == 1.0
@@ -237,7 +245,7 @@ def test_a_stream_has_every_piece_from_beginning_to_end():
 
 
 def test_the_settings_come_back():
-    small = TabTokenizer(max_fret=17, max_step=8, max_capo=3, tunings={"mine": DADGAD})
+    small = TabTokenizer(max_fret=17, max_position=8, max_capo=3, tunings={"mine": DADGAD})
     again = TabTokenizer.from_json(small.to_json())
     assert again.vocabulary == small.vocabulary and again.to_json() == small.to_json()
     assert again.encode(piece(Bar(9, ()), tuning=DADGAD)) == small.encode(
@@ -256,7 +264,7 @@ def test_the_settings_come_back():
         '{"kind": "tab tokens", "tunings": {"a": [1, 2]}}',
         '{"kind": "tab tokens", "tunings": {"a": 3}}',
         json.dumps({"kind": "tab tokens", "tunings": {}, "max_fret": -1}),
-        json.dumps({"kind": "tab tokens", "tunings": {}, "max_step": 0}),
+        json.dumps({"kind": "tab tokens", "tunings": {}, "max_position": 0}),
         json.dumps({"kind": "tab tokens", "tunings": {}, "max_capo": "2"}),
     ],
 )

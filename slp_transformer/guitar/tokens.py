@@ -1,16 +1,19 @@
 """Tabs as token ids and back, without loss.
 
-A piece is a short header and then its bars in time order::
+A piece is a short header and then its bars::
 
     <bos> TUNING<standard> CAPO<0>
-    BAR TAB<6,3> STEP<2> TAB<4,0> TAB<1,3> STEP<14>
+    BAR TAB<6,3> POS<2> TAB<4,0> TAB<1,3> POS<16>
     BAR ...
     <eos>
 
 ``TAB<6,3>`` is string 6 at fret 3: one token for the place, because a combined token learns better
 than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). Notes that sound
-together follow each other from string 6 to string 1. ``STEP<k>`` lets k steps pass; the steps of a
-bar add up to its length, so a bar can be as long as the columns of a text file make it.
+together follow each other from string 6 to string 1. ``POS<k>`` is the moment k steps after the bar
+line, as in REMI (arXiv 2002.00212); the bar line itself needs none. The last ``POS`` of a bar, with
+no notes behind it, is where the bar ends. Positions rather than the time that passes between notes:
+a model that has to add up times soon loses the meter. In a bar that is longer than the positions
+reach, ``LONG`` moves the place they count from to the last of them.
 
 There is one way to write a piece. Which token may follow which is one small state machine, which
 decoding and `TabTokenizer.allowed_next` share.
@@ -55,11 +58,11 @@ class TabTokenizer:
 
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
-    ``STEP`` and ``TAB`` tokens. Title and source of a tab are not encoded.
+    ``LONG``, ``POS`` and ``TAB`` tokens. Title and source of a tab are not encoded.
 
     Args:
         max_fret: highest fret that has a token.
-        max_step: longest time that one ``STEP`` token lets pass; longer ones take several.
+        max_position: how many positions have a token; bars may be longer.
         max_capo: highest capo.
         tunings: the tunings with a token of their own, by name; six strings each.
 
@@ -72,18 +75,18 @@ class TabTokenizer:
     def __init__(
         self,
         max_fret: int = 24,
-        max_step: int = 32,
+        max_position: int = 128,
         max_capo: int = 12,
         tunings: dict[str, Tuning] | None = None,
     ):
         for name, value, least in (
-            ("max_fret", max_fret, 0), ("max_step", max_step, 1), ("max_capo", max_capo, 0)
+            ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
         ):  # fmt: skip
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ValueError(
                     f"{name} must be a whole number of at least {least}, not {value!r}."
                 )
-        self.max_fret, self.max_step, self.max_capo = max_fret, max_step, max_capo
+        self.max_fret, self.max_position, self.max_capo = max_fret, max_position, max_capo
         self.tunings = dict(TUNINGS if tunings is None else tunings)
         for name, tuning in self.tunings.items():
             if len(tuning.open_pitches) != STRINGS:
@@ -94,7 +97,8 @@ class TabTokenizer:
             *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
             "BAR",
-            *(f"STEP<{steps}>" for steps in range(1, max_step + 1)),
+            "LONG",
+            *(f"POS<{steps}>" for steps in range(1, max_position + 1)),
             *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
@@ -168,22 +172,25 @@ class TabTokenizer:
         """Names of the tokens of one bar."""
         if bar.steps < 1:
             raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
-        tokens, now = ["BAR"], 0
+        tokens, now, passed = ["BAR"], 0, 0
         for i, event in enumerate(bar.events):
             where = f"Bar {number}, step {event.step}"
             if not now <= event.step < bar.steps or (i and event.step == now):
                 raise ValueError(
                     f"{where}: events must be in order and inside the bar's {bar.steps} steps."
                 )
-            tokens += self._time_tokens(event.step - now)
-            tokens += self._event_tokens(event, where)
             now = event.step
-        return tokens + self._time_tokens(bar.steps - now)
+            if now:
+                passed = self._position(tokens, now, passed)
+            tokens += self._event_tokens(event, where)
+        self._position(tokens, bar.steps, passed)
+        return tokens
 
-    def _time_tokens(self, steps: int) -> list[str]:
-        """The longest step as often as it fits, then the rest."""
-        whole, rest = divmod(steps, self.max_step)
-        return [f"STEP<{self.max_step}>"] * whole + ([f"STEP<{rest}>"] if rest else [])
+    def _position(self, tokens: list[str], step: int, passed: int) -> int:
+        """Add the tokens for a position; `passed` and the result count the ``LONG`` so far."""
+        longs, rest = divmod(step - 1, self.max_position)
+        tokens += ["LONG"] * (longs - passed) + [f"POS<{rest + 1}>"]
+        return longs
 
     def _event_tokens(self, event: Event, where: str) -> list[str]:
         """Names of the tokens of the notes that sound together."""
@@ -205,7 +212,7 @@ class TabTokenizer:
         """The music in a sequence of token ids, however ill-formed: it never raises.
 
         A token that may not stand where it stands is counted. A ``BAR`` or ``<eos>`` is obeyed all
-        the same (a note with no time behind it gets one step); every other such token is skipped.
+        the same (notes that the bar ends with get one step); every other such token is skipped.
         Reading stops at the first ``<eos>``. A sequence that does not begin with ``<bos>`` is a
         piece's middle: it is read as if it began right after a ``BAR``, in the given tuning. A last
         bar that breaks off is kept as far as it goes.
@@ -242,7 +249,11 @@ class TabTokenizer:
     def to_json(self) -> str:
         """The settings as JSON text, to be saved beside a model."""
         tunings = {name: list(tuning.open_pitches) for name, tuning in self.tunings.items()}
-        settings = {"kind": "tab tokens", "max_fret": self.max_fret, "max_step": self.max_step}
+        settings = {
+            "kind": "tab tokens",
+            "max_fret": self.max_fret,
+            "max_position": self.max_position,
+        }
         settings |= {"max_capo": self.max_capo, "tunings": tunings}
         return json.dumps(settings, indent=2)
 
@@ -277,13 +288,14 @@ class _Reader:
     """Reads tokens one by one, and knows which may come next."""
 
     def __init__(self, tokenizer: TabTokenizer, tuning: Tuning, inside: bool):
-        self.parts, self.max_step = tokenizer.parts, tokenizer.max_step
+        self.parts, self.max_position = tokenizer.parts, tokenizer.max_position
         self.vocabulary, self.named, self.tuning = tokenizer.vocabulary, tokenizer.tunings, tuning
         self.bars: list[Bar] = []
         self.ill_formed = 0
         self.place = "in bar" if inside else "start"
         self.opens: list[int] = []
-        self.now, self.last_step = 0, 0
+        self.origin, self.now = 0, 0
+        self.last = "BAR"
         self.notes: list[Note] = []
         self.events: list[Event] = []
 
@@ -293,10 +305,13 @@ class _Reader:
         if self.place != "in bar":
             return kind in self._header_kinds()
         if kind == "TAB":
-            return not self.notes or value[0] < self.notes[-1].string
-        if kind == "STEP":
-            return self.last_step in (0, self.max_step)
-        return kind in ("BAR", "<eos>") and self.now > 0 and not self.notes
+            free = self.last in ("BAR", "POS")
+            return free or (self.last == "TAB" and value[0] < self.notes[-1].string)
+        if kind == "POS":
+            return self.last != "POS" and self.origin + value[0] > self.now
+        if kind == "LONG":
+            return self.last != "POS"
+        return kind in ("BAR", "<eos>") and self.last == "POS"
 
     def _header_kinds(self) -> tuple[str, ...]:
         """Kinds of token that may come next before the first bar."""
@@ -325,13 +340,14 @@ class _Reader:
             self.place = "in bar" if kind == "BAR" else "end"
         elif kind == "TAB":
             self.notes.append(Note(*value))
-            self.last_step = 0
-        elif kind == "STEP":
+        elif kind == "LONG":
+            self.origin += self.max_position
+        elif kind == "POS":
             self._close_event()
-            self.now += value[0]
-            self.last_step = value[0]
+            self.now = self.origin + value[0]
         else:
             self._read_header(kind, self.vocabulary[token_id], value)
+        self.last = kind
 
     def _read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
         """Take in ``<bos>``, a tuning, an open string or a capo."""
@@ -359,7 +375,7 @@ class _Reader:
             self.now += 1
         if self.now > 0:
             self.bars.append(Bar(self.now, tuple(self.events)))
-        self.events, self.now, self.last_step = [], 0, 0
+        self.events, self.now, self.origin = [], 0, 0
 
 
 def _parts(token: str) -> tuple[str, tuple[int, ...]]:
