@@ -117,9 +117,10 @@ show.lines(curves, x="x", y="what passes", at=x.tolist())
 # <span class="eq" id="eq-swiglu">swiglu · not in the 2025 draft · 7.22</span>
 #
 # $$
-# \mathrm{FFN}_{SwiGLU}(\mathbf x)=
-# \bigl(\mathrm{Swish}_\beta(\mathbf x\mathbf W_1+b_1)\otimes(\mathbf x\mathbf W_2+b_2)\bigr)
-# \mathbf W_3+b_3
+# \begin{aligned}
+# \mathrm{FFN}_{SwiGLU}(\mathbf x)=\bigl(&\mathrm{Swish}_\beta(\mathbf x\mathbf W_1+b_1)\\
+# &\otimes(\mathbf x\mathbf W_2+b_2)\bigr)\,\mathbf W_3+b_3
+# \end{aligned}
 # \tag{7.22}
 # $$
 
@@ -524,9 +525,9 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 #
 # The Transformer of 2017 normalised after each addition instead of before each sublayer. The
 # main text of the book's current drafts has pre-norm; the February 2024 draft wrote this order
-# out:
+# out, as (10.32) to (10.37):
 #
-# <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2 · 10.32-10.37 in the Feb 2024 draft</span>
+# <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2</span>
 #
 # $$
 # \begin{aligned}
