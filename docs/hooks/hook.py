@@ -13,6 +13,7 @@ from pathlib import Path
 import linking
 import mkdocs_jupyter.config
 import nbformat
+import reference
 import running
 import weaving
 from mkdocs.exceptions import PluginError
@@ -32,6 +33,8 @@ class Site:
     def __init__(self) -> None:
         self.serving = False
         self.background: running.Background | None = None
+        self.deferring = False
+        self.settings = Path()
         self.waiting: list[tuple[running.Chapter, str]] = []
         self.warned: set[str] = set()
 
@@ -42,6 +45,12 @@ class Site:
         self.chapters = running.read_chapters(root)
         self.keys = {c.path.stem: running.key_of(c) for c in self.chapters}
         self.summaries = {c.path.stem: linking.summarize(c) for c in self.chapters}
+        self.modules = {running.module_name(p, root): p for p in linking.modules(root)}
+        self.reference_keys = {
+            _api_path(name): reference.key_of(path, self.settings)
+            for name, path in self.modules.items()
+        }
+        self.reference = reference.Reference(root / ".cache" / "reference.json")
         self.load()
 
     def load(self) -> None:
@@ -70,7 +79,8 @@ def on_startup(command, dirty):
 
 
 def on_config(config):
-    site.read(Path(config.config_file_path).parent)
+    site.settings = Path(config.config_file_path)
+    site.read(site.settings.parent)
     if site.serving:
         config.watch += [str(site.root / "chapters"), str(site.root / running.PACKAGE)]
     _set_template(config)
@@ -114,9 +124,9 @@ def on_files(files: Files, config) -> Files:
         files.append(File(_page(stem), str(folder), config.site_dir, config.use_directory_urls))
         script = File.generated(config, f"chapters/{stem}/{stem}.py", content=chapter.text)
         files.append(script)
-    for path in linking.modules(site.root):
-        name = running.module_name(path, site.root)
-        text = f"# `{name}`\n\n::: {name}\n"
+    for name in site.modules:
+        render = not (site.deferring or _kept(_api_path(name)))
+        text = f"# `{name}`\n\n" + (f"::: {name}\n" if render else "")
         files.append(File.generated(config, _api_path(name), content=text))
     return files
 
@@ -137,6 +147,8 @@ def run_chapters() -> None:
     if site.serving:
         if site.background is None:
             site.background = running.Background(site.cache, log.info, _done)
+        # The very first page should not wait for the reference: the next rebuild has it.
+        site.deferring = bool(jobs) and not site.reference.pages
         site.waiting = jobs
     else:
         fresh = len(site.chapters) - len(jobs)
@@ -154,6 +166,7 @@ def run_chapters() -> None:
 
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
+    site.reference.save()
     for job in site.waiting:
         site.background.want(*job)
 
@@ -187,13 +200,42 @@ def on_page_content(content, page, config, files):
     """Puts the chapter into its page, and links from the reference back to the chapters."""
     chapter = _chapter_of(page)
     if chapter is None:
-        return _with_links_back(content, page) if page.file.src_uri.startswith("api/") else content
+        uri = page.file.src_uri
+        if kept := _kept(uri):
+            page.toc = get_toc(kept["toc"])
+            content = kept["content"]
+        elif site.deferring and uri in site.reference_keys:
+            content += _PREPARING
+        return _resolved(content, page)
     body, headings = weaving.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', _to_chapter, body)
     page.toc = get_toc(_nested(headings))
     below_title = _links(chapter, page) + _notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
-    return f'<div class="slp-chapter">{body if found else below_title + body}</div>'
+    body = body if found else below_title + body
+    return f'<div class="slp-chapter">{_resolved(body, page)}</div>'
+
+
+def _resolved(content: str, page) -> str:
+    """Links to the kept pages of the reference, of which the autorefs plugin has not heard."""
+    if "<autoref" not in content:
+        return content
+    urls = {}
+    for module, path in site.modules.items():
+        uri = _api_path(module)
+        url, kept = _relative(_api_url(module), page), _kept(uri)
+        if kept:
+            names = reference.ID.findall(kept["content"])
+        else:
+            names = linking.public_names(path, site.root) if site.deferring else []
+        urls |= {name: f"{url}#{name}" for name in names}
+    return reference.resolve(content, urls, forget=site.deferring)
+
+
+def _kept(uri: str) -> dict | None:
+    """What a server still has of a page of the reference; a build renders all afresh."""
+    key = site.reference_keys.get(uri) if site.serving else None
+    return site.reference.page(uri, key) if key else None
 
 
 def _notes(chapter: running.Chapter) -> str:
@@ -251,6 +293,13 @@ _RUNNING = (
     '<div class="admonition slp-running" data-search-exclude>'
     '<p class="admonition-title">Running …</p>'
     "<p>This chapter is being executed. Its outputs appear here when it is done.</p></div>"
+)
+
+
+_PREPARING = (
+    '<div class="admonition slp-running" data-search-exclude>'
+    '<p class="admonition-title">Soon …</p>'
+    "<p>The reference is prepared while the first chapter runs.</p></div>"
 )
 
 
@@ -360,6 +409,12 @@ def _with_links_back(content: str, page) -> str:
 @event_priority(100)
 def _hide_from_search(context, page, config, nav):
     """Search gets prose and code: reading every number of every figure took most of the build."""
+    uri = page.file.src_uri
+    if uri in site.reference_keys:
+        if not site.deferring and not _kept(uri):
+            toc = reference.tokens(page.toc.items)
+            site.reference.keep(uri, site.reference_keys[uri], page.content, toc)
+        page.content = _with_links_back(page.content, page)
     page.all_content = page.content
     page.content = weaving.without_outputs(page.content)
     page.content = re.sub(
@@ -381,7 +436,6 @@ on_page_context = CombinedEvent(_hide_from_search, _show_again)
 
 
 def _module_names() -> list[str]:
-    names = [running.module_name(path, site.root) for path in linking.modules(site.root)]
     order = ["attention", "block", "embedding", "language_model", "encoder_decoder", "config"]
 
     def place(name: str) -> tuple:
@@ -390,15 +444,14 @@ def _module_names() -> list[str]:
         known = order.index(first) if first in order else len(order)
         return (len(room) > 1 or room[:1] == ["guitar"], known, room)
 
-    return sorted(names, key=place)
+    return sorted(site.modules, key=place)
 
 
 def _module_table() -> str:
     rows = []
-    paths = {running.module_name(p, site.root): p for p in linking.modules(site.root)}
     for name in _module_names():
         link = f'<a href="{_api_url(name).removeprefix("api/")}"><code>{name}</code></a>'
-        text = _code_marks(linking.first_sentence(paths[name]))
+        text = _code_marks(linking.first_sentence(site.modules[name]))
         rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
     head = "<thead><tr><th>Module</th><th>What lives there</th></tr></thead>"
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
@@ -162,6 +163,11 @@ def first_sentence(path: Path) -> str:
 
 def _docstrings(path: Path, root: Path) -> list[tuple[str, str]]:
     """The (dotted name, docstring) of all public classes, functions and methods of a file."""
+    return _docstrings_in(path.read_text(encoding="utf-8"), module_name(path, root))
+
+
+@lru_cache(maxsize=256)
+def _docstrings_in(text: str, module: str) -> list[tuple[str, str]]:
     found = []
 
     def walk(node: ast.AST, name: str) -> None:
@@ -172,8 +178,13 @@ def _docstrings(path: Path, root: Path) -> list[tuple[str, str]]:
                     found.append((inner, ast.get_docstring(child) or ""))
                     walk(child, inner)
 
-    walk(ast.parse(path.read_text(encoding="utf-8")), module_name(path, root))
+    walk(ast.parse(text), module)
     return found
+
+
+def public_names(path: Path, root: Path) -> list[str]:
+    """The dotted names of all public classes, functions and methods of a file."""
+    return [name for name, _ in _docstrings(path, root)]
 
 
 def source_of(name: str, root: Path) -> str:

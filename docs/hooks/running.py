@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -152,8 +153,17 @@ def _follow(names: Iterable[str], root: Path, found: set[Path]) -> None:
                 inside = path.stem == "__init__"
                 dotted = module_name(path, root)
                 package = dotted if inside else dotted.rpartition(".")[0]
-                tree = ast.parse(path.read_text(encoding="utf-8"))
-                _follow(_imported(tree, package), root, found)
+                _follow(_imported_by(path.read_text(encoding="utf-8"), package), root, found)
+
+
+@lru_cache(maxsize=256)
+def _imported_by(text: str, package: str) -> set[str]:
+    return _imported(ast.parse(text), package)
+
+
+@lru_cache(maxsize=16)
+def _from_imports(text: str) -> list[ast.ImportFrom]:
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
 
 
 def _files_of(name: str, root: Path) -> list[Path]:
@@ -169,13 +179,12 @@ def _files_of(name: str, root: Path) -> list[Path]:
         if length == len(parts) or parts[length] == "*":
             return [init]
         package, wanted = ".".join(parts[:length]), parts[length]
-        for node in ast.walk(ast.parse(init.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    if (alias.asname or alias.name) == wanted:
-                        origin = next(iter(_imported(ast.Module([node], []), package)), package)
-                        origin = f"{origin.rpartition('.')[0]}.{alias.name}"
-                        return _files_of(origin, root) if origin != name else [init]
+        for node in _from_imports(init.read_text(encoding="utf-8")):
+            for alias in node.names:
+                if (alias.asname or alias.name) == wanted:
+                    origin = next(iter(_imported(ast.Module([node], []), package)), package)
+                    origin = f"{origin.rpartition('.')[0]}.{alias.name}"
+                    return _files_of(origin, root) if origin != name else [init]
         return [init]
     return []
 
