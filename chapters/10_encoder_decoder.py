@@ -112,9 +112,11 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # <span class="eq" id="eq-cross-QKV">cross-QKV · 13.11 in the Aug 2026 draft · section 12.3 in 2025</span>
 #
 # $$
-# \mathbf Q=\mathbf H^{dec[\ell-1]}\mathbf W^Q;\quad
-# \mathbf K=\mathbf H^{enc}\mathbf W^K;\quad
-# \mathbf V=\mathbf H^{enc}\mathbf W^V
+# \begin{aligned}
+# \mathbf Q&=\mathbf H^{dec[\ell-1]}\mathbf W^Q\\
+# \mathbf K&=\mathbf H^{enc}\mathbf W^K\\
+# \mathbf V&=\mathbf H^{enc}\mathbf W^V
+# \end{aligned}
 # \tag{13.11}
 # $$
 #
@@ -225,8 +227,9 @@ show.source(MultiHeadAttention.forward)
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one sublayer more,
 # between the two that it has. It too reads a normalised copy of the stream and adds what it
-# found. The first and the last three lines are (8.40) to (8.45), or (7.41) to (7.46); the three
-# in the middle are new, and have no numbers in the book.
+# found. The top and the bottom row below are (8.40) to (8.45), or (7.41) to (7.46), but for
+# $\mathbf C^3$, which now stands where $\mathbf T^3$ stood. The row between them is new, and has no
+# number in the book.
 #
 # $$
 # \begin{aligned}
