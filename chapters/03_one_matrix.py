@@ -127,13 +127,14 @@ instead = torch.softmax(torch.where(M == 0, S, 0) / d_k**0.5, dim=-1)
 print(f"score replaced by 0:      {instead[2, 3]:.4f}")
 print(f"−10 added before scaling: {leak(-10, before_scaling=True):.4f}")
 print(f"−10 added after scaling:  {leak(-10):.4f}")
-print(f"−∞ added, before or after: {leak(-torch.inf, True)}, {leak(-torch.inf)}")
+print(f"−∞ added before scaling:  {leak(-torch.inf, before_scaling=True)}")
+print(f"−∞ added after scaling:   {leak(-torch.inf)}")
 
 # %% [markdown]
 # ## One head for all tokens
 #
-# Scale, mask, softmax over each row, and let the weights mix the values. The four letters with
-# their shapes fit together like dominoes: $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
+# Scale, mask, softmax over each row, and let the weights mix the values. The shapes fit together
+# like dominoes: $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
 # $[N\times N][N\times d_v]$ gives $[N\times d_v]$.
 #
 # <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
@@ -213,7 +214,7 @@ torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 
 # %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four."
 show.panels(
-    show.Panel(Q, "Q = XW^Q", "N × dₖ", rows=words),
+    show.Panel(Q, "Q = X W_Q", "N × dₖ", rows=words),
     "×",
     show.Panel(K.T, "Kᵀ", "dₖ × N", columns=words),
     "=",
@@ -227,7 +228,7 @@ show.panels(
 show.panels(
     show.Panel(alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1),
     "×",
-    show.Panel(V, "V = XW^V", "N × dᵥ"),
+    show.Panel(V, "V = X W_V", "N × dᵥ"),
     "=",
     show.Panel(head, "head", "N × dᵥ"),
 )
@@ -268,7 +269,7 @@ for length in (128, 256, 512):
 assert counts[512] == 4 * counts[256] == 16 * counts[128]
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in (8.34); it is in (8.33). The August 2026 draft corrects the first mention to (7.34), while others still say (7.35). <code>causal=True</code> of <code>MultiHeadAttention</code> uses PyTorch's fused kernel, which is told of the causal mask by a flag and never makes an N×N matrix: the work is still O(N²), the memory isn't.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in (8.34); it is in (8.33). The August 2026 draft corrects the first mention to (7.34), while others still say (7.35). <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch of the causal mask by a flag. Where PyTorch has a fused kernel for the device and the sizes, no N×N matrix is ever kept: the work is still O(N²), the memory isn't.</p></div>
 
 # %% [markdown]
 # ## Masks here, masks there
@@ -305,7 +306,7 @@ assert not torch.allclose(mistaken, expected)
 try:
     attention(Q, K, V, allowed)
 except ValueError as error:
-    print(str(error).split(". ")[0] + ".")
+    print(str(error).split(":")[0])
 
 converted = torch.zeros(N, N).masked_fill(~allowed, -torch.inf)
 assert torch.equal(converted, causal_mask(N))
@@ -507,11 +508,10 @@ assert memory(turned) == memory(heads)
 try:
     turned.view(N, A * d_k)
 except RuntimeError:
-    print("view: cannot, the pieces of a row lie apart")
+    print("view cannot: the pieces of a row lie apart")
 
 joined = turned.reshape(N, A * d_k)
 assert memory(joined) != memory(heads) and torch.equal(joined, Q)
-print("reshape: copied", joined.numel(), "numbers")
 
 # %% [markdown]
 # `reshape` copies only when it must. Where the pieces still lie side by side, as in `split`
@@ -732,14 +732,14 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # %% [markdown]
 # ## Try it
 #
-# - Change the order of the words to *guitarist, the, string, tuned* (the rows of `X` with them).
-#   *Tuned* now comes last, and the mask should leave it half *guitarist*, half *string*.
+# - Put the rows of `X` and the `words` in the order *guitarist, the, string, tuned*. *Tuned* now
+#   comes last; in the figure of the weights its row should be half *guitarist*, half *string*.
 # - Replace `-torch.inf` in the loop for `M` by −1000. The comparison with `causal_mask` should
-#   fail, and the weights should not change at all: $e^{-1000}$ rounds to 0. Then try −1.
-# - Give `mha.heads[1].W_Q` in the staircase example the numbers 0 to 13,
-#   `torch.arange(14.0).view(7, 2)`. Head 2's two columns should now differ, and the other heads
-#   stay as they are.
-# - Put `wrong_join` in the place of `torch.cat` in `mha_by_heads` (on `torch.stack(heads)`; use
-#   `len(X)` for N). The comparisons with the package and PyTorch should fail.
+#   fail. Without it, the weights should stay as they are, since $e^{-1000}$ rounds to 0. With −1
+#   in place of −1000, the comparison of the head with its loop should fail.
+# - In the tempting wrong way, write `turned.contiguous().view(N, A * d_k)`. The assertion that it
+#   is wrong should fail: `contiguous` makes the copy, and then a view is right.
+# - In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`.
+#   The comparison with the package should fail.
 #
 # Next: [Input: embeddings and positions](04_input.py), where X comes from.
