@@ -105,8 +105,8 @@ if settings.tabs:
 # ## From tab to tokens
 #
 # A language model reads a row of tokens. A place on the neck becomes one token, `TAB<string,fret>`;
-# `STEP<k>` lets k steps of time pass; `BAR` begins a bar. A header names the tuning and the capo.
-# Nothing is lost: the ids give the same tab back.
+# `POS<k>` says that what follows stands k steps after the bar line; `BAR` begins a bar. A header
+# names the tuning and the capo. Nothing is lost: the ids give the same tab back.
 
 # %%
 from slp_transformer.guitar import TabTokenizer, token_stream
@@ -248,7 +248,7 @@ show.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
 # Tokens have a grammar too: notes that sound together go from the low string to the high one, and
-# time must pass before a bar can end. The model has to learn it like everything else.
+# positions in a bar only grow. The model has to learn it like everything else.
 
 # %%
 ill_formed = sum(piece.ill_formed for piece in pieces)
