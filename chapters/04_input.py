@@ -396,12 +396,12 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 # %% [markdown]
 # ## Try it
 #
-# - Write `the string tuned the guitarist` for `words`. The one-hot rows change places; the output
-#   of `string` without positions stays what it was.
-# - Set `P` to the same row at every place. The assertions that order matters fail: a constant
-#   says nothing about where.
-# - Give the first look-up a wrong id, `ids = ids + 1`. The message names the id and its place.
-# - Change 10000 to 10 in `sinusoid`. All hands turn fast, the assertion against the package
-#   fails, and far places begin to look like near ones.
+# - Give `output_of` any other order of the same words, such as `string the the tuned guitarist`,
+#   without `P`. The output of `string` does not move. With `P` it does.
+# - Set `P` to the same row at every place. The first assertion to fail is the one that tells the
+#   two `the` apart: a constant says nothing about where.
+# - Call `encoding(ids + 1)`. The message names the id that does not fit, and where it stands.
+# - Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Now all
+#   hands turn alike, and places 44 apart, seven full turns, cannot be told apart.
 #
-# Next: [From a row back to words](05_language_model.py).
+# Next: [The language model](05_language_model.py).
