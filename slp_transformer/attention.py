@@ -179,6 +179,10 @@ def fused_attention(
         raise ValueError(
             f"A causal mask needs as many keys as queries, but there are {N} queries and {M} keys."
         )
+    if Q.dim() < 4:  # the kernels want [batch × heads × N × d_k]: axes of 1 for what is missing
+        more = (None,) * (4 - Q.dim())
+        values = fused_attention(Q[more], K[more], V[more], mask, causal, dropout)
+        return values.reshape(*Q.shape[:-1], V.shape[-1])
     if mask is None:
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
     check_mask(mask, (*Q.shape[:-1], M))
@@ -356,7 +360,8 @@ def split_heads(
 def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batch N features"]:
     """Put the heads side by side again, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v].
 
-    The transpose must come first; then the rows lie apart in memory, so this makes a copy.
+    The transpose must come first. It usually leaves the parts of a row apart in memory, and then
+    joining them makes a copy.
     """
     return heads.transpose(-3, -2).flatten(-2)
 
@@ -456,27 +461,11 @@ class MultiHeadAttention(nn.Module):
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
                 cross-attention, or the cache refuses (see `KVCache.extend`).
         """
-        check_features("X", X, self.model_dim)
-        if H_enc is not None:
-            check_features("H_enc", H_enc, self.model_dim)
-            if H_enc.shape[:-2] != X.shape[:-2]:
-                raise ValueError(
-                    "X and H_enc must have the same axes before the last two, one source for each "
-                    f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
-                )
-            if causal:
-                raise ValueError(
-                    "Cross-attention has no future to hide, since the source is all there: "
-                    "leave out causal=True, or leave out H_enc."
-                )
+        self._check(X, H_enc, causal)
         held = 0 if cache is None else cache.held(self)
         source = X if H_enc is None else H_enc[..., held:, :]
         N, M = X.shape[-2], held + source.shape[-2]
-        if mask is not None:
-            per_head = (self.num_heads,) if mask.dim() > X.dim() else ()
-            check_mask(mask, (*X.shape[:-2], *per_head, N, M))
-            if mask.dim() > 2 and not per_head:
-                mask = mask.unsqueeze(-3)
+        mask = self._for_heads(mask, X, M)
         Q = split_heads(X @ self.W_Q, self.num_heads)
         K = split_heads(source @ self.W_K, self.num_heads)
         V = split_heads(source @ self.W_V, self.num_heads)
@@ -492,6 +481,31 @@ class MultiHeadAttention(nn.Module):
             return join_heads(heads) @ self.W_O
         heads, alpha = attention(Q, K, V, mask, dropout)
         return join_heads(heads) @ self.W_O, alpha
+
+    def _check(self, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
+        """Refuse inputs that do not fit the matrices, or each other."""
+        check_features("X", X, self.model_dim)
+        if H_enc is None:
+            return
+        check_features("H_enc", H_enc, self.model_dim)
+        if H_enc.shape[:-2] != X.shape[:-2]:
+            raise ValueError(
+                "X and H_enc must have the same axes before the last two, one source for each "
+                f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
+            )
+        if causal:
+            raise ValueError(
+                "Cross-attention has no future to hide, since the source is all there: "
+                "leave out causal=True, or leave out H_enc."
+            )
+
+    def _for_heads(self, mask: Tensor | None, X: Tensor, M: int) -> Tensor | None:
+        """The mask with an axis for the heads, if it has leading axes but none for them."""
+        if mask is None:
+            return None
+        per_head = (self.num_heads,) if mask.dim() > X.dim() else ()
+        check_mask(mask, (*X.shape[:-2], *per_head, X.shape[-2], M))
+        return mask.unsqueeze(-3) if mask.dim() > 2 and not per_head else mask
 
 
 class HeadMatrices:
