@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
 import linking  # noqa: E402
+import reference  # noqa: E402
 import running  # noqa: E402
 import weaving  # noqa: E402
 
@@ -276,3 +277,31 @@ def test_a_bad_chapter_fails_the_build(project, text, said):
     assert done.returncode != 0
     assert f"chapters/07_small.py, {said}" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_references_lead_to_what_is_known_and_the_rest_is_left_or_forgotten():
+    text = (
+        '<autoref identifier="slp_transformer.low.g"><code>g</code></autoref> '
+        "<autoref optional identifier=slp_transformer.low.h>h</autoref>"
+    )
+    urls = {"slp_transformer.low.g": "../api/low/#slp_transformer.low.g"}
+    link = '<a href="../api/low/#slp_transformer.low.g"><code>g</code></a> '
+    left = "<autoref optional identifier=slp_transformer.low.h>h</autoref>"
+    assert reference.resolve(text, urls, forget=False) == link + left
+    assert reference.resolve(text, urls, forget=True) == link + "h"
+
+
+def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change(project):
+    module, settings = project / "slp_transformer" / "low.py", project / "mkdocs.yml"
+    settings.write_text("a: 1\n", encoding="utf-8")
+    first = reference.key_of(module, settings)
+    kept = reference.Reference(project / ".cache" / "reference.json")
+    kept.keep("api/low.md", first, "<h1>low</h1>", [])
+    kept.save()
+    again = reference.Reference(project / ".cache" / "reference.json")
+    assert again.page("api/low.md", first)["content"] == "<h1>low</h1>"
+    for path in (module, settings):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("# edited\n")
+        assert again.page("api/low.md", reference.key_of(module, settings)) is None
+    assert again.page("api/other.md", first) is None
