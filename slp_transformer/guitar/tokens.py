@@ -21,14 +21,13 @@ decoding and `TabTokenizer.allowed_next` share.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
 
-STRINGS = 6
 LOWEST_OPEN, HIGHEST_OPEN = 28, 76
-_SPECIAL = ("<pad>", "<bos>", "<eos>")
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class TabTokenizer:
             if len(tuning.open_pitches) != STRINGS:
                 raise ValueError(f"Tuning {name!r} must have {STRINGS} open strings.")
         self.vocabulary = (
-            *_SPECIAL,
+            *SPECIAL,
             *(f"TUNING<{name}>" for name in self.tunings),
             *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
@@ -102,7 +101,7 @@ class TabTokenizer:
             *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
-        self.parts = tuple(_parts(token) for token in self.vocabulary)
+        self.parts = tuple(token_parts(token) for token in self.vocabulary)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -222,7 +221,7 @@ class TabTokenizer:
             tuning: the tuning of a sequence that does not say.
         """
         ids = [int(i) for i in ids]
-        reader = _Reader(self, tuning, inside=bool(ids) and ids[0] != self.bos_id)
+        reader = self._reader(ids, tuning)
         length = 0
         for length, token in enumerate(ids, start=1):  # noqa: B007
             reader.read(token)
@@ -241,10 +240,21 @@ class TabTokenizer:
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
-        reader = _Reader(self, STANDARD, inside=bool(ids) and ids[0] != self.bos_id)
+        reader = self._reader(ids, STANDARD)
         for token in ids:
             reader.read(token)
         return {i for i in range(len(self)) if reader.allows(i)}
+
+    def _reader(self, ids: list[int], tuning: Tuning) -> TokenReader:
+        """A reader for a sequence: at its beginning, or in the middle if it has none."""
+        return TokenReader(
+            self.vocabulary,
+            self.parts,
+            self.max_position,
+            self.tunings,
+            tuning,
+            inside=bool(ids) and ids[0] != self.bos_id,
+        )
 
     def to_json(self) -> str:
         """The settings as JSON text, to be saved beside a model."""
@@ -282,108 +292,6 @@ class TabTokenizer:
             raise ValueError(
                 f"These tab tokenizer settings are incomplete or hold something else: {error!r}."
             ) from None
-
-
-class _Reader:
-    """Reads tokens one by one, and knows which may come next."""
-
-    def __init__(self, tokenizer: TabTokenizer, tuning: Tuning, inside: bool):
-        self.parts, self.max_position = tokenizer.parts, tokenizer.max_position
-        self.vocabulary, self.named, self.tuning = tokenizer.vocabulary, tokenizer.tunings, tuning
-        self.bars: list[Bar] = []
-        self.ill_formed = 0
-        self.place = "in bar" if inside else "start"
-        self.opens: list[int] = []
-        self.origin, self.now = 0, 0
-        self.last = "BAR"
-        self.notes: list[Note] = []
-        self.events: list[Event] = []
-
-    def allows(self, token_id: int) -> bool:
-        """Whether this token may come next."""
-        kind, value = self.parts[token_id]
-        if self.place != "in bar":
-            return kind in self._header_kinds()
-        if kind == "TAB":
-            free = self.last in ("BAR", "POS")
-            return free or (self.last == "TAB" and value[0] < self.notes[-1].string)
-        if kind == "POS":
-            return self.last != "POS" and self.origin + value[0] > self.now
-        if kind == "LONG":
-            return self.last != "POS"
-        return kind in ("BAR", "<eos>") and self.last == "POS"
-
-    def _header_kinds(self) -> tuple[str, ...]:
-        """Kinds of token that may come next before the first bar."""
-        if self.place == "tuning" and self.opens:
-            return ("OPEN",) if len(self.opens) < STRINGS else ("CAPO",)
-        return {
-            "start": ("<bos>",),
-            "tuning": ("TUNING", "OPEN"),
-            "capo": ("CAPO",),
-            "first bar": ("BAR", "<eos>"),
-            "end": (),
-        }[self.place]
-
-    def read(self, token_id: int) -> None:
-        """Take in the next token."""
-        if not 0 <= token_id < len(self.parts):
-            self.ill_formed += 1
-            return
-        kind, value = self.parts[token_id]
-        if not self.allows(token_id):
-            self.ill_formed += 1
-            if kind not in ("BAR", "<eos>"):
-                return
-        if kind in ("BAR", "<eos>"):
-            self.close_bar()
-            self.place = "in bar" if kind == "BAR" else "end"
-        elif kind == "TAB":
-            self.notes.append(Note(*value))
-        elif kind == "LONG":
-            self.origin += self.max_position
-        elif kind == "POS":
-            self._close_event()
-            self.now = self.origin + value[0]
-        else:
-            self._read_header(kind, self.vocabulary[token_id], value)
-        self.last = kind
-
-    def _read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
-        """Take in ``<bos>``, a tuning, an open string or a capo."""
-        if kind == "<bos>":
-            self.place = "tuning"
-        elif kind == "TUNING":
-            self.tuning, self.place = self.named[token[7:-1]], "capo"
-        elif kind == "OPEN":
-            self.opens.append(value[0])
-            if len(self.opens) == STRINGS:
-                self.tuning, self.place = Tuning(tuple(reversed(self.opens))), "capo"
-        elif kind == "CAPO":
-            self.tuning, self.place = replace(self.tuning, capo=value[0]), "first bar"
-
-    def _close_event(self) -> None:
-        """Put the notes that are waiting into an event."""
-        if self.notes:
-            self.events.append(Event(self.now, tuple(self.notes)))
-            self.notes = []
-
-    def close_bar(self) -> None:
-        """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
-        if self.notes:
-            self._close_event()
-            self.now += 1
-        if self.now > 0:
-            self.bars.append(Bar(self.now, tuple(self.events)))
-        self.events, self.now, self.origin = [], 0, 0
-
-
-def _parts(token: str) -> tuple[str, tuple[int, ...]]:
-    """Kind and numbers of a token's name: ``TAB<6,3>`` is ``TAB`` and (6, 3)."""
-    if token in _SPECIAL or "<" not in token:
-        return token, ()
-    kind, _, inside = token[:-1].partition("<")
-    return kind, () if kind == "TUNING" else tuple(int(number) for number in inside.split(","))
 
 
 def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
