@@ -246,6 +246,21 @@ def test_source_on_the_landing_page_is_the_package_s(project):
         linking.source_of("slp_transformer.low.missing", project)
 
 
+def test_a_range_of_figures_is_no_range_of_equations(project):
+    text = (
+        '"""Low."""\n\n\ndef look():\n    """Looks.\n\n    Source: `x` (Figs 8.5-8.7).\n    """\n'
+    )
+    (project / "slp_transformer" / "low.py").write_text(text, encoding="utf-8")
+    one = linking.equations([chapter(project)], project)[0]
+    assert (one.slug, one.objects) == ("one", [])
+
+
+def test_what_is_imported_is_named_where_it_is_defined(project):
+    small = chapter(project, "# %%\nfrom slp_transformer import g, show\n")
+    assert running.objects_named(small) == ["slp_transformer.low.g"]
+    assert running.modules_named(small) == ["slp_transformer.low", "slp_transformer.show"]
+
+
 def test_what_is_shown_or_linked_counts_as_explained(project):
     linked = CHAPTER.replace("More of it.", '<autoref identifier="a.b">b</autoref>')
     shown = {"data": {"text/markdown": '<autoref identifier="a.c"><code>c</code></autoref>'}}

@@ -191,10 +191,12 @@ def test_chapters_have_run_and_can_be_downloaded(site, pages):
 def test_chapters_and_reference_link_both_ways(pages):
     for stem in CHAPTERS:
         links = pages[f"chapters/{stem}/index.html"].links
-        modules = {m[1] for link in links if (m := re.match(r"\.\./\.\./api/([^/]+)/#", link))}
-        assert modules, f"chapter {stem} shows nothing of the package"
-        back = [f"../../chapters/{stem}/" in pages[f"api/{m}/index.html"].links for m in modules]
-        assert all(back), stem
+        modules = {m[1] for link in links if (m := re.match(r"\.\./\.\./api/([^/]+)/", link))}
+        shown = {m for m in modules if f"../../api/{m}/#" in " ".join(links)}
+        back = {
+            m for m in modules if f"../../chapters/{stem}/" in pages[f"api/{m}/index.html"].links
+        }
+        assert back and shown <= back, stem
 
 
 def test_the_index_leads_to_each_equation_of_the_chapters(pages):

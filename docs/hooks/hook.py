@@ -59,10 +59,13 @@ class Site:
             c.path.stem: self.cache.load(c, self.keys[c.path.stem]) for c in self.chapters
         }
         self.explained_in: dict[str, list[str]] = {}
+        self.used_in: dict[str, list[str]] = {}
         for chapter in self.chapters:
             stem = chapter.path.stem
             for name in linking.explained(chapter.notebook.cells, self.outputs[stem]):
                 self.explained_in.setdefault(name, []).append(stem)
+            for name in running.objects_named(chapter):
+                self.used_in.setdefault(name, []).append(stem)
         self.equations = {e.slug: e for e in linking.equations(self.chapters, self.root)}
 
     @property
@@ -382,13 +385,14 @@ def _short(name: str) -> str:
 
 def _with_links_back(content: str, page) -> str:
     def back(match: re.Match) -> str:
-        stems = site.explained_in.get(match[2], [])
+        word = "Explained" if match[2] in site.explained_in else "Used"
+        stems = site.explained_in.get(match[2]) or site.used_in.get(match[2], [])
         links = ", ".join(
             f'<a href="{_relative(f"chapters/{stem}/", page)}">{html.escape(title)}</a>'
             for stem in stems
             for title in [f"{site.summaries[stem].number} · {site.summaries[stem].title}"]
         )
-        after = f'<p class="slp-explained">Explained in: {links}</p>' if links else ""
+        after = f'<p class="slp-explained">{word} in: {links}</p>' if links else ""
         return match[0] + after
 
     def to_equation(match: re.Match) -> str:

@@ -121,6 +121,7 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
 
 def _within(numbers: str, known: Iterable[Equation]) -> list[Equation]:
     """The equations that chapters declare and whose first number lies in a range: "8.10-8.14"."""
+    numbers = re.sub(r"Figs?\.?\s*[\d.,\s-]+", "", numbers)
     spans = re.findall(r"\b(\d+)\.(\d+)-(?:\d+\.)?(\d+)", numbers)
     inside = []
     for equation in known:

@@ -116,6 +116,18 @@ def modules_named(chapter: Chapter) -> list[str]:
     return [module_name(path, chapter.root) for path in sorted(found)]
 
 
+def objects_named(chapter: Chapter) -> list[str]:
+    """The classes and functions of the package that a chapter imports, where they are defined."""
+    found = []
+    for cell in chapter.code_cells:
+        for name in sorted(_imported(_parse(cell.source), None)):
+            for path in _files_of(name, chapter.root):
+                module = module_name(path, chapter.root)
+                if name != module:
+                    found.append(f"{module}.{name.rpartition('.')[2]}")
+    return list(dict.fromkeys(found))
+
+
 def module_name(path: Path, root: Path) -> str:
     """The dotted name of a file of the package."""
     parts = path.relative_to(root).with_suffix("").parts
