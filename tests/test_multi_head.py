@@ -187,6 +187,15 @@ def test_heads_set_is_what_the_layer_computes_with():
     assert all(p.requires_grad and p.is_leaf for p in layer.parameters())
 
 
+def test_heads_set_keeps_the_parameters_that_an_optimiser_holds():
+    layer = mha()
+    before = list(layer.parameters())
+    for name in ("W_Q", "W_K", "W_V", "W_O"):
+        head = layer.heads[1]
+        setattr(head, name, torch.zeros_like(getattr(head, name)))
+    assert all(a is b for a, b in zip(layer.parameters(), before, strict=True))
+
+
 @pytest.mark.parametrize("name", ["W_Q", "W_K", "W_V", "W_O"])
 def test_heads_set_leaves_the_other_heads_alone(name):
     layer = mha()
@@ -222,6 +231,11 @@ def test_d_k_and_d_v_are_independent_and_d_over_a_unless_given(key_dim, value_di
     assert layer.W_Q.shape == layer.W_K.shape == (D_SHARED, A * layer.key_dim)
     assert layer.W_V.shape == (D_SHARED, A * layer.value_dim)
     assert layer.W_O.shape == (A * layer.value_dim, D_SHARED)
+
+
+def test_output_matrix_is_what_writes_to_the_stream():
+    layer = mha()
+    assert layer.output_matrix is layer.W_O
 
 
 def test_there_are_no_biases():
