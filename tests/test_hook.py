@@ -320,3 +320,11 @@ def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change
             file.write("# edited\n")
         assert again.page("api/low.md", reference.key_of(module, settings)) is None
     assert again.page("api/other.md", first) is None
+
+
+def test_a_plain_notebook_is_marked_for_the_template(project):
+    cells = chapter(project).notebook
+    assert weaving.filled(cells, None, plain=True).metadata["plain"] is True
+    assert "plain" not in weaving.filled(cells, None).metadata
+    html, _ = weaving.finished('<div class="highlight"><pre>f(1) &lt; 2</pre></div>')
+    assert html == '<div class="highlight"><pre><code>f(1) &lt; 2</code></pre></div>'

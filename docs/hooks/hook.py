@@ -122,7 +122,8 @@ def on_files(files: Files, config) -> Files:
     for chapter in site.chapters:
         stem = chapter.path.stem
         outputs = site.outputs[stem] or _failed_outputs(chapter)
-        notebook = nbformat.writes(weaving.filled(chapter.notebook, outputs))
+        plain = site.deferring and outputs is None
+        notebook = nbformat.writes(weaving.filled(chapter.notebook, outputs, plain))
         _write_if_new(folder / _page(stem), notebook)
         files.append(File(_page(stem), str(folder), config.site_dir, config.use_directory_urls))
         script = File.generated(config, f"chapters/{stem}/{stem}.py", content=chapter.text)
@@ -150,7 +151,8 @@ def run_chapters() -> None:
     if site.serving:
         if site.background is None:
             site.background = running.Background(site.cache, log.info, _done)
-        # The very first page should not wait for the reference: the next rebuild has it.
+        # The very first page should wait neither for the reference nor for colors, however many
+        # chapters there are: the rebuild after the first run has them.
         site.deferring = bool(jobs) and not site.reference.pages
         site.waiting = jobs
     else:

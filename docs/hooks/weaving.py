@@ -14,12 +14,15 @@ from markdown.extensions.toc import slugify, unique
 Heading = tuple[int, str, str]  # level, id, text
 
 
-def filled(notebook: nbformat.NotebookNode, outputs: list | None) -> nbformat.NotebookNode:
+def filled(
+    notebook: nbformat.NotebookNode, outputs: list | None, plain: bool = False
+) -> nbformat.NotebookNode:
     """A notebook with its outputs, its figures described by the alt texts of their cells.
 
     Args:
         notebook: a chapter's cells.
         outputs: one list of outputs for each code cell; None for a chapter that has not run.
+        plain: whether to leave the code without colors, which takes a third of the time.
     """
     notebook = copy.deepcopy(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -30,6 +33,8 @@ def filled(notebook: nbformat.NotebookNode, outputs: list | None) -> nbformat.No
         cell.id = f"cell-{number}"  # Jupytext invents new ones at each reading
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook.metadata["kernelspec"] = python
+    if plain:
+        notebook.metadata["plain"] = True
     return notebook
 
 
