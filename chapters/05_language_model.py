@@ -185,7 +185,7 @@ for _ in range(350):
 # *the*: half the sentences have each. Counting shares in the text gives the best possible
 # prediction after every beginning, and with it the lowest possible loss.
 
-# %% alt="The loss over 350 steps: it starts a little above the dashed line of a uniform guess at 2.77, falls quickly below 0.5 within about 60 steps, and ends just above the dashed line of the best possible loss at 0.231."
+# %%
 from collections import Counter
 from math import log
 
@@ -196,6 +196,7 @@ def share(beginning, word):
     return seen[*beginning, word] / seen[tuple(beginning)]
 
 
+# %% alt="The loss over 350 steps: it starts a little above the dashed line of a uniform guess at 2.77, falls quickly below 0.5 within about 60 steps, and ends just above the dashed line of the best possible loss at 0.231."
 pairs = [(s[:i], s[i]) for s in sentences for i in range(1, N)]
 best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
 print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at last")
