@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -71,9 +72,7 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
 
 def environment() -> dict[str, str]:
     """This process's variables, and this very package to be imported, wherever it is."""
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
 
 
 def names_required(distribution: str) -> set[str]:
