@@ -16,7 +16,7 @@
 # first string, and also the fifth fret of the second, the ninth of the third, and so on down the neck. Tablature
 # writes the place, string and fret, so it holds something that a score leaves out: fingering.
 
-# %% alt="The neck of a guitar, six strings by twenty frets. One pitch, E4, is marked in five places: string 1 open, string 2 at fret 5, string 3 at fret 9, string 4 at fret 14 and string 5 at fret 19."
+# %%
 import torch
 
 from slp_transformer import show
@@ -27,9 +27,12 @@ for note in places:
     assert STANDARD.pitch(note) == 64
     print(f"string {note.string}, fret {note.fret}")
 
-neck = torch.tensor([[STANDARD.pitch(Note(s, f)) == 64 for f in range(20)] for s in range(1, 7)])
+# %% alt="The neck of a guitar, six strings by twenty frets. One pitch, E4, is marked in five places: string 1 open, string 2 at fret 5, string 3 at fret 9, string 4 at fret 14 and string 5 at fret 19."
+strings, frets = range(1, 7), range(20)
+pitches = [[STANDARD.pitch(Note(s, f)) for f in frets] for s in strings]
+neck = torch.tensor(pitches) == 64
 assert neck.sum() == len(places) == 5
-show.heatmap(neck.float(), rows=range(1, 7), columns=range(20), decimals=None)
+show.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 
 # %% [markdown]
 # ## The corpus
@@ -71,25 +74,35 @@ from pathlib import Path
 parser = argparse.ArgumentParser(description="Train a model on guitar tabs.")
 parser.add_argument("tabs", nargs="?", type=Path, help="folder of tab files")
 parser.add_argument("--held-out", type=Path, help="folder to measure on")
-parser.add_argument("--steps", type=int, default=700, help="batches to learn")
-parser.add_argument("--width", type=int, default=96, help="model_dim")
-parser.add_argument("--blocks", type=int, default=2, help="num_blocks")
-parser.add_argument("--context", type=int, default=192, help="tokens in view")
-parser.add_argument("--dropout", type=float, default=0.0, help="share dropped")
-parser.add_argument("--rate", type=float, default=6e-3, help="learning rate")
-parser.add_argument("--save", type=Path, help="folder for curve and samples")
+parser.add_argument("--save", type=Path, help="folder for curve and tabs")
+sizes = {"steps": 700, "context": 192, "width": 96, "blocks": 2}
+for name, value in {**sizes, "rate": 6e-3, "dropout": 0.0}.items():
+    kind = {"type": type(value), "default": value}
+    parser.add_argument(f"--{name}", **kind, help=f"default {value}")
 in_notebook = "ipykernel" in sys.modules
 settings = parser.parse_args([] if in_notebook else None)
 
 # %%
-from slp_transformer.guitar import read_tabs
+from contextlib import contextmanager
+
+from slp_transformer.guitar import TabTokenizer, read_tabs
+
+
+@contextmanager
+def one_sentence():  # instead of a traceback, and exit code 2
+    try:
+        yield
+    except ValueError as error:
+        parser.error(str(error))
+
+
+# %%
+tokenizer = TabTokenizer()
 
 
 def read_folder(folder):
-    try:
+    with one_sentence():
         tabs, problems = read_tabs(folder)
-    except ValueError as error:
-        parser.error(str(error))  # one sentence, and exit code 2
     for problem in problems:
         print(f"skipped: {problem}", file=sys.stderr)
     print(f"{len(tabs)} pieces read from {folder}")
@@ -107,14 +120,11 @@ if settings.tabs:
 # names the tuning and the capo. Nothing is lost: the ids give the same tab back.
 
 # %%
-from slp_transformer.guitar import TabTokenizer, token_stream
-
-tokenizer = TabTokenizer()
 first = practice_corpus(seed=0, pieces=1)[0]
 ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
 assert back.tab.bars == first.bars and back.ill_formed == 0
-print(f"{tokenizer.vocab_size} kinds of token; the first piece has {len(ids)}:")
+print(f"{len(tokenizer)} kinds of token; the first piece has {len(ids)}:")
 print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
@@ -124,13 +134,17 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 # %%
 import random
 
+from slp_transformer.guitar import token_stream
+
 if settings.held_out:
     held_out = read_folder(settings.held_out)
 else:
     random.Random(0).shuffle(corpus)
     tenth = max(1, len(corpus) // 10)
     corpus, held_out = corpus[tenth:], corpus[:tenth]
-stream, unseen = (torch.tensor(token_stream(tabs, tokenizer)) for tabs in (corpus, held_out))
+with one_sentence():
+    stream = torch.tensor(token_stream(corpus, tokenizer), dtype=torch.long)
+    unseen = torch.tensor(token_stream(held_out, tokenizer), dtype=torch.long)
 print(f"{len(stream):,} tokens to learn from, {len(unseen):,} held out")
 
 # %% [markdown]
@@ -146,39 +160,47 @@ from math import log
 from slp_transformer import TransformerConfig, TransformerLM
 
 torch.manual_seed(0)
-config = TransformerConfig(
-    tokenizer.vocab_size,
-    context_length=settings.context,
-    model_dim=settings.width,
-    num_blocks=settings.blocks,
-    dropout=settings.dropout,
-)
-model = TransformerLM(config)
-counts = torch.bincount(stream, minlength=tokenizer.vocab_size) + 1.0
+with one_sentence():
+    config = TransformerConfig(
+        len(tokenizer),
+        context_length=settings.context,
+        model_dim=settings.width,
+        num_blocks=settings.blocks,
+        dropout=settings.dropout,
+    )
+    model = TransformerLM(config)
+print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+
+# %%
+counts = torch.bincount(stream, minlength=len(tokenizer)) + 1.0
 frequencies = counts / counts.sum()
 no_context = -frequencies[unseen].log().mean().item()
-print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
-print(f"no knowledge {log(tokenizer.vocab_size):.2f}, no context {no_context:.2f}")
+print(f"no knowledge: {log(len(tokenizer)):.2f} nats a token")
+print(f"no context:   {no_context:.2f}")
 
 # %%
 from slp_transformer.training import train
 
 
 def report(record):
-    print(
-        f"step {record.step:5d}  learned {record.train_loss:.3f}  held out {record.valid_loss:.3f}",
-        flush=True,
-    )
+    learned, held_out = record.train_loss, record.valid_loss
+    line = f"step {record.step:5d}  learned {learned:.3f}"
+    print(f"{line}  held out {held_out:.3f}", flush=True)
 
 
-try:
+# %%
+with one_sentence():  # too few tabs for one window, say
     records = train(
-        model, stream, unseen, steps=settings.steps, seed=0, batch_size=8,
-        context_length=settings.context, learning_rate=settings.rate,
-        every=max(1, settings.steps // 10), report=report,
-    )  # fmt: skip
-except ValueError as error:  # too few tabs for one window, say
-    parser.error(str(error))
+        model,
+        stream,
+        unseen,
+        steps=settings.steps,
+        batch_size=8,
+        context_length=settings.context,
+        learning_rate=settings.rate,
+        every=max(1, settings.steps // 10),
+        report=report,
+    )
 if settings == parser.parse_args([]):  # as the page shows it
     assert records[-1].valid_loss < no_context / 2
 
@@ -192,7 +214,9 @@ curves = {
     "learned": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.valid_loss) for r in records],
 }
-loss_figure = show.lines(curves, x="step", y="nats per token", levels={"no context": no_context})
+loss_figure = show.lines(
+    curves, x="step", y="nats per token", levels={"no context": no_context}
+)
 loss_figure
 
 # %% [markdown]
@@ -254,7 +278,10 @@ from slp_transformer.guitar import Event
 
 luck = random.Random(0)
 notes = [n for tab in corpus for event in tab.events() for n in event.notes]
-drawn = [Event(0, tuple(luck.choices(notes, k=len(event.notes)))) for event in chords(corpus)]
+drawn = [
+    Event(0, tuple(luck.choices(notes, k=len(event.notes))))
+    for event in chords(corpus)
+]
 
 
 # %% alt="Bars: the share of chords that one hand can play. The corpus and the model are close to 1, chords of notes drawn one by one far below."
@@ -278,3 +305,15 @@ if settings.save:
     loss_figure.save(settings.save / "loss.svg")
     for number, tab in enumerate(written):
         write_tab(tab, settings.save / f"sample_{number}.txt")
+
+# %% [markdown]
+# ## Try it
+#
+# - Change `temperature=0.8` in `write` to 0.3, then to 1.5. Low, the model repeats the safest bar;
+#   high, it wanders off the neck's logic, and the share of chords that can be played falls.
+# - Give it another beginning: the header of `DROP_D` (from `slp_transformer.guitar.fretboard`)
+#   instead of `STANDARD`. What it writes should use the low D.
+# - Train it on ten pieces, `corpus[:10]`. The loss on what it learned falls further than before,
+#   and the held-out loss turns and rises: it knows its pieces by heart.
+# - Ask for smaller hands: `max_span=3` in `playable_share`. Some chords of the corpus are out of
+#   reach now, and the model's with them.

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from slp_transformer.attention import check_size
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 
@@ -170,8 +171,11 @@ def train(
         The records, the last one after the last step.
 
     Raises:
-        ValueError: if either stream is too short for one window.
+        ValueError: if either stream is too short for one window, or a setting is not above 0.
     """
+    check_size(steps=steps, context_length=context_length, batch_size=batch_size, every=every)
+    if not learning_rate > 0:
+        raise ValueError(f"learning_rate must be above 0, not {learning_rate!r}.")
     check_stream(stream, context_length)
     check_stream(held_out, context_length)
     generator = torch.Generator().manual_seed(seed)
