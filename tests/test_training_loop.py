@@ -186,7 +186,7 @@ class Compiled(torch.nn.Module):
 
     def __init__(self, model):
         super().__init__()
-        self._orig_mod, self.modes = model, []
+        self._orig_mod, self.training, self.modes = model, model.training, []
 
     def forward(self, *inputs):
         self.modes.append(self._orig_mod.stack.training)
@@ -198,6 +198,7 @@ def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monk
     monkeypatch.setattr(torch, "compile", lambda m: compiled.append(Compiled(m)) or compiled[-1])
     model, plain = language_model(), language_model()
     options = {"steps": 2, "every": 1, "batch_size": 9}
+    model.eval()  # as a loaded model is
     records = train(model, STREAM, STREAM, **options, compile=True, folder=tmp_path, progress=False)
     assert records == train(plain, STREAM, STREAM, **options)
     assert compiled[0].modes == [True, False, True, False]
