@@ -145,9 +145,7 @@ def read_index(run: str | Path) -> dict[str, str]:
         return {}
     index = read_json(path)
     if not isinstance(index, dict) or set(index) != {"last", "best"}:
-        raise ValueError(
-            f"{path} does not name a last and a best checkpoint."
-        )
+        raise ValueError(f"{path} does not name a last and a best checkpoint.")
     return index
 
 

@@ -75,10 +75,11 @@ def while_writing(module, function: str, number: int):
     def prepare(folder: Path) -> None:
         write, seen = getattr(module, function), iter(range(number))
 
-        def half(content, path):
-            write(content, path)
+        def half(*arguments, **options):
+            write(*arguments, **options)
             if next(seen, None) is None:
-                os.truncate(path, Path(path).stat().st_size // 2)
+                path = next(each for each in arguments if isinstance(each, Path))
+                os.truncate(path, path.stat().st_size // 2)
                 die()
 
         setattr(module, function, half)
@@ -110,6 +111,7 @@ def main(base: Path) -> None:
     ways = [at_operation(n) for n in (0, 1, 7, 19, *range(30, 90, 11))]
     ways += [while_writing(torch, "save", n) for n in (0, 2)]
     ways += [while_writing(safetensors.torch, "save_file", n) for n in (1,)]
+    ways += [while_writing(Path, "write_text", n) for n in (3, 4, 7)]  # 3 and 7: the index
     ways += [after_step(n) for n in (1, 4)]
     killed = 0
     for number, way in enumerate(ways):
