@@ -171,7 +171,7 @@ def checkpoint_folder(run: str | Path, which: Which = "last") -> Path:
             f"{folder} is not a checkpoint that this version can read: checkpoint.json does not "
             f"say format {FORMAT}."
         )
-    for name, size in manifest["files"].items():
+    for name, size in manifest.get("files", {}).items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"
