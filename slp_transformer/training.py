@@ -1,19 +1,39 @@
-"""Training: teacher forcing on windows of a token stream, one loss, one optimiser, one loop."""
+"""Training: teacher forcing, one loss, one optimiser, one loop, for every model and source of data.
 
-import math
+    records = train(model, stream, held_out, steps=1000, context_length=64)
+
+trains and returns what was measured on the way. With `folder="runs/mine"` the run is kept as it
+goes, and the same call with `resume=True` goes on from where it stopped, to the last bit as if it
+had never stopped.
+"""
+
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.attention import check_size
+from slp_transformer.batches import IGNORED, Batch, BatchSource, TokenWindows
+from slp_transformer.checkpoint import save_checkpoint
+from slp_transformer.progress import Progress, StopKey
+from slp_transformer.run_state import Record, RunState, random_state, set_random_state
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer.token_store import TokenStore
+from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
+
+# --- The loss ----------------------------------------------------------------------------------
 
 
 def next_token_loss(
-    U: Float[Tensor, "*batch N V"], targets: Int[Tensor, "*batch N"]
+    U: Float[Tensor, "*batch N V"],
+    targets: Int[Tensor, "*batch N"],
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
 ) -> Float[Tensor, ""]:
     r"""Mean cross-entropy of the words that came next, in nats.
 
@@ -23,7 +43,11 @@ def next_token_loss(
 
     Args:
         U: logits for the word after each position.
-        targets: the word that did come after each position.
+        targets: the word that did come after each position; positions with `IGNORED` (padding)
+            do not count.
+        label_smoothing: share of each target's probability that is spread over the vocabulary
+            (Szegedy et al. 2016); not in the book.
+        reduction: "mean", or "sum" to divide later.
 
     Raises:
         ValueError: if there is not one target for each position.
@@ -33,171 +57,209 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {shape_of(U)} and the targets "
             f"{shape_of(targets)}."
         )
-    return F.cross_entropy(U.flatten(0, -2), targets.flatten())
-
-
-def random_windows(
-    stream: Int[Tensor, "tokens"], N: int, batch_size: int, generator: torch.Generator
-) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
-    """Windows of a token stream, and the same windows one token later.
-
-    Args:
-        stream: the corpus, as one row of ids.
-        N: tokens in a window.
-        batch_size: how many windows.
-        generator: where the random places come from.
-
-    Returns:
-        What the model reads and what it should say, both [batch × N].
-
-    Raises:
-        ValueError: if the stream is too short for one window.
-    """
-    check_stream(stream, N)
-    starts = torch.randint(len(stream) - N, (batch_size, 1), generator=generator)
-    windows = stream[starts + torch.arange(N + 1)]
-    return windows[:, :-1], windows[:, 1:]
-
-
-def check_stream(stream: Tensor, N: int) -> None:
-    """Refuse a corpus that does not fill one window.
-
-    Raises:
-        ValueError: saying how many tokens there are and how many are needed.
-    """
-    if len(stream) <= N:
-        raise ValueError(
-            f"The corpus has {len(stream)} tokens, but one window of {N} and its next token need "
-            f"{N + 1}: give more text, or choose a shorter context."
-        )
+    return F.cross_entropy(
+        U.flatten(0, -2).float(),  # logits of an autocast model are too coarse to sum up
+        targets.flatten(),
+        ignore_index=IGNORED,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
 
 
 @torch.no_grad()
 def mean_loss(
-    model: nn.Module, stream: Int[Tensor, "tokens"], N: int, batch_size: int = 32
+    model: nn.Module,
+    held_out: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    N: int | None = None,
+    batch_size: int = 32,
 ) -> float:
-    """The loss over a whole stream, cut into windows that do not overlap.
+    """The loss over all of some data; a stream is cut into windows that do not overlap.
 
     Args:
-        model: a language model; it is put in evaluation mode, and back as it was.
-        stream: held-out tokens; what is left over after the last full window is not counted.
-        N: tokens in a window.
-        batch_size: windows scored at once.
+        model: the model; it is put in evaluation mode, and back as it was.
+        held_out: held-out tokens, or another source; what is left over after a stream's last full
+            window is not counted.
+        N: tokens in a window of a stream.
+        batch_size: sequences scored at once.
 
     Returns:
         Nats per token.
 
     Raises:
-        ValueError: if the stream is too short for one window.
+        ValueError: if a stream is too short for one window.
     """
-    check_stream(stream, N)
-    was_training = model.training
+    was_training, device = model.training, next(model.parameters()).device
     model.eval()
-    count = (len(stream) - 1) // N
-    inputs = stream[: count * N].view(count, N)
-    targets = stream[1 : count * N + 1].view(count, N)
-    losses = [
-        next_token_loss(model(x), y).item() * len(x)
-        for x, y in zip(inputs.split(batch_size), targets.split(batch_size), strict=True)
-    ]
+    total, count = 0.0, 0
+    for batch in as_source(held_out, N).in_order(batch_size):
+        count += batch.count
+        batch = batch.to(device)
+        total += next_token_loss(model(*batch.inputs), batch.targets, reduction="sum").item()
     model.train(was_training)
-    return sum(losses) / count
+    return total / count
 
 
-def make_optimiser(
-    model: nn.Module, learning_rate: float, weight_decay: float = 0.1
-) -> torch.optim.AdamW:
-    """AdamW (Loshchilov and Hutter 2019) that lets matrices decay, but not biases or norms."""
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.95))
+def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
+    """Windows of a token stream; any other source as it is.
 
-
-def cosine_schedule(step: int, steps: int, warmup: int) -> float:
-    """Share of the full learning rate at a step: a straight warm-up, then a cosine down to 0.1."""
-    if step < warmup:
-        return (step + 1) / warmup
-    progress = (step - warmup) / max(1, steps - warmup)
-    return 0.1 + 0.45 * (1 + math.cos(math.pi * progress))
-
-
-@dataclass(frozen=True)
-class Record:
-    """One measurement along a training run.
-
-    Attributes:
-        step: steps made so far.
-        train_loss: mean loss of the steps since the last record, in nats per token.
-        valid_loss: loss on the whole held-out stream, in nats per token.
+    Raises:
+        ValueError: if a stream comes without the length of its windows, or is too short for one.
     """
+    if not isinstance(data, Tensor | TokenStore):
+        return data
+    if N is None:
+        raise ValueError("Windows of a token stream need a length: give context_length.")
+    return TokenWindows(data, N)
 
-    step: int
-    train_loss: float
-    valid_loss: float
+
+# --- One step ----------------------------------------------------------------------------------
+
+
+def training_step(
+    model: nn.Module,
+    batch: Batch,
+    optimiser: torch.optim.Optimizer,
+    step: int,
+    settings: TrainingSettings,
+    device: torch.device,
+) -> Float[Tensor, ""]:
+    """Change the weights once.
+
+    Each part of the batch adds its share to the gradient, so that the parts together give the
+    gradient of the mean over all targets, however padding is spread among them.
+
+    Returns:
+        The mean loss of the batch, before the change.
+    """
+    count, total = batch.count, torch.zeros((), device=device)
+    optimiser.zero_grad()
+    for part in batch.split(settings.batch_size):
+        part = part.to(device)
+        with autocast(settings, device):
+            U = model(*part.inputs)
+        smoothing = settings.label_smoothing
+        summed = next_token_loss(U, part.targets, label_smoothing=smoothing, reduction="sum")
+        loss = summed / count
+        loss.backward()
+        total += loss.detach()
+    if settings.clip is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+    for group in optimiser.param_groups:
+        group["lr"] = settings.rate(step)
+    optimiser.step()
+    return total
+
+
+def autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:
+    """Matrix products in bfloat16, if the settings say so."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=settings.bf16)
+
+
+# --- The run -----------------------------------------------------------------------------------
 
 
 def train(
     model: nn.Module,
-    stream: Int[Tensor, "tokens"],
-    held_out: Int[Tensor, "held_out"],
+    learned: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    held_out: Int[Tensor, "held_out"] | TokenStore | BatchSource,
+    settings: TrainingSettings | None = None,
     *,
-    steps: int,
-    context_length: int,
-    batch_size: int = 32,
-    learning_rate: float = 3e-3,
-    seed: int = 0,
-    every: int = 100,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    tokenizer: Any = None,
+    progress: bool | None = None,
+    tensorboard: bool = False,
     report: Callable[[Record], None] | None = None,
+    **changes: Any,
 ) -> list[Record]:
-    """Train a language model on random windows of a token stream.
+    """Train a model.
 
     Args:
-        model: the language model, trained in place and left in evaluation mode.
-        stream: the corpus, as one row of ids.
-        held_out: tokens that the model does not learn from.
-        steps: how many batches to learn from.
-        context_length: N, tokens in a window.
-        batch_size: windows in a batch.
-        learning_rate: the highest rate, after the warm-up.
-        seed: seed of the windows, and of dropout.
-        every: steps between measurements.
+        model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
+            in place and left in evaluation mode.
+        learned: the corpus as one row of ids, as a file of them, or as another source of batches.
+        held_out: what the model does not learn from, in the same form.
+        settings: how to train, if not given by `changes`.
+        folder: where the run is kept, to be resumed or to load its model from; None to keep none.
+        resume: go on with the run that the folder holds, if it holds one.
+        tokenizer: what the ids mean, as JSON, to be kept with the model.
+        progress: show a bar with loss, tokens per second and time left; if None, when the run is
+            kept.
+        tensorboard: write curves for TensorBoard to the folder.
         report: called with each record as it is made.
+        changes: settings by name, as in `train(model, stream, held_out, steps=100)`.
 
     Returns:
-        The records, the last one after the last step.
+        The records, those before an interruption included, the last one after the last step.
 
     Raises:
-        ValueError: if either stream is too short for one window, or a setting is not above 0.
+        ValueError: if a setting is wrong, a stream is too short for one window, the loss is no
+            longer a number, or a checkpoint cannot be written, cannot be read, or is of another
+            run.
+        KeyboardInterrupt: on Ctrl-C; with a folder the run is saved before, and the message says
+            how to go on.
+        ImportError: if a folder, a bar or TensorBoard is asked for and its library is missing.
     """
-    check_size(steps=steps, context_length=context_length, batch_size=batch_size, every=every)
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate must be above 0, not {learning_rate!r}.")
-    check_stream(stream, context_length)
-    check_stream(held_out, context_length)
-    generator = torch.Generator().manual_seed(seed)
-    torch.manual_seed(seed)
-    optimiser = make_optimiser(model, learning_rate)
-    records, losses = [], []
-    model.train()
-    for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate * cosine_schedule(step, steps, warmup=steps // 20)
-        inputs, targets = random_windows(stream, context_length, batch_size, generator)
-        loss = next_token_loss(model(inputs), targets)
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        losses.append(loss.item())
-        if (step + 1) % every == 0 or step + 1 == steps:
-            valid_loss = mean_loss(model, held_out, context_length)
-            records.append(Record(step + 1, sum(losses) / len(losses), valid_loss))
-            losses = []
-            if report is not None:
-                report(records[-1])
-    model.eval()
-    return records
+    settings = TrainingSettings(**(settings.to_dict() if settings else {}) | changes)
+    N = settings.context_length or getattr(getattr(model, "config", None), "context_length", None)
+    learned, held_out = as_source(learned, N), as_source(held_out, N)
+    if tensorboard and folder is None:
+        raise ValueError("TensorBoard's curves are kept with the run: give a folder.")
+    home, device = next(model.parameters()).device, pick_device(settings.device)
+    generator = torch.Generator().manual_seed(settings.seed)
+    torch.manual_seed(settings.seed)
+    run = RunState(settings, {"learned": learned.describe(), "held_out": held_out.describe()})
+    keep = None if folder is None else Path(folder)
+    saved = {} if keep is None else run.restore(model, keep, resume)
+    optimiser = make_optimiser(model.to(device), settings.learning_rate, settings.weight_decay)
+    if saved:
+        optimiser.load_state_dict(saved["optimiser"])
+        set_random_state(saved["random"], generator, device)
+    del saved  # the optimiser has the only reference now
+
+    def save() -> None:
+        if keep is not None:
+            state = {
+                "optimiser": optimiser.state_dict(),
+                "random": random_state(generator, device),
+            }
+            memory = {"training": run.to_dict(), "state": state, "tokenizer": tokenizer}
+            save_checkpoint(keep, run.step, model, **memory, best=run.is_best())
+
+    shown = Progress(
+        run.step,
+        settings.steps,
+        bar=keep is not None if progress is None else progress,
+        tensorboard=keep / "tensorboard" if tensorboard else None,
+    )
+    shown.say(f"Training on {device.type.upper()}, from step {run.step} of {settings.steps}.")
+    compiled = torch.compile(model) if settings.compile else model
+    compiled.train()
+    try:
+        if run.step == 0:
+            save()  # a folder that cannot be written to is better known now than in an hour
+        with StopKey() if keep is not None else contextlib.nullcontext() as key:
+            while not run.finished():
+                batch = learned.draw(settings.batch_size * settings.accumulation, generator)
+                loss = training_step(compiled, batch, optimiser, run.step, settings, device)
+                run.losses.append(loss)
+                run.step += 1
+                shown.step(loss, batch.count)
+                if run.step % settings.every == 0 or run.step == settings.steps:
+                    with autocast(settings, device):
+                        valid_loss = mean_loss(compiled, held_out, batch_size=settings.batch_size)
+                    record = run.measure(valid_loss)
+                    shown.measured(**asdict(record), rate=settings.rate(run.step - 1))
+                    save()
+                    if report is not None:
+                        report(record)
+                if key is not None and key.pressed:
+                    save()
+                    raise KeyboardInterrupt(
+                        f"Stopped after step {run.step} of {settings.steps}, which is saved in "
+                        f"{keep}: to go on, train again with resume=True."
+                    )
+    finally:
+        shown.close()
+        model.to(home).eval()
+    return run.records

@@ -6,14 +6,9 @@ import pytest
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training import (
-    cosine_schedule,
-    make_optimiser,
-    mean_loss,
-    next_token_loss,
-    random_windows,
-    train,
-)
+from slp_transformer.batches import random_windows
+from slp_transformer.training import mean_loss, next_token_loss, train
+from slp_transformer.training_settings import cosine_schedule, make_optimiser
 
 
 def small_model(vocab_size: int = 7, seed: int = 0) -> TransformerLM:

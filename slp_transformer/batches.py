@@ -1,0 +1,200 @@
+"""Where training's batches come from: windows of a token stream, or pairs of sequences.
+
+A source offers random batches to learn from and, for validation, all that it has in order. The
+loop knows nothing else of the data, so a source of one's own needs just the methods of
+`BatchSource`. A step's whole batch is drawn at once and split afterwards: into the parts of an
+accumulated gradient, or among several processes, which then see the same batches as one.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from slp_transformer.attention import padding_mask
+from slp_transformer.shapes import Int, Tensor
+from slp_transformer.token_store import TokenStore
+
+IGNORED = -100  # a target that no loss looks at; PyTorch's choice
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a model reads, and what it should say.
+
+    Attributes:
+        inputs: the model's arguments, all with the batch as their first axis.
+        targets: [batch × N], with `IGNORED` where nothing is to be said.
+    """
+
+    inputs: tuple[Tensor, ...]
+    targets: Int[Tensor, "batch N"]
+
+    @property
+    def count(self) -> int:
+        """How many targets the loss looks at."""
+        return int((self.targets != IGNORED).sum())
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device."""
+        return Batch(tuple(x.to(device) for x in self.inputs), self.targets.to(device))
+
+    def split(self, size: int) -> "list[Batch]":
+        """Parts of at most `size` sequences."""
+        parts = zip(*(x.split(size) for x in self.inputs), strict=True)
+        return [Batch(*both) for both in zip(parts, self.targets.split(size), strict=True)]
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """What the training loop asks of its data."""
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """A random batch; all that is random comes from the generator."""
+        ...
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """All of the data once, always in the same order."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What tells this data from other data, as JSON."""
+        ...
+
+
+# --- Windows of a stream -----------------------------------------------------------------------
+
+
+def check_stream(stream: Tensor | TokenStore, N: int) -> None:
+    """Refuse a corpus that does not fill one window.
+
+    Raises:
+        ValueError: saying how many tokens there are and how many are needed.
+    """
+    if len(stream) <= N:
+        raise ValueError(
+            f"The corpus has {len(stream)} tokens, but one window of {N} and its next token need "
+            f"{N + 1}: give more text, or choose a shorter context."
+        )
+
+
+def random_windows(
+    stream: Int[Tensor, "tokens"] | TokenStore, N: int, batch_size: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
+    """Windows of a token stream, and the same windows one token later.
+
+    Args:
+        stream: the corpus, as one row of ids or as a file of them.
+        N: tokens in a window.
+        batch_size: how many windows.
+        generator: where the random places come from.
+
+    Returns:
+        What the model reads and what it should say, both [batch × N].
+
+    Raises:
+        ValueError: if the stream is too short for one window.
+    """
+    check_stream(stream, N)
+    starts = torch.randint(len(stream) - N, (batch_size, 1), generator=generator)
+    windows = stream[starts + torch.arange(N + 1)]
+    return windows[:, :-1], windows[:, 1:]
+
+
+class TokenWindows:
+    """Teacher forcing on a token stream: a window is read, and the same one token later is said."""
+
+    def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int):
+        """Cut windows of N tokens.
+
+        Raises:
+            ValueError: if the stream is too short for one window.
+        """
+        check_stream(stream, N)
+        self.stream, self.N = stream, N
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Windows from random places."""
+        inputs, targets = random_windows(self.stream, self.N, batch_size, generator)
+        return Batch((inputs,), targets)
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """Windows that do not overlap; what is left over after the last full one is not counted."""
+        N, count = self.N, (len(self.stream) - 1) // self.N
+        for first in range(0, count, batch_size):
+            tokens = self.stream[first * N : min(first + batch_size, count) * N + 1]
+            yield Batch((tokens[:-1].view(-1, N),), tokens[1:].reshape(-1, N))
+
+    def describe(self) -> dict[str, Any]:
+        """Tokens, window, and a checksum of tokens from all over the stream."""
+        # Few places, since each brings a stretch of a mapped file into memory.
+        places = torch.linspace(0, len(self.stream) - 1, 256, dtype=torch.float64).long()
+        return {
+            "tokens": len(self.stream),
+            "window": self.N,
+            "checksum": checksum(self.stream[places].tolist()),
+        }
+
+
+def checksum(numbers: Sequence[Any]) -> int:
+    """CRC-32 of numbers as they print."""
+    return zlib.crc32(repr(numbers).encode())
+
+
+# --- Pairs of sequences ------------------------------------------------------------------------
+
+
+class PaddedPairs:
+    """Teacher forcing on pairs: the encoder reads the source; the decoder the target so far.
+
+    The decoder reads `begin_id` and the target, and should say the target and `end_id`. Shorter
+    sequences are padded on the right; attention does not see padding in the source, nor the loss
+    in the target.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[Int[Tensor, "M"], Int[Tensor, "N"]]],
+        *,
+        pad_id: int,
+        begin_id: int,
+        end_id: int,
+    ):
+        """Take pairs of rows of ids.
+
+        Raises:
+            ValueError: if there is no pair, or one with an empty source.
+        """
+        if not len(pairs):
+            raise ValueError("There are no pairs to train on: give one or more.")
+        for i, (source, _) in enumerate(pairs):
+            if not len(source):
+                raise ValueError(f"Pair {i} has an empty source: every source needs a token.")
+        self.pairs, self.pad_id, self.begin_id, self.end_id = pairs, pad_id, begin_id, end_id
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Random pairs, padded to the longest among them."""
+        return self.batch(torch.randint(len(self.pairs), (batch_size,), generator=generator))
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """All pairs, in their order."""
+        yield from map(self.batch, torch.arange(len(self.pairs)).split(batch_size))
+
+    def batch(self, chosen: Int[Tensor, "batch"]) -> Batch:
+        """The chosen pairs as one batch."""
+        sources, targets = zip(*(self.pairs[i] for i in chosen.tolist()), strict=True)
+        begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
+        source = pad_sequence(sources, True, self.pad_id)
+        reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
+        says = pad_sequence([torch.cat([row, end]) for row in targets], True, IGNORED)
+        return Batch((source, reads, padding_mask(source, self.pad_id)), says)
+
+    def describe(self) -> dict[str, Any]:
+        """Pairs, special ids, and a checksum of pairs from all over."""
+        places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
+        rows = [[row.tolist() for row in self.pairs[i]] for i in places.tolist()]
+        special = [self.pad_id, self.begin_id, self.end_id]
+        return {"pairs": len(self.pairs), "special": special, "checksum": checksum(rows)}
