@@ -51,7 +51,8 @@ class KVCache:
         Raises:
             ValueError: if the capacity is not a positive whole number.
         """
-        if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
+        whole = isinstance(capacity, int) and not isinstance(capacity, bool)
+        if capacity is not None and not (whole and capacity >= 1):
             raise ValueError(
                 f"capacity is the number of tokens to make room for, 1 or more, not {capacity!r}."
             )
@@ -93,10 +94,15 @@ class KVCache:
             ValueError: if there is no room, the batch is not the one that the cache was begun
                 with, or gradients are being recorded.
         """
+        if K.requires_grad:
+            raise ValueError(
+                "A cache is written in place, so no gradient can flow through it: call the model "
+                "under torch.no_grad()."
+            )
         room = self._rooms.get(layer) or self._set_aside(layer, K, V)
         end = room.taken + K.shape[-2]
-        if end > room.K.shape[-2] or K.shape[:-2] != room.K.shape[:-2] or K.requires_grad:
-            raise ValueError(self._refusal(room, K))
+        if end > room.K.shape[-2] or K.shape[:-2] != room.K.shape[:-2]:
+            raise ValueError(_refusal(room, K))
         room.K[..., room.taken : end, :] = K
         room.V[..., room.taken : end, :] = V
         room.taken = end
@@ -107,22 +113,6 @@ class KVCache:
         room = _Room(*(Z.new_empty(*Z.shape[:-2], capacity, Z.shape[-1]) for Z in (K, V)))
         self._rooms[layer] = room
         return room
-
-    def _refusal(self, room: _Room, K: Tensor) -> str:
-        if K.requires_grad:
-            return (
-                "A cache is written in place, so no gradient can flow through it: call the model "
-                "under torch.no_grad()."
-            )
-        if K.shape[:-2] != room.K.shape[:-2]:
-            return (
-                f"The cache was begun with [... × heads] of {shape_of(room.K.shape[:-2])}, but "
-                f"these keys have {shape_of(K.shape[:-2])}: one cache serves one batch."
-            )
-        return (
-            f"The cache has room for {room.K.shape[-2]} tokens and holds {room.taken}: "
-            f"{K.shape[-2]} more do not fit."
-        )
 
     def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
@@ -136,3 +126,16 @@ class KVCache:
         rooms = [*self._rooms.values(), *self.source._rooms.values()]
         for room in rooms:
             room.K, room.V = room.K[rows], room.V[rows]
+
+
+def _refusal(room: _Room, K: Tensor) -> str:
+    batch, capacity = room.K.shape[:-2], room.K.shape[-2]
+    if K.shape[:-2] != batch:
+        return (
+            f"The cache was begun with [... × heads] of {shape_of(batch)}, but these keys have "
+            f"{shape_of(K.shape[:-2])}: one cache serves one batch."
+        )
+    return (
+        f"The cache has room for {capacity} tokens and holds {room.taken}: {K.shape[-2]} more do "
+        "not fit."
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 import torch
 
 from slp_transformer.language_model import next_word_probabilities
-from slp_transformer.shapes import Bool, Float, Int, Tensor
+from slp_transformer.shapes import Bool, Float, Int, Tensor, shape_of
 
 Allowed = Callable[[list[int]], Collection[int] | Bool[Tensor, "V"] | None]
 Generators = torch.Generator | Sequence[torch.Generator] | None
@@ -121,20 +121,36 @@ def only_allowed(
     """Keep what `allowed` names after the ids of each row; all other words become −∞.
 
     Raises:
-        ValueError: if it names nothing after one of them.
+        ValueError: if it names nothing after one of them, or what is not in the vocabulary.
     """
-    may = torch.zeros(u.shape, dtype=torch.bool)
-    for row, so_far in zip(may, ids.tolist(), strict=True):
-        words = allowed(so_far)
-        if words is None:
-            row[:] = True
-        elif isinstance(words, Tensor):
-            row[:] = words
-        else:
-            row[list(words)] = True
-        if not row.any():
-            raise ValueError(f"After {len(so_far)} tokens, `allowed` allows no token at all.")
+    may = torch.stack([named(allowed(row), u.shape[-1]) for row in ids.tolist()])
+    if not may.any(dim=-1).all():
+        raise ValueError(f"After {ids.shape[-1]} tokens, `allowed` allows no token at all.")
     return u.masked_fill(~may.to(u.device), -math.inf)
+
+
+def named(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tensor, "V"]:
+    """What `allowed` answered, as one boolean for each word: None names all.
+
+    Raises:
+        ValueError: if it does not fit the vocabulary.
+    """
+    if isinstance(words, Tensor) and words.dtype == torch.bool:
+        if words.shape != (vocab_size,):
+            raise ValueError(
+                f"`allowed` gave {shape_of(words)} booleans, but the vocabulary has {vocab_size} "
+                "words."
+            )
+        return words.cpu()
+    may = torch.full((vocab_size,), words is None)
+    if words is not None:
+        words = [int(word) for word in words]
+        if strange := [word for word in words if not 0 <= word < vocab_size]:
+            raise ValueError(
+                f"`allowed` named {strange[:5]}, but ids go from 0 to {vocab_size - 1}."
+            )
+        may[words] = True
+    return may
 
 
 def filtered(

@@ -1,18 +1,37 @@
-"""Decoding: draws follow the distribution, stop where told, and never take what is forbidden."""
+"""Generate: the same words cached and uncached, alone and in a batch; ends where it should."""
+
+import math
 
 import pytest
 import torch
 
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.decoding import sample
+from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM, generate
+from slp_transformer.sampling import filtered
+
+V, WINDOW = 11, 19
+PROMPTS = [[3, 1, 4], [5], [9, 2, 6, 5, 3, 5, 8], [7]]
+SOURCES = [[1, 2], [3, 4, 5, 6, 7], [8], [9, 1, 3]]
+KINDS = [
+    {"norm": norm, "positions": positions}
+    for norm in ("pre", "post")
+    for positions in ("learned", "sinusoidal")
+]
+HOW = {
+    "greedy": {"temperature": 0},
+    "random": {},
+    "everything": {"temperature": 1.5, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2},
+    "beams": {"num_beams": 3},
+}
 
 
-def small_model() -> TransformerLM:
-    torch.manual_seed(0)
-    config = TransformerConfig(7, context_length=5, model_dim=10, num_heads=2, num_blocks=1)
-    model = TransformerLM(config)
-    with torch.no_grad():  # far enough from uniform for a frequency to tell
-        model.embedding.tokens.E.mul_(30)
+def make(kind=TransformerLM, seed: int = 0, **options):
+    """A model whose words depend on what it has read: weights far from zero."""
+    torch.manual_seed(seed)
+    sizes = {"context_length": WINDOW, "model_dim": 10, "num_heads": 2, "num_blocks": 2}
+    model = kind(TransformerConfig(V, **{**sizes, **options}))
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(25 if weights.dim() == 2 else 1)
     return model.eval()
 
 
@@ -20,49 +39,271 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_same_seed_same_words_past_the_window_too():
-    model, prompt = small_model(), torch.tensor([3, 1])
-    first, again = (sample(model, prompt, 13, generator=seeded()) for _ in range(2))
-    assert torch.equal(first, again)
-    assert len(first) == 15 and torch.equal(first[:2], prompt)
-    assert not torch.equal(first, sample(model, prompt, 13, generator=seeded(1)))
+def each() -> list[torch.Generator]:
+    return [seeded(n) for n in range(len(PROMPTS))]
 
 
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_temperature_7_50_draws_from_softmax_of_u_over_tau(temperature):
-    model, prompt = small_model(), torch.tensor([3, 1])
-    generator = seeded()
-    draws = [
-        int(sample(model, prompt, 1, generator=generator, temperature=temperature)[-1])
-        for _ in range(1500)
+def words(results) -> list[list[int]]:
+    return [result.ids for result in results]
+
+
+# --- Cached or not, alone or together ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_language_model_writes_the_same_cached_uncached_and_alone(kind, dtype, how):
+    model = make(**kind).to(dtype)
+    options = {"stop": 8, **HOW[how]}
+    cached = generate(model, PROMPTS, generator=each(), **options)
+    uncached = generate(model, PROMPTS, generator=each(), cached=False, **options)
+    alone = [
+        generate(model, [prompt], generator=[own], **options)[0]
+        for prompt, own in zip(PROMPTS, each(), strict=True)
     ]
-    expected = torch.softmax(model(prompt)[-1] / temperature, dim=-1)
-    shares = torch.bincount(torch.tensor(draws), minlength=7) / 1500
-    torch.testing.assert_close(shares, expected, atol=0.04, rtol=0)
-    assert expected.max() > 0.2
+    assert words(cached) == words(uncached) == words(alone)
+    assert [r.ended for r in cached] == [r.ended for r in alone]
+    assert len({tuple(r.new[:4]) for r in cached}) > 1  # not one answer to everything
 
 
-def test_stops_after_the_stop_token():
-    ids = sample(small_model(), torch.tensor([3]), 200, generator=seeded(), stop=4).tolist()
-    assert ids[-1] == 4 and 4 not in ids[1:-1] and len(ids) < 201
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_encoder_decoder_writes_the_same_cached_uncached_and_alone(kind, how):
+    model = make(EncoderDecoder, **kind)
+    options = {"stop": 8, **HOW[how]}
+    cached = generate(model, PROMPTS, sources=SOURCES, generator=each(), **options)
+    uncached = generate(model, PROMPTS, sources=SOURCES, generator=each(), cached=False, **options)
+    alone = [
+        generate(model, [prompt], sources=[source], generator=[own], **options)[0]
+        for prompt, source, own in zip(PROMPTS, SOURCES, each(), strict=True)
+    ]
+    assert words(cached) == words(uncached) == words(alone)
+    if how == "random":  # is the source heard?
+        other = generate(model, PROMPTS, sources=SOURCES[::-1], generator=each(), **options)
+        assert words(cached) != words(other)
 
 
-def test_never_takes_what_is_not_allowed():
-    ids = sample(
-        small_model(),
-        torch.tensor([3]),
-        50,
-        generator=seeded(),
-        allowed=lambda ids: {2, 5} if ids[-1] == 3 or ids[-1] == 5 else {3},
-    ).tolist()
-    assert all(b == 3 if a == 2 else b in (2, 5) for a, b in zip(ids, ids[1:], strict=False))
+def test_greedy_is_the_argmax_of_the_whole_model_step_by_step():
+    model, ids = make(), [3, 1, 4]
+    for _ in range(9):
+        ids.append(int(model(torch.tensor(ids))[-1].argmax()))
+    assert words(generate(model, [[3, 1, 4]], 9, temperature=0)) == [ids]
 
 
-def test_bad_input_is_named(unchecked):
-    model, prompt = small_model(), torch.tensor([3])
-    with pytest.raises(ValueError, match="prompt is empty"):
-        sample(model, prompt[:0], 3, generator=seeded())
-    with pytest.raises(ValueError, match="temperature must be above 0, not 0"):
-        sample(model, prompt, 3, generator=seeded(), temperature=0)
-    with pytest.raises(ValueError, match="allows no token"):
-        sample(model, prompt, 3, generator=seeded(), allowed=lambda ids: set())
+def test_a_beam_of_one_is_greedy():
+    model = make()
+    beam = generate(model, PROMPTS, 9, num_beams=1)
+    assert words(beam) == words(generate(model, PROMPTS, 9, temperature=0))
+
+
+def test_a_beams_score_is_the_mean_log_probability_of_its_words():
+    model = make()
+    for alpha in (0.0, 1.0, 0.6):
+        (result,) = generate(model, [[3, 1]], 7, num_beams=4, length_penalty=alpha)
+        log_y = torch.log_softmax(model(torch.tensor(result.ids)), dim=-1)
+        total = sum(log_y[n - 1, result.ids[n]].item() for n in range(2, 9))
+        assert result.score == pytest.approx(total / 7**alpha, abs=1e-4)
+
+
+def test_a_tensor_is_a_batch_too():
+    model = make()
+    prompts = torch.tensor([[3, 1, 4], [1, 5, 9]])
+    assert words(generate(model, prompts, 5, temperature=0)) == words(
+        generate(model, prompts.tolist(), 5, temperature=0)
+    )
+    assert generate(model, [], 5) == []
+
+
+# --- Where it ends -------------------------------------------------------------------------------
+
+
+def test_it_ends_with_the_length_the_window_or_a_stop_token():
+    model = make()
+    short, full = generate(model, [[3, 1], [3] * 17], 4, temperature=0)
+    assert (short.ended, len(short.new)) == ("length", 4)
+    assert (full.ended, len(full.ids)) == ("window", WINDOW)
+    (to_the_end,) = generate(model, [[3, 1]], temperature=0)
+    assert (to_the_end.ended, len(to_the_end.ids)) == ("window", WINDOW)
+    assert to_the_end.ids[:6] == short.ids and to_the_end.prompt_length == 2
+    model(torch.tensor(to_the_end.ids))  # fits the window
+
+
+@pytest.mark.parametrize("stop", [8, {8}, [8, 2]])
+def test_it_stops_after_a_stop_token_even_in_the_last_place(stop):
+    model = make()
+    stops = {stop} if isinstance(stop, int) else set(stop)
+    for seed in range(20):
+        for result in generate(model, PROMPTS, 6, generator=seeded(seed), stop=stop):
+            assert (result.new[-1] in stops) == (result.ended == "stop")
+            assert not stops & set(result.new[:-1])
+            assert result.ended == "stop" or len(result.new) == 6
+
+
+def test_a_stop_token_in_the_prompt_stops_nothing():
+    (result,) = generate(make(), [[8, 8, 3]], 4, temperature=0, stop=8, allowed=lambda ids: [2])
+    assert result.new == [2] * 4 and result.ended == "length"
+
+
+def test_rows_that_have_ended_do_not_disturb_the_others():
+    model = make()
+    stop_first = generate(model, PROMPTS, 9, temperature=0)[1].new[0]
+    results = generate(model, PROMPTS, 9, temperature=0, stop=stop_first)
+    assert len(results[1].new) == 1
+    for result, whole in zip(results, generate(model, PROMPTS, 9, temperature=0), strict=True):
+        assert result.new == whole.new[: len(result.new)]
+
+
+# --- Seeds, hooks, streaming ---------------------------------------------------------------------
+
+
+def test_the_same_seed_writes_the_same():
+    model = make()
+    one, same, other = (generate(model, PROMPTS, 12, generator=seeded(s)) for s in (0, 0, 1))
+    assert one == same and words(one) != words(other)
+    torch.manual_seed(5)
+    first = generate(model, PROMPTS, 12)
+    torch.manual_seed(5)
+    assert generate(model, PROMPTS, 12) == first
+
+
+def test_words_come_as_often_as_the_filtered_probabilities_say():
+    model, prompt = make(), [3, 1]
+    options = {"temperature": 2.0, "top_k": 6, "top_p": 0.9}
+    results = generate(model, [prompt] * 6000, 1, generator=seeded(), **options)
+    shares = torch.bincount(torch.tensor([r.new[0] for r in results]), minlength=V) / 6000
+    u = model(torch.tensor([prompt]))[:, -1].detach()
+    expected = torch.softmax(filtered(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9), dim=-1)[0]
+    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
+    assert (expected > 0.05).sum() > 2 and (expected == 0).sum() > 2
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_not_allowed_is_never_written(how):
+    def even_after_odd(ids):
+        return [w for w in range(V) if (w + ids[-1]) % 2]
+
+    for result in generate(make(), PROMPTS, generator=seeded(), allowed=even_after_odd, **HOW[how]):
+        line = result.ids[result.prompt_length - 1 :]
+        assert all((a + b) % 2 for a, b in zip(line, line[1:], strict=False))
+
+
+def test_allowed_sees_every_text_so_far_and_none_that_has_ended_or_not_begun():
+    seen = []
+    results = generate(
+        make(), PROMPTS, 3, temperature=0, allowed=lambda ids: seen.append(ids), stop=8
+    )
+    asked = [r.ids[:n] for r in results for n in range(r.prompt_length, len(r.ids))]
+    assert sorted(seen) == sorted(asked)
+
+
+def test_repetition_penalty_brings_other_words():
+    plain, penalised = (
+        generate(make(), [[3]], 9, temperature=0, repetition_penalty=theta)[0].new
+        for theta in (1.0, 1e9)
+    )
+    assert len(set(plain)) < len(set(penalised))
+
+
+def test_tokens_are_handed_out_as_they_are_written():
+    heard = [[] for _ in PROMPTS]
+    at = []
+
+    def on_token(row, word):
+        heard[row].append(word)
+        at.append((len(PROMPTS[row]) + len(heard[row]), row))
+
+    results = generate(make(), PROMPTS, 5, generator=seeded(), stop=8, on_token=on_token)
+    assert heard == [r.new for r in results]
+    assert at == sorted(at)  # position by position
+
+
+# --- What it does to the model -------------------------------------------------------------------
+
+
+def test_the_model_is_read_without_dropout_and_left_as_it_was():
+    model = make(dropout=0.5)
+    quiet = generate(model, PROMPTS, 5, temperature=0)
+    model.train()
+    model.stack.blocks[0].eval()
+    modes = [module.training for module in model.modules()]
+    assert generate(model, PROMPTS, 5, temperature=0) == quiet
+    assert [module.training for module in model.modules()] == modes
+    with pytest.raises(ZeroDivisionError):
+        generate(model, PROMPTS, 5, temperature=0, on_token=lambda row, word: 1 / 0)
+    assert [module.training for module in model.modules()] == modes
+    assert all(weights.grad is None for weights in model.parameters())
+
+
+def test_each_word_is_read_once(monkeypatch):
+    read, model = [], make()
+    forward = model.forward
+    monkeypatch.setattr(
+        model, "forward", lambda ids, **how: read.append(ids.shape[1]) or forward(ids, **how)
+    )
+    generate(model, [[3, 1, 4]], 5, temperature=0)
+    assert read == [3, 1, 1, 1, 1]
+    read.clear()
+    generate(model, [[3, 1, 4], [3] * 9], 1, temperature=0)
+    assert read == [3, 6]  # the short one is done, so the long one is read in one go
+
+
+def test_cached_logits_agree_within_1e_5_however_they_are_read():
+    model, cache = make(num_blocks=4), KVCache(WINDOW)
+    (result,) = generate(model, [[3, 1, 4]], generator=seeded())
+    ids = torch.tensor([result.ids])
+    with torch.no_grad():
+        rows = [model(piece, cache=cache) for piece in ids.split(1, dim=1)]
+        whole = model(ids)
+    torch.testing.assert_close(torch.cat(rows, dim=1), whole, rtol=1e-5, atol=1e-5)
+
+
+# --- What is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "message"),
+    [
+        ([[]], {}, "prompt is empty"),
+        ([3, 1], {}, r"for one prompt write \[prompt\]"),
+        (torch.tensor([3, 1]), {}, r"for one prompt write \[prompt\]"),
+        ([[3, V]], {}, "Token id 11 at position .1. is outside the vocabulary"),
+        ([[3] * WINDOW], {}, "19 tokens and the model's window 19, so that there is no room"),
+        ([[3]], {"max_new_tokens": 0}, "max_new_tokens must be a whole number of 1 or more, not 0"),
+        ([[3]], {"num_beams": 0}, "num_beams must be a whole number of 1 or more, not 0"),
+        ([[3]], {"temperature": -1.0}, "temperature must be a number above 0, not -1.0"),
+        ([[3]], {"temperature": math.nan}, "temperature must be a number above 0, not nan"),
+        ([[3]], {"top_k": 0}, "top_k must be a whole number of 1 or more, not 0"),
+        ([[3]], {"top_p": 1.5}, "top_p must be a share above 0 and at most 1, not 1.5"),
+        ([[3]], {"repetition_penalty": 0.0}, "repetition_penalty must be a number above 0"),
+        ([[3]], {"num_beams": 2, "top_k": 3}, "Beam search draws nothing"),
+        ([[3]], {"num_beams": 2, "temperature": 0.5}, "Beam search draws nothing"),
+        ([[3]], {"num_beams": 2, "on_token": print}, "leave out on_token, or num_beams"),
+        ([[3]], {"allowed": lambda ids: set()}, "After 1 tokens, `allowed` allows no token at all"),
+        ([[3]], {"sources": [[1]]}, "A language model reads no sources"),
+        ([[3]], {"generator": [seeded()] * 2}, "one for each of the 1 prompts, but there are 2"),
+    ],
+)
+def test_bad_input_is_named(prompts, options, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        generate(make(), prompts, **options)
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (None, "one source for each of the 2 prompts, but there are none"),
+        ([[1]], "one source for each of the 2 prompts, but there are 1"),
+        ([[1], []], "A source is empty"),
+        ([[1], [2] * 20], "20 tokens, but there are positions for 19"),
+    ],
+)
+def test_an_encoder_decoder_needs_its_sources(sources, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        generate(make(EncoderDecoder), [[1], [1]], sources=sources)
+
+
+def test_a_generator_of_another_device_is_named(unchecked):
+    model = make().to("meta")
+    with pytest.raises(ValueError, match=r'lives on cpu.*torch.Generator\("meta"\)'):
+        generate(model, [[3]], generator=seeded())

@@ -1,0 +1,203 @@
+"""The key-value cache (8.53, 7.59): exact, written in place, bounded, refusing what cannot be."""
+
+import pytest
+import torch
+
+from slp_transformer import (
+    EncoderDecoder,
+    KVCache,
+    MultiHeadAttention,
+    TransformerConfig,
+    TransformerLM,
+    padding_mask,
+)
+
+N = 13
+PIECES = [(13,), (1,) * 13, (5, 1, 1, 4, 2), (1, 12)]  # how 13 tokens are read
+KINDS = [
+    {"norm": norm, "positions": positions}
+    for norm in ("pre", "post")
+    for positions in ("learned", "sinusoidal")
+]
+
+
+def config(**options) -> TransformerConfig:
+    sizes = {"model_dim": 10, "num_heads": 2, "key_dim": 3, "value_dim": 7, "num_blocks": 3}
+    return TransformerConfig(11, **{"context_length": 17, **sizes, **options})
+
+
+def sharpen(model):
+    """Weights large enough for attention to choose, so that a wrong key would show."""
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(8 if weights.dim() == 2 else 1)
+    return model.eval()
+
+
+def in_pieces(step, ids, pieces, cache):
+    """Read `ids` piece by piece, and put the logits side by side."""
+    with torch.no_grad():
+        return torch.cat([step(part, cache) for part in ids.split(pieces, dim=-1)], dim=-2)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def exactness(request):
+    torch.manual_seed(0)
+    return {"dtype": request.param, "atol": 1e-5 if request.param == torch.float32 else 1e-12}
+
+
+@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_language_model_reads_the_same_in_pieces(kind, pieces, exactness):
+    model = sharpen(TransformerLM(config(**kind)).to(exactness["dtype"]))
+    ids, cache = torch.randint(11, (5, N)), KVCache(17)
+    logits = in_pieces(lambda part, c: model(part, cache=c), ids, pieces, cache)
+    whole = model(ids).detach()
+    torch.testing.assert_close(logits, whole, rtol=0, atol=exactness["atol"])
+    assert cache.length == N
+    assert whole.std() > 0.1  # not a comparison of zeros
+
+
+@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
+    model = sharpen(EncoderDecoder(config(**kind)).to(exactness["dtype"]))
+    source, target, cache = torch.randint(11, (5, 7)), torch.randint(11, (5, N)), KVCache(17)
+    mask = padding_mask(source, pad_id=3, dtype=exactness["dtype"])
+    with torch.no_grad():
+        H_enc = model.encode(source, mask)
+        whole = model.decode(target, H_enc, mask)
+    logits = in_pieces(
+        lambda part, c: model.decode(part, H_enc, mask, cache=c), target, pieces, cache
+    )
+    torch.testing.assert_close(logits, whole, rtol=0, atol=exactness["atol"])
+    assert cache.length == N and cache.source.length == 7
+
+
+def test_the_source_is_read_once():
+    torch.manual_seed(0)
+    mha, cache = MultiHeadAttention(10, 2), KVCache()
+    X, H_enc = torch.randn(3, 1, 10), torch.randn(3, 7, 10)
+    with torch.no_grad():
+        first = mha(X, H_enc=H_enc, cache=cache)
+        again = mha(X, H_enc=torch.full_like(H_enc, torch.nan), cache=cache)
+    torch.testing.assert_close(again, first, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
+def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
+    torch.manual_seed(0)
+    mha, X, cache = MultiHeadAttention(10, 2), torch.randn(3, 8, 10), KVCache(8)
+    _, whole = mha(X, causal=True, return_weights=True)
+    done = 0
+    with torch.no_grad():
+        for part in X.split(pieces, dim=1):
+            _, alpha = mha(part, causal=True, return_weights=True, cache=cache)
+            end = done + part.shape[1]
+            torch.testing.assert_close(alpha, whole[:, :, done:end, :end])
+            done = end
+
+
+def test_an_additive_mask_counts_the_keys_of_the_cache():
+    torch.manual_seed(0)
+    model = sharpen(TransformerLM(config()))
+    ids = torch.randint(1, 11, (2, N))
+    ids[0, :4] = 0
+    mask, cache = padding_mask(ids, pad_id=0), KVCache(17)
+    with torch.no_grad():
+        whole = model(ids, mask)
+        first = model(ids[:, :6], mask[..., :6], cache=cache)
+        second = model(ids[:, 6:], mask, cache=cache)
+    both = torch.cat([first, second], dim=1)
+    torch.testing.assert_close(both[0, 4:], whole[0, 4:], rtol=0, atol=1e-5)
+    torch.testing.assert_close(both[1], whole[1], rtol=0, atol=1e-5)
+
+
+def test_nothing_is_set_aside_or_moved_after_the_first_tokens():
+    mha, cache = MultiHeadAttention(10, 2, 3, 7), KVCache(5)
+    K, V = torch.randn(1, 2, 2, 3), torch.randn(1, 2, 2, 7)
+    K_1, V_1 = cache.extend(mha, K, V)
+    K_2, V_2 = cache.extend(mha, 2 * K, 2 * V)
+    assert K_1.data_ptr() == K_2.data_ptr() and V_1.data_ptr() == V_2.data_ptr()
+    torch.testing.assert_close(K_2, torch.cat([K, 2 * K], dim=2))
+    torch.testing.assert_close(V_2, torch.cat([V, 2 * V], dim=2))
+    assert K_2.shape == (1, 2, 4, 3) and cache.held(mha) == cache.length == 4
+
+
+def test_one_token_needs_no_mask(monkeypatch):
+    from slp_transformer import attention
+
+    torch.manual_seed(0)
+    model, cache, ids = TransformerLM(config()).eval(), KVCache(17), torch.randint(11, (2, 4))
+    with torch.no_grad():
+        model(ids[:, :3], cache=cache)
+        monkeypatch.setattr(attention, "causal_mask", lambda *a, **k: pytest.fail("a mask"))
+        model(ids[:, 3:], cache=cache)
+
+
+def test_reorder_lets_each_row_go_on_from_another():
+    torch.manual_seed(0)
+    model, rows = sharpen(EncoderDecoder(config())), torch.tensor([2, 0, 0, 1, 2])
+    source, target = torch.randint(11, (3, 7)), torch.randint(11, (3, 4))
+    next_ids, cache = torch.randint(11, (5, 2)), KVCache(17)
+    with torch.no_grad():
+        H_enc = model.encode(source)
+        model.decode(target, H_enc, cache=cache)
+        cache.reorder(rows)
+        cached = model.decode(next_ids, H_enc[rows], cache=cache)
+        whole = model.decode(torch.cat([target[rows], next_ids], dim=1), H_enc[rows])
+    torch.testing.assert_close(cached, whole[:, 4:], rtol=0, atol=1e-5)
+
+
+# --- What is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_past_the_window_it_says_so_and_stays_as_it_was(positions):
+    model, cache = TransformerLM(config(positions=positions)).eval(), KVCache(99)
+    ids = torch.zeros(1, 17, dtype=torch.long)
+    with torch.no_grad():
+        model(ids, cache=cache)
+        with pytest.raises(ValueError, match="has 18 tokens, but there are positions for 17"):
+            model(ids[:, :1], cache=cache)
+    assert cache.length == 17
+
+
+def test_a_full_cache_says_so_and_stays_as_it_was():
+    model, cache = TransformerLM(config()).eval(), KVCache(5)
+    ids = torch.zeros(1, 4, dtype=torch.long)
+    with torch.no_grad():
+        model(ids, cache=cache)
+        with pytest.raises(ValueError, match="room for 5 tokens and holds 4: 2 more do not fit"):
+            model(ids[:, :2], cache=cache)
+        assert cache.length == 4
+        model(ids[:, :1], cache=cache)
+    assert cache.length == 5
+
+
+def test_a_wrong_mask_leaves_the_cache_as_it_was():
+    model, cache = TransformerLM(config()).eval(), KVCache(9)
+    ids = torch.zeros(1, 4, dtype=torch.long)
+    with torch.no_grad():
+        model(ids, cache=cache)
+        with pytest.raises(ValueError, match=r"must be \[2×6\]"):
+            model(ids[:, :2], torch.zeros(2, 5), cache=cache)
+    assert cache.length == 4
+
+
+def test_another_batch_and_gradients_are_refused(unchecked):
+    model, cache = TransformerLM(config()).eval(), KVCache(9)
+    ids = torch.zeros(3, 2, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"no gradient can flow.*torch\.no_grad"):
+        model(ids[:2], cache=cache)
+    assert cache.length == 0
+    with torch.no_grad():
+        model(ids, cache=cache)
+        with pytest.raises(ValueError, match=r"\[3×2\], but these keys have \[1×2\]: one cache"):
+            model(ids[:1], cache=cache)
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, True])
+def test_the_capacity_is_a_number_of_tokens(capacity, unchecked):
+    with pytest.raises(ValueError, match="capacity is the number of tokens"):
+        KVCache(capacity)

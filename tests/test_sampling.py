@@ -1,0 +1,231 @@
+"""Choosing a word: the book's numbers, distributions made by hand, and how often words come."""
+
+import math
+
+import pytest
+import torch
+from torch import tensor
+
+from slp_transformer.sampling import (
+    draw,
+    filtered,
+    greedy,
+    only_allowed,
+    repetition_penalty,
+    temperature,
+    top_k,
+    top_p,
+)
+
+U = tensor([1.2, 0.9, 0.1, -0.5])  # the book's logits, for: all, the, your, that
+INF = math.inf
+
+
+def logits(*probabilities: float) -> torch.Tensor:
+    return tensor(probabilities, dtype=torch.float64).log()
+
+
+def probabilities(u: torch.Tensor) -> list[float]:
+    return torch.softmax(u, dim=-1).tolist()
+
+
+def kept(u: torch.Tensor) -> list[int]:
+    return (u > -INF).nonzero().flatten().tolist()
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# --- Temperature ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tau", "expected"),
+    [
+        (1, [0.443, 0.328, 0.147, 0.081]),
+        (0.5, [0.591, 0.324, 0.065, 0.020]),
+        (0.2, [0.815, 0.182, 0.003, 0.000]),
+        (0.1, [0.953, 0.047, 0.000, 0.000]),
+        (2, [0.349, 0.300, 0.201, 0.149]),
+    ],
+)
+def test_temperature_7_50_on_the_books_logits(tau, expected):
+    assert probabilities(temperature(U, tau)) == pytest.approx(expected, abs=6e-4)
+
+
+def test_temperature_goes_to_greedy_and_to_uniform():
+    assert probabilities(temperature(U, 1e-3)) == pytest.approx([1, 0, 0, 0], abs=1e-6)
+    assert probabilities(temperature(U, 1e4)) == pytest.approx([0.25] * 4, abs=1e-4)
+
+
+@pytest.mark.parametrize("tau", [0, -1, INF, math.nan])
+def test_temperature_must_be_above_0(tau):
+    with pytest.raises(ValueError, match="temperature must be a number above 0"):
+        temperature(U, tau)
+
+
+# --- Top-k ---------------------------------------------------------------------------------------
+
+
+def test_top_k_keeps_the_k_largest_and_renormalises():
+    u = logits(0.1, 0.4, 0.2, 0.3)
+    assert top_k(u, 2).tolist() == [-INF, u[1], -INF, u[3]]
+    assert probabilities(top_k(u, 2)) == pytest.approx([0, 4 / 7, 0, 3 / 7])
+
+
+def test_top_k_of_rows_of_ties_and_of_too_many():
+    rows = torch.stack([logits(0.1, 0.6, 0.3), logits(0.5, 0.2, 0.3)])
+    assert [kept(row) for row in top_k(rows, 1)] == [[1], [0]]
+    assert len(kept(top_k(torch.zeros(7), 3))) == 3
+    assert torch.equal(top_k(U, 99), U)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True])
+def test_top_k_must_be_a_number_of_words(k, unchecked):
+    with pytest.raises(ValueError, match="top_k must be a whole number of 1 or more"):
+        top_k(U, k)
+
+
+# --- Top-p ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [
+        (0.1, [1]),
+        (0.4999, [1]),
+        (0.5, [1]),
+        (0.5001, [1, 2]),
+        (0.75, [1, 2]),
+        (0.8, [0, 1, 2]),  # of two equal words the first stays
+        (0.9, [0, 1, 2, 3]),
+        (1.0, [0, 1, 2, 3]),
+    ],
+)
+def test_top_p_8_48_keeps_the_word_that_reaches_p_and_none_after(p, expected):
+    u = logits(0.125, 0.5, 0.25, 0.125)  # halves and quarters, so that sums are exact
+    assert kept(top_p(u, p)) == expected
+
+
+def test_top_p_on_the_books_logits_renormalises():
+    assert probabilities(top_p(U, 0.7)) == pytest.approx([0.5744, 0.4256, 0, 0], abs=1e-4)
+
+
+def test_top_p_is_the_smallest_set_whose_sum_reaches_p():
+    u = torch.randn(50, 11, generator=seeded(), dtype=torch.float64)
+    y = torch.softmax(u, dim=-1)
+    for p in (0.2, 0.5, 0.9):
+        for row, left in zip(y, top_p(u, p), strict=True):
+            held = row[kept(left)]
+            assert held.sum() >= p > held.sum() - held.min()
+            assert held.min() > row[left == -INF].max()
+
+
+def test_top_p_of_1_keeps_the_rarest():
+    u = tensor([20.0, 0.0, -20.0])
+    assert torch.equal(top_p(u, 1.0), u)
+
+
+@pytest.mark.parametrize("p", [0.0, -0.1, 1.1, math.nan])
+def test_top_p_must_be_a_share(p):
+    with pytest.raises(ValueError, match="top_p must be a share above 0 and at most 1"):
+        top_p(U, p)
+
+
+# --- Repetition penalty --------------------------------------------------------------------------
+
+
+def test_repetition_penalty_divides_what_is_above_0_and_multiplies_what_is_below():
+    u = tensor([[1.2, 0.9, 0.1, -0.5]] * 2)
+    seen = tensor([[0, 3, 0], [2, 2, 2]])
+    expected = tensor([[0.6, 0.9, 0.1, -1.0], [1.2, 0.9, 0.05, -0.5]])
+    torch.testing.assert_close(repetition_penalty(u, seen, 2.0), expected)
+    torch.testing.assert_close(repetition_penalty(u, seen, 1.0), u)
+
+
+def test_repetition_penalty_leaves_the_forbidden_forbidden():
+    u = repetition_penalty(tensor([-INF, 0.0, 2.0]), tensor([0, 1]), 3.0)
+    assert u.tolist() == [-INF, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("theta", [0, -1, INF])
+def test_repetition_penalty_must_be_above_0(theta):
+    with pytest.raises(ValueError, match="repetition_penalty must be a number above 0"):
+        repetition_penalty(U, tensor([0]), theta)
+
+
+# --- What is allowed -----------------------------------------------------------------------------
+
+
+def test_only_allowed_takes_ids_booleans_or_nothing():
+    u, seen = torch.zeros(3, 4), tensor([[7, 7], [8, 8], [9, 9]])
+    answers = {7: {1, 3}, 8: tensor([True, False, False, False]), 9: None}
+    left = only_allowed(u, seen, lambda ids: answers[ids[0]])
+    assert [kept(row) for row in left] == [[1, 3], [0], [0, 1, 2, 3]]
+
+
+def test_nothing_allowed_is_an_error():
+    with pytest.raises(ValueError, match="After 2 tokens, `allowed` allows no token at all"):
+        only_allowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: ())
+
+
+def test_an_id_that_is_not_in_the_vocabulary_is_named():
+    with pytest.raises(ValueError, match=r"`allowed` named \[4\].*ids go from 0 to 3"):
+        only_allowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: [1, 4])
+    with pytest.raises(ValueError, match="booleans.*4 words"):
+        only_allowed(torch.zeros(1, 4), tensor([[7]]), lambda ids: torch.ones(5).bool())
+
+
+# --- All together --------------------------------------------------------------------------------
+
+
+def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
+    u = logits(0.4, 0.3, 0.2, 0.1).unsqueeze(0)
+    ids = tensor([[0]])
+    # of 0.4 and 0.3, renormalised to 0.57 and 0.43, the first has more than a half
+    assert kept(filtered(u, ids, k=2, p=0.5)[0]) == [0]
+    assert kept(filtered(u, ids, p=0.5)[0]) == [0, 1]
+    assert kept(filtered(u, ids, k=1, allowed=lambda ids: {2, 3})[0]) == [2]
+    # sharper first: 0.4² / (0.4² + 0.3² + 0.2² + 0.1²) is more than a half
+    assert kept(filtered(u, ids, tau=0.5, p=0.5)[0]) == [0]
+    penalised = filtered(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
+    assert kept(penalised[0]) == [1]
+
+
+def test_by_default_nothing_is_filtered():
+    assert torch.equal(filtered(U.unsqueeze(0), tensor([[0]]))[0], U)
+
+
+# --- Choosing ------------------------------------------------------------------------------------
+
+
+def test_greedy_7_49_takes_the_largest():
+    assert greedy(torch.stack([U, U.flip(0)])).tolist() == [0, 3]
+
+
+def test_draw_takes_each_word_as_often_as_its_probability_says():
+    y = tensor([0.5, 0.25, 0.15, 0.1, 0.0])
+    rows = y.log().expand(40_000, 5)
+    shares = torch.bincount(draw(rows, seeded()), minlength=5) / 40_000
+    torch.testing.assert_close(shares, y, atol=0.01, rtol=0)
+    assert shares[4] == 0
+
+
+def test_rows_are_drawn_independently():
+    pairs = draw(torch.zeros(20_000, 2), seeded()).view(-1, 2)
+    shares = torch.bincount(pairs[:, 0] * 2 + pairs[:, 1], minlength=4) / 10_000
+    torch.testing.assert_close(shares, torch.full((4,), 0.25), atol=0.02, rtol=0)
+
+
+def test_the_same_seed_draws_the_same():
+    u = torch.zeros(5, 97)
+    assert torch.equal(draw(u, seeded(3)), draw(u, seeded(3)))
+    assert not torch.equal(draw(u, seeded(3)), draw(u, seeded(4)))
+
+
+def test_each_row_may_have_a_generator_of_its_own():
+    u = torch.zeros(3, 97)
+    together = draw(u, [seeded(1), seeded(2), seeded(3)])
+    alone = [draw(u[:1], [seeded(seed)]) for seed in (1, 2, 3)]
+    assert torch.equal(together, torch.cat(alone))
