@@ -257,9 +257,12 @@ print(f"{ill_formed} of {length} tokens stand where their kind may not")
 # %%
 pieces = write(seed=12, allowed=tokenizer.allowed_next)
 assert all(piece.ill_formed == 0 for piece in pieces)
-print(format_tab(pieces[0].tab))
+longest = max(pieces, key=lambda piece: len(piece.tab.bars))
+print(format_tab(longest.tab))
 
 # %% [markdown]
+# The longest of the eight.
+#
 # ## Can it be played?
 #
 # Nobody told the model about hands, and the grammar knows nothing of them. Yet what it writes fits
@@ -307,6 +310,25 @@ if settings.save:
         write_tab(tab, settings.save / f"sample_{number}.txt")
 
 # %% [markdown]
+# ## From real tabs
+#
+# The same script has learned from 409 classical tabs out of classtab.org, fingered by people, and
+# was measured on 54 by other composers. With three blocks of width 128 and 4,000 steps, in about 22
+# minutes on one core, the held-out loss fell from 4.31 nats without context to 1.88. Of eight pieces
+# that it then wrote, every event could be played. Here is how the first of them begins (the run, with its
+# command and its whole curve, stands in `results/guitar_lm`):
+#
+# ```
+# e|------------------------------------------------------------------|
+# B|--------------1---2---------------1---------------1---------------|
+# G|----------0-------0---0-------0-------0-------0-------0-------0---|
+# D|------2-----------------------------------2---------------2-------|
+# A|--3-----------------------3---------------------------------------|
+# E|------------------------------------------------------------------|
+# ```
+#
+# It circles around a broken chord of C. Nobody told it of harmony either.
+#
 # ## Try it
 #
 # - Change `temperature=0.8` in `write` to 0.3, then to 1.5. Low, the model repeats the safest bar;

@@ -29,6 +29,7 @@ from typing import Any
 import torch
 
 from slp_transformer import drawing
+from slp_transformer.storage import whole_file
 
 # --- Source --------------------------------------------------------------------------------------
 
@@ -137,8 +138,10 @@ class Picture:
         return f'<div class="slp-figure">{self.svg()}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Writes the figure to a file; the format is the one that the name ends in."""
-        self.figure.savefig(path)
+        """Writes the figure to a file, whole; the format is the one that the name ends in."""
+        path = Path(path)
+        with whole_file(path) as unfinished:
+            self.figure.savefig(unfinished, format=path.suffix[1:])
 
 
 @dataclass

@@ -6,13 +6,12 @@ fret, so ``12`` is one fret and never two. A bar that is longer than a line goes
 system, which then begins without a bar line.
 """
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from slp_transformer.guitar.fretboard import TUNINGS, Tuning, string_names
 from slp_transformer.guitar.tab import Bar, Tab
+from slp_transformer.storage import whole_file
 
 _PITCHES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
@@ -62,14 +61,8 @@ def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
         OSError: if the file cannot be written.
     """
     path, text = Path(path), format_tab(tab, width)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def columns_per_step(bars: tuple[Bar, ...]) -> int:
