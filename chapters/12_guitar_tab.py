@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 12 · Guitar tablature
 #
-# Beyond the book: the language model of chapter 5 on another language
+# Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft), on another language
 #
 # Train a language model on guitar tablature and print a piece that it wrote.
 #
@@ -253,6 +253,7 @@ print(f"{ill_formed} of {length} tokens stand where their kind may not")
 # positions in a bar only grow. The model had to learn it like everything else, and slips at times.
 # It need not be left to chance. `allowed_next` says what may follow, and
 # <autoref identifier="slp_transformer.decoding.generate">generate</autoref> draws from nothing else.
+# Here is the longest of the eight pieces.
 
 # %%
 pieces = write(seed=12, allowed=tokenizer.allowed_next)
@@ -261,8 +262,6 @@ longest = max(pieces, key=lambda piece: len(piece.tab.bars))
 print(format_tab(longest.tab))
 
 # %% [markdown]
-# The longest of the eight.
-#
 # ## Can it be played?
 #
 # Nobody told the model about hands, and the grammar knows nothing of them. Yet what it writes fits
