@@ -269,14 +269,14 @@ print(format_tab(longest.tab))
 # fretted note to the highest. A single note always fits, so the chords are the test. For comparison,
 # chords of as many notes, drawn by how often each occurs in the corpus.
 
-
 # %%
+from slp_transformer.guitar import Event
+
+
 def chords(tabs):
     events = [event for tab in tabs for event in tab.events()]
     return [event for event in events if len(event.notes) > 1]
 
-
-from slp_transformer.guitar import Event
 
 luck = random.Random(0)
 notes = [n for tab in corpus for event in tab.events() for n in event.notes]
