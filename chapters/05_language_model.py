@@ -401,4 +401,4 @@ show.bars(billions, parts, title="GPT-3, billions of parameters", decimals=2)
 #   after *tuned*, and after the first *the*? Does the best possible loss rise or fall?
 # - Take `causal=True` out of `top_of_stack`. Which assertion fails, and why?
 #
-# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language.
+# Next: [Decoding](06_decoding.py), where the model writes.
