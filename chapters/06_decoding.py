@@ -158,11 +158,10 @@ show.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 # <span class="eq" id="eq-top-k">top-k · section 8.6.1 · section 7.6.4</span>
 #
 # $$
-# y^{(k)}_w=\frac{y_w}{\sum_{v\in V^{(k)}}y_v}\ \text{ for } w\in V^{(k)},
-# \qquad 0\ \text{ for all others}
+# y^{(k)}_w=\frac{y_w}{\sum_{v\in V^{(k)}}y_v}\ \text{ for } w\in V^{(k)}
 # $$
 #
-# with $V^{(k)}$ the k most probable words.
+# with $V^{(k)}$ the k most probable words; all others get 0.
 
 
 # %%
