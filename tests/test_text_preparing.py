@@ -1,6 +1,7 @@
 """From text to token ids: both routes agree, little is held in memory, nothing half-done stays."""
 
 import io
+import os
 import sys
 import tracemalloc
 from types import SimpleNamespace
@@ -169,31 +170,50 @@ def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
 # --- Interruptions and bad input ---------------------------------------------------------------
 
 
-def test_what_a_killed_process_left_is_no_corpus_and_is_cleared_away(file, tmp_path, monkeypatch):
-    run = tmp_path / "run"
+@pytest.mark.parametrize("replaced", [0, 1, 2])
+def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monkeypatch):
+    """Killed while the new files take the place of the old: none belongs to another."""
+    run, done = tmp_path / "run", []
     prepare(file, folder=run)
 
-    def killed(*_):
-        raise KeyboardInterrupt
+    def killed(old, new):
+        if new.parent == run:
+            if len(done) == replaced:
+                raise KeyboardInterrupt
+            done.append(new.name)
+        replace(old, new)
 
+    replace = os.replace
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(preparing_module, "part_of", killed)
-        prepare(file, folder=run)
+        patched.setattr(os, "replace", killed)
+        prepare("moby-dick", folder=run)
     with pytest.raises(ValueError, match="run holds no complete corpus"):
         reopen(run)
-    (run / ".preparing").mkdir()
-    (run / ".preparing" / "standard-input.txt").write_text("old", encoding="utf-8")
     prepare(file, folder=run)
-    assert len(reopen(run).learned) and not (run / ".preparing").exists()
+    assert len(reopen(run).learned) == 4500
 
 
-def test_a_bad_source_leaves_no_folder_and_an_old_corpus_stands(file, tmp_path):
-    run = tmp_path / "run"
-    prepare(file, folder=run)
-    (tmp_path / "bad.txt").write_bytes(b"\xff")
-    with pytest.raises(ValueError, match="bad.txt is not UTF-8"):
-        prepare(tmp_path / "bad.txt", folder=run)
-    assert len(reopen(run).learned)
+def test_what_a_killed_process_left_is_cleared_away(file, tmp_path):
+    leftover = tmp_path / "run" / ".preparing"
+    leftover.mkdir(parents=True)
+    (leftover / "standard-input.txt").write_text("old", encoding="utf-8")
+    prepare(file, folder=tmp_path / "run")
+    assert len(reopen(tmp_path / "run").learned) and not leftover.exists()
+
+
+@pytest.mark.parametrize("own", [None, train_tokenizer([TEXT])])
+def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_path):
+    """Whether it is bad in the first pass or in the second."""
+    (tmp_path / "bad.txt").write_bytes(TEXT.encode() * 40 + b"\xff")
+    new, old = tmp_path / "new", tmp_path / "old"
+    prepare(file, folder=old)
+    for bad in (tmp_path / "bad.txt", tmp_path / "gone.txt"):
+        for folder in (new, old):
+            with pytest.raises(ValueError, match=r"bad.txt is not UTF-8|no file or folder"):
+                prepare(bad, folder=folder, tokenizer=own)
+    assert not new.exists()
+    assert all_of(reopen(old)) == train_tokenizer([TEXT]).encode(TEXT)
+    assert not (old / ".preparing").exists()
 
 
 @pytest.mark.parametrize("held_out", [-0.1, 1, 1.5, float("nan")])
@@ -217,10 +237,12 @@ def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypa
         prepare(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))
 
 
-def test_empty_standard_input_is_an_error(monkeypatch):
-    standard_input(monkeypatch, "")
-    with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
-        prepare("-")
+def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
+    for folder in (None, tmp_path / "run"):
+        standard_input(monkeypatch, "")
+        with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
+            prepare("-", folder=folder)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(file, tmp_path):

@@ -4,10 +4,11 @@ A corpus may be larger than memory: text is read in pieces, tokens are written a
 training reads them through `TokenStore`.
 """
 
+import os
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from slp_transformer.shapes import Int, Tensor
-from slp_transformer.storage import read_json, write_json
+from slp_transformer.storage import flush_to_disk, read_json, write_json
 from slp_transformer.text.reading import (
     STANDARD_INPUT,
     find_texts,
@@ -61,7 +62,7 @@ def prepare(
     """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
 
     The vocabulary is learned from all of the text, so that the held-out part has no unknown
-    characters. If there are several documents, each is followed by the tokenizer's end token.
+    characters. If there are several documents, there is an end token, and each is followed by it.
 
     Args:
         source: a file, a folder of text files, "-" for standard input, or the name of a corpus.
@@ -72,7 +73,7 @@ def prepare(
         folder: where to write the tokens, for a corpus that is larger than memory: made if there is
             none. `reopen` opens it again. None to hold the tokens in memory.
         tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
-            looked at. It adds an end token to each document if it has one.
+            looked at. Documents are followed by its end token, if it has one.
 
     Raises:
         ValueError: if there is no text, it is not UTF-8, an argument is out of its range, the
@@ -84,11 +85,11 @@ def prepare(
     if tokenizer is None:
         check_kind(kind)
         check_vocab_size(kind, vocab_size, end=False)
-    with working_folder(folder, needed=folder is not None or source == STANDARD_INPUT) as work:
-        if source == STANDARD_INPUT:
+    piped = source == STANDARD_INPUT
+    texts = [] if piped else find_texts(source)
+    with working_folder(folder) if piped or folder is not None else nullcontext() as work:
+        if piped:
             texts = [keep_standard_input(work / "standard-input.txt")]
-        else:
-            texts = find_texts(source)
         if tokenizer is None:
             pieces = (piece for path in texts for piece in read_pieces(path))
             tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
@@ -99,28 +100,31 @@ def prepare(
 
 
 @contextmanager
-def working_folder(folder: str | Path | None, needed: bool) -> Iterator[Path | None]:
+def working_folder(folder: str | Path | None) -> Iterator[Path]:
     """A place for what is not needed afterwards: in the folder, or where the system has it.
+
+    A folder that was made for it, and in which nothing came to be, is removed again.
 
     Raises:
         ValueError: if the folder cannot be written to.
     """
-    if not needed:
-        yield None
-    elif folder is None:
+    if folder is None:
         with TemporaryDirectory(prefix="slp-transformer-") as work:
             yield Path(work)
-    else:
-        work = Path(folder) / ".preparing"
-        try:
-            shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
-            work.mkdir(parents=True)
-        except OSError as error:
-            raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
-        try:
-            yield work
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        return
+    folder = Path(folder)
+    work, is_new = folder / ".preparing", not folder.exists()
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
+        work.mkdir(parents=True)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def token_ids(texts: Iterable[Path], tokenizer: TextTokenizer) -> Iterator[int]:
@@ -156,18 +160,29 @@ def on_disk(
 ) -> TokenCorpus:
     """The corpus as two files and the tokenizer.
 
-    All tokens are written first, since how many there are decides where they are cut. The
-    tokenizer comes last, and says that the others are complete.
+    All tokens are written first, since how many there are decides where they are cut. An older
+    corpus in the folder is replaced once the new one is complete; the tokenizer goes first and
+    comes last, and so says that the files belong together.
+
+    Raises:
+        ValueError: if the files cannot be written.
     """
-    size = tokenizer.vocab_size
-    for name in (TOKENIZER, LEARNED, HELD_OUT):
-        (folder / name).unlink(missing_ok=True)
-    tokens = write_tokens(work / "all.tokens", ids, size)
-    cut = place_of_cut(len(tokens), held_out)
-    write_tokens(folder / LEARNED, part_of(tokens, 0, cut), size)
+    size, every = tokenizer.vocab_size, work / "all.tokens"
+    count = len(write_tokens(every, ids, size))
+    cut = place_of_cut(count, held_out)
+    write_tokens(work / LEARNED, part_of(every, 0, cut), size)
     if held_out:
-        write_tokens(folder / HELD_OUT, part_of(tokens, cut, len(tokens)), size)
-    write_json(folder / TOKENIZER, tokenizer.to_json())
+        write_tokens(work / HELD_OUT, part_of(every, cut, count), size)
+    try:
+        write_json(work / TOKENIZER, tokenizer.to_json())
+        for name in (TOKENIZER, LEARNED, HELD_OUT):
+            (folder / name).unlink(missing_ok=True)
+        for name in (LEARNED, HELD_OUT, TOKENIZER):
+            if (work / name).exists():
+                os.replace(work / name, folder / name)
+        flush_to_disk(folder)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
     return reopen(folder)
 
 
@@ -176,10 +191,11 @@ def place_of_cut(count: int, held_out: float) -> int:
     return int(count * (1 - held_out))
 
 
-def part_of(tokens: TokenStore, start: int, stop: int) -> Iterator[int]:
+def part_of(tokens: Path, start: int, stop: int) -> Iterator[int]:
     """Some of the ids in a file, few of them in memory at a time."""
     for first in range(start, stop, CHUNK):
-        yield from tokens[first : min(first + CHUNK, stop)].tolist()
+        # Opened anew, to let go of the pages that were read.
+        yield from TokenStore(tokens)[first : min(first + CHUNK, stop)].tolist()
 
 
 def reopen(folder: str | Path) -> TokenCorpus:

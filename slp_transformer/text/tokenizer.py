@@ -25,7 +25,7 @@ Kind = Literal["characters", "words", "bpe"]
 
 FORMAT = "slp-transformer text tokenizer 1"
 END, UNKNOWN = "<|end|>", "<unk>"
-BPE_SIZE = 2048  # tokens, if nobody says how many
+SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many
 # GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
 WORDS = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 
@@ -153,6 +153,9 @@ class TextTokenizer:
         """
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise ValueError("This is no text tokenizer that to_json wrote.")
+        missing = {"kind", "vocabulary"} - content.keys()
+        if missing:
+            raise ValueError(f"This text tokenizer is damaged: it lacks {sorted(missing)}.")
         return cls(content["kind"], content["vocabulary"], content.get("merges", ()))
 
     def __eq__(self, other: object) -> bool:
@@ -204,9 +207,9 @@ def train_tokenizer(
     Args:
         texts: documents, or pieces of one. A single string is one text.
         kind: "characters", "words" or "bpe".
-        vocab_size: for words, how many to keep, the most frequent first (None: all of them). For
-            BPE, how many tokens there should be (None: 2,048); there are fewer if the text gives no
-            more, and never fewer than the 256 bytes. Characters are all kept, so None there.
+        vocab_size: how many tokens there should be; there are fewer if the text gives no more.
+            Of the words, the most frequent are kept (None: 30,000). BPE begins with the 256 bytes
+            and joins the most frequent pairs (None: 2,048). Characters are all kept, so None there.
         end: whether to have a token, id 0, for the end of a document. It is for a model that is
             to tell documents apart, and that `generate` should stop at.
 
@@ -249,7 +252,7 @@ def train_words(texts: Iterable[str], size: int | None, special: list[str]) -> T
     tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizer("words")
     trainer = library.trainers.WordLevelTrainer(
-        vocab_size=size or 2**31, special_tokens=[*special, UNKNOWN], show_progress=False
+        vocab_size=size or SIZES["words"], special_tokens=[*special, UNKNOWN], show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
     return TextTokenizer("words", in_order(tokenizer.get_vocab()))
@@ -261,7 +264,7 @@ def train_bpe(texts: Iterable[str], size: int | None, special: list[str]) -> Tex
     tokenizer = library.Tokenizer(library.models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizer("bpe")
     trainer = library.trainers.BpeTrainer(
-        vocab_size=size or BPE_SIZE,
+        vocab_size=size or SIZES["bpe"],
         initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
         special_tokens=special,
         show_progress=False,
