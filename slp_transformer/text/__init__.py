@@ -10,7 +10,8 @@ from slp_transformer.text.corpora import CORPORA, corpus_names, fetch
 from slp_transformer.text.embedded import moby_dick
 from slp_transformer.text.preparing import TokenCorpus, prepare, reopen
 from slp_transformer.text.reading import find_texts, read_documents, read_pieces
-from slp_transformer.text.tokenizer import TextStream, TextTokenizer, train_tokenizer
+from slp_transformer.text.tokenizer import TextStream, TextTokenizer
+from slp_transformer.text.vocabulary import train_tokenizer
 
 __all__ = [
     "CORPORA",

@@ -23,13 +23,8 @@ from slp_transformer.text.reading import (
     keep_standard_input,
     read_pieces,
 )
-from slp_transformer.text.tokenizer import (
-    Kind,
-    TextTokenizer,
-    check_kind,
-    check_vocab_size,
-    train_tokenizer,
-)
+from slp_transformer.text.tokenizer import Kind, TextTokenizer, check_kind
+from slp_transformer.text.vocabulary import check_vocab_size, train_tokenizer
 from slp_transformer.token_store import TokenStore, write_tokens
 
 LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
