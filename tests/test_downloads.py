@@ -1,6 +1,7 @@
 """Downloads from a server of our own: checked, resumed, placed by hand or refused."""
 
 import functools
+import gzip
 import hashlib
 import http.server
 import re
@@ -34,6 +35,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         if self.behaviour.get("status"):
             self.send_error(self.behaviour["status"])
             return
+        packed = "gzip" in self.headers.get("Accept-Encoding", "")
+        content = gzip.compress(content) if packed else content
         start = 0
         if wanted and self.behaviour.get("ranges", True):
             start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
@@ -46,6 +49,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         self.send_header("Content-Length", str(len(content) - start))
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         drops = self.behaviour.get("drops", [])
         sent = drops.pop(0) if drops else len(content)
@@ -200,7 +205,7 @@ def test_without_a_network_it_says_where_from_and_where_to(server, tmp_path):
     message = str(error.value)
     assert "http://127.0.0.1:9/file could not be downloaded" in message
     assert message.endswith(f"copy it to {tmp_path / 'data' / 'numbers.txt'}.")
-    assert "0x" not in message  # the gist, not the chain of what failed around it
+    assert "HTTPConnection" not in message  # the gist, not the chain of what failed around it
 
 
 @pytest.mark.parametrize("switch", ["1", "true", "yes"])

@@ -205,13 +205,14 @@ def test_what_a_killed_process_left_is_cleared_away(file, tmp_path):
 def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_path):
     """Whether it is bad in the first pass or in the second."""
     (tmp_path / "bad.txt").write_bytes(TEXT.encode() * 40 + b"\xff")
-    new, old = tmp_path / "new", tmp_path / "old"
+    new, old, empty = (tmp_path / name for name in ("new", "old", "empty"))
     prepare(file, folder=old)
+    empty.mkdir()
     for bad in (tmp_path / "bad.txt", tmp_path / "gone.txt"):
-        for folder in (new, old):
+        for folder in (new, old, empty):
             with pytest.raises(ValueError, match=r"bad.txt is not UTF-8|no file or folder"):
                 prepare(bad, folder=folder, tokenizer=own)
-    assert not new.exists()
+    assert not new.exists() and list(empty.iterdir()) == []
     assert all_of(reopen(old)) == train_tokenizer([TEXT]).encode(TEXT)
     assert not (old / ".preparing").exists()
 

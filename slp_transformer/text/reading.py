@@ -35,7 +35,7 @@ def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[P
     Raises:
         ValueError: if there is nothing of that name, or no text in it.
     """
-    if isinstance(source, str) and source in corpus_names():
+    if source in corpus_names():  # a Path never is
         return [fetch(source)]
     path = Path(source)
     if path.is_dir():
