@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
 
 from slp_transformer.attention import check_size
+
+Parallel = Literal["ddp", "fsdp"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class TrainingSettings:
         context_length: N, tokens in a window of a token stream; the model's own if None.
         batch_size: sequences that go through the model at once.
         accumulation: batches whose gradients are added up for one step, for want of memory.
+            Several processes share a step's batch_size × accumulation sequences.
         learning_rate: the highest rate, after the warm-up.
         warmup: steps until then; a twentieth of all if None.
         weight_decay: how strongly matrices decay; biases and norms never do.
@@ -30,6 +33,8 @@ class TrainingSettings:
         bf16: compute matrix products in bfloat16 (weights stay in float32).
         compile: run the model through `torch.compile`.
         device: "cuda", "mps" or "cpu"; the first of them that is there if None.
+        parallel: how the processes that torchrun starts share the model: "ddp" (a copy each) or
+            "fsdp" (a share of the weights each); one process has no use for it.
     """
 
     steps: int
@@ -47,6 +52,7 @@ class TrainingSettings:
     bf16: bool = False
     compile: bool = False
     device: str | None = None
+    parallel: Parallel = "ddp"
 
     def __post_init__(self):
         """Refuse settings that no run can follow.
@@ -72,6 +78,8 @@ class TrainingSettings:
             raise ValueError(
                 f"label_smoothing is a share from 0 up to but not 1, not {self.label_smoothing!r}."
             )
+        if self.parallel not in get_args(Parallel):
+            raise ValueError(f'parallel must be "ddp" or "fsdp", not {self.parallel!r}.')
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
