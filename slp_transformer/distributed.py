@@ -1,8 +1,7 @@
 """Several processes that train one model, each on its share of every batch.
 
-`torchrun` starts the processes, and a `Team` is what they have in common. A run by itself is a team
-of one, which does all of this by doing nothing. Whatever their number, the processes take the same
-steps as one would: they draw the same batches, and what they compute of them is added up.
+`torchrun` starts the processes, which may run on several machines. Whatever their number, they take
+the same steps as one would: they draw the same batches, and what they compute of them is added up.
 """
 
 import atexit
@@ -25,102 +24,11 @@ from slp_transformer.batches import Batch
 from slp_transformer.block import TransformerBlock
 from slp_transformer.run_state import flat
 from slp_transformer.shapes import Tensor
-from slp_transformer.training_settings import TrainingSettings, pick_device
+from slp_transformer.team import Team
+from slp_transformer.training_settings import TrainingSettings, own_device, pick_device
 
 TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does not answer
-LOST = re.compile("gloo|nccl|connection|socket|peer|timed out|timeout", re.IGNORECASE)
-
-
-class Team:
-    """One process, which shares its work with nobody.
-
-    Attributes:
-        device: what it computes on.
-        rank: its number, from 0.
-        size: how many processes there are.
-    """
-
-    rank, size = 0, 1
-
-    def __init__(self, device: torch.device):
-        """Be the only one."""
-        self.device = device
-
-    def __enter__(self) -> "Team":
-        """Begin to work together."""
-        return self
-
-    def __exit__(self, kind, error, trace) -> None:
-        """Work together no longer."""
-
-    def __str__(self) -> str:
-        """The devices, as in "2 × CUDA"."""
-        return self.device.type.upper()
-
-    # Work: what to compute, and what comes of it.
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The model to train, on the device."""
-        return model.to(self.device)
-
-    def parts(self, batch: Batch, size: int) -> Iterator[Batch]:
-        """What this process computes of a batch, at most `size` sequences at once.
-
-        Gradients are exchanged after the last part, so it must be gone through to its end.
-        """
-        yield from batch.split(size)
-
-    def share(self, batch: Batch) -> Batch:
-        """What this process computes of a batch."""
-        return batch
-
-    def backward(self, loss: Tensor) -> None:
-        """Compute the gradients, so that those of all processes add up to the whole loss's."""
-        loss.backward()
-
-    def sum(self, share: Tensor) -> Tensor:
-        """The sum over all processes."""
-        return share
-
-    def collect(self, model: nn.Module) -> None:
-        """Give the model that was wrapped the weights as they are now."""
-
-    # State: what the optimiser knows, and what is random.
-
-    def whole(self, state: dict[str, Any]) -> dict[str, Any]:
-        """An optimiser's state as one process would have it; of use to the first alone."""
-        return state
-
-    def load(self, optimiser: torch.optim.Optimizer, state: dict[str, Any] | None) -> None:
-        """Give the optimiser a whole state, which the first process has."""
-        optimiser.load_state_dict(state)
-
-    def stir(self, seed: int, step: int) -> None:
-        """Have each process drop other units in this step."""
-
-    # Agreement: what all must know.
-
-    def tell(self, word: Any) -> Any:
-        """What the first process says."""
-        return word
-
-    def alone(self, do: Callable, *args: Any, **options: Any) -> Any:
-        """Do something in the first process alone; if it fails there, it fails everywhere.
-
-        Returns:
-            What it returned there, and None elsewhere.
-        """
-        return do(*args, **options)
-
-    def check_same(self, **what: Any) -> None:
-        """Refuse processes that were given different things to do."""
-
-    def stops(self, pressed: bool) -> bool:
-        """Whether to stop here, after a step at which this process was, or was not, told to."""
-        return pressed
-
-
-ALONE = Team(torch.device("cpu"))
+LOST = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
 
 
 class Replicas(Team):
@@ -146,10 +54,20 @@ class Replicas(Team):
     # Beginning and end.
 
     def __enter__(self) -> "Replicas":
-        """Meet the others, unless that was done already; the next run will find them met."""
+        """Meet the others, unless that was done already; the next run will find them met.
+
+        Raises:
+            ConnectionError: if they do not come.
+        """
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=TIMEOUT)
+            try:
+                dist.init_process_group(backend, timeout=TIMEOUT)
+            except (RuntimeError, dist.DistError) as error:
+                raise ConnectionError(
+                    f"Process {self.rank} of {self.size} could not meet the others "
+                    f"({first_line(error)}): start all of them, with the same rendezvous."
+                ) from error
             atexit.register(part)
         self.before = None
         if threading.current_thread() is threading.main_thread():
@@ -170,16 +88,19 @@ class Replicas(Team):
         Raises:
             ConnectionError: in place of what PyTorch says when another process is gone.
         """
-        if self.before is not None:
-            signal.signal(signal.SIGTERM, self.before)
         lost = isinstance(error, RuntimeError) and LOST.search(str(error))
-        if lost or isinstance(error, dist.DistError):
-            reason = str(error).strip().partition("\n")[0].rstrip(".")
-            atexit.unregister(part)  # there may be nobody left to part from
-            raise ConnectionError(self.farewell(reason)) from error
-        if self.asked is not None and not isinstance(error, ConnectionError):
-            with suppress(RuntimeError):
-                self.asked[1].wait()
+        if not lost and not isinstance(error, ConnectionError | dist.DistError):
+            if self.before is not None:
+                signal.signal(signal.SIGTERM, self.before)
+            if self.asked is not None:
+                with suppress(RuntimeError):
+                    self.asked[1].wait()
+            return
+        atexit.unregister(part)  # there may be nobody left to part from
+        if self.before is not None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or torchrun's cuts the sentence off
+        if not isinstance(error, ConnectionError):
+            raise ConnectionError(self.farewell(first_line(error))) from error
 
     def farewell(self, reason: str) -> str:
         """Why this process ends, and how the run goes on."""
@@ -361,8 +282,8 @@ class Shards(Replicas):
             entries[i] = {}
             for name, value in entry.items():
                 value = value.full_tensor() if isinstance(value, DTensor) else value
-                if self.rank == 0:
-                    entries[i][name] = value.cpu()
+                if self.rank == 0:  # a copy leaves behind what pads the shares to one size
+                    entries[i][name] = torch.empty_like(value, device="cpu").copy_(value)
         return {**state, "state": entries}
 
     def send(self, value: Tensor, weight: Tensor) -> Tensor:
@@ -372,6 +293,11 @@ class Shards(Replicas):
         if value.shape != weight.shape:
             return super().send(value, weight)
         return distribute_tensor(value, weight.device_mesh, weight.placements)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, as far as it goes into a sentence."""
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def part() -> None:
@@ -406,28 +332,3 @@ def form_team(settings: TrainingSettings, kept: Path | None = None) -> Team:
     device = own_device(settings.device, int(os.environ.get("LOCAL_RANK", "0")))
     kind = Shards if settings.parallel == "fsdp" else Replicas
     return kind(device, rank, size, kept)
-
-
-def own_device(wanted: str | None, place: int) -> torch.device:
-    """The device of one of the processes on a machine: a CUDA device of its own, or the CPU.
-
-    Raises:
-        ValueError: if there are fewer devices than processes, or several processes cannot use it.
-    """
-    device = pick_device(wanted)
-    if device.type == "mps" and wanted is None:
-        return torch.device("cpu")
-    if device.type == "mps" or device.index is not None:
-        raise ValueError(
-            f'Several processes train on "cuda", a device for each, or on "cpu", not on "{wanted}".'
-        )
-    if device.type == "cpu":
-        return device
-    if place >= torch.cuda.device_count():
-        raise ValueError(
-            f"This machine has {torch.cuda.device_count()} CUDA devices, too few for its "
-            f"process {place + 1}: start as many processes as devices, or choose the CPU."
-        )
-    device = torch.device("cuda", place)
-    torch.cuda.set_device(device)
-    return device

@@ -19,10 +19,11 @@ from torch import nn
 
 from slp_transformer.batches import IGNORED, Batch, BatchSource, TokenWindows
 from slp_transformer.checkpoint import describe, save_checkpoint
-from slp_transformer.distributed import ALONE, Team, form_team
+from slp_transformer.distributed import form_team
 from slp_transformer.progress import Progress, StopKey
 from slp_transformer.run_state import Record, RunState, random_state, set_random_state
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer.team import ALONE, Team
 from slp_transformer.token_store import TokenStore
 from slp_transformer.training_settings import TrainingSettings, make_optimiser
 

@@ -130,3 +130,28 @@ def pick_device(wanted: str | None = None) -> torch.device:
     if wanted is not None and wanted.partition(":")[0] not in found:
         raise ValueError(f'device must be {" or ".join(found)} on this machine, not "{wanted}".')
     return torch.device(wanted or found[0])
+
+
+def own_device(wanted: str | None, place: int) -> torch.device:
+    """The device of one of the processes on a machine: a CUDA device of its own, or the CPU.
+
+    Raises:
+        ValueError: if there are fewer devices than processes, or several processes cannot use it.
+    """
+    device = pick_device(wanted)
+    if device.type == "mps" and wanted is None:
+        return torch.device("cpu")
+    if device.type == "mps" or device.index is not None:
+        raise ValueError(
+            f'Several processes train on "cuda", a device for each, or on "cpu", not on "{wanted}".'
+        )
+    if device.type == "cpu":
+        return device
+    if place >= torch.cuda.device_count():
+        raise ValueError(
+            f"This machine has {torch.cuda.device_count()} CUDA devices, too few for its "
+            f"process {place + 1}: start as many processes as devices, or choose the CPU."
+        )
+    device = torch.device("cuda", place)
+    torch.cuda.set_device(device)
+    return device
