@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from copy import deepcopy
@@ -303,6 +304,9 @@ def in_short(error: BaseException) -> str:
 
 def part() -> None:
     """Part from the other processes, at the end of this one."""
+    # Gloo's threads may still hold tensors of the last exchange. They need Python to let go of
+    # them, and would bring the process down if it were gone.
+    time.sleep(0.2)
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -210,13 +210,9 @@ def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
 
 
 def test_what_pytorch_says_is_cut_to_a_sentence():
-    gloo = (
-        "[/w/gloo/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:34. This is so."
-    )
+    gloo = "[/w/gloo/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:34. This is so."
     assert in_short(RuntimeError(gloo)) == "Connection closed by peer [10.0.0.2]:34"
-    assert (
-        in_short(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
-    )
+    assert in_short(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
