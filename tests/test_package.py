@@ -106,6 +106,8 @@ def test_importing_needs_torch_alone_and_prints_nothing(modules, tmp_path):
         "safetensors",
         "tqdm",
         "tensorboard",
+        "tokenizers",
+        "pooch",
     }
     result = run_import(modules, blocked, TORCHS_OWN, USE, tmp_path)
     assert result.returncode == 0, result.stderr
