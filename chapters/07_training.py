@@ -463,15 +463,26 @@ in_notebook = "ipykernel" in sys.modules
 told = parser.parse_args([] if in_notebook else None)
 
 # %%
+from contextlib import contextmanager
+
 from slp_transformer.text import moby_dick, train_tokenizer
 
-try:
+
+@contextmanager
+def one_sentence():  # instead of a traceback, and exit code 2
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
+# %%
+with one_sentence():
     path = told.corpus
     text = path.read_text(encoding="utf-8") if path else moby_dick()
-except (OSError, ValueError) as error:
-    parser.error(f"{told.corpus} cannot be read as text: {error}")
-tokenizer = train_tokenizer([text], kind="characters")
-stream = torch.tensor(tokenizer.encode(text))
+    tokenizer = train_tokenizer([text], kind="characters")
+    stream = torch.tensor(tokenizer.encode(text))
+    start = torch.tensor(tokenizer.encode(" "))
 cut = len(stream) * 9 // 10
 learned, held_out = stream[:cut], stream[cut:]
 V, N, d = tokenizer.vocab_size, 8, 32
@@ -492,7 +503,7 @@ from slp_transformer.sampling import draw
 @torch.no_grad()
 def write(model, window, length=200):
     luck = torch.Generator().manual_seed(7)
-    ids = torch.tensor(tokenizer.encode(" "))
+    ids = start
     for _ in range(length):
         u = model(ids[-window:])[-1:]
         ids = torch.cat([ids, draw(u, luck)])
@@ -503,6 +514,15 @@ def write(model, window, length=200):
 # %%
 curves, texts, final = {}, {}, {}
 same = {"steps": told.steps, "batch_size": 32, "learning_rate": 1e-2}
+last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
+with one_sentence():  # better now than in the middle
+    TrainingSettings(**same), TrainingSettings(**last)
+    size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
+    large = TransformerLM(TransformerConfig(V, 64, num_heads=4, **size))
+    TokenWindows(held_out, large.config.context_length)
+
+
+# %%
 
 
 def climb(name, model, window=N, **how):
@@ -624,10 +644,8 @@ climb("blocks", louder(small, small.embedding))
 # window of 64, and rows twice as long.
 
 # %%
-last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
-size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
 torch.manual_seed(0)
-large = TransformerLM(TransformerConfig(V, 64, num_heads=4, **size))
+large = TransformerLM(large.config)
 climb("more room", louder(large, large.embedding), window=64, **last)
 
 # %%
