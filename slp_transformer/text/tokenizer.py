@@ -60,10 +60,14 @@ class TextTokenizer:
         """The token after each document; None if the tokenizer was trained on a single one."""
         return self.ids.get(END)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, first_line: int = 1) -> list[int]:
         """The ids of a text.
 
-        No text gives the end token's id: that is added between documents, never written.
+        No text gives the end token's id: that is added after documents, never written in one.
+
+        Args:
+            text: any text, or one of known characters.
+            first_line: the number that its first line has, for the message about a character.
 
         Raises:
             ValueError: naming the first character that the tokenizer does not know, and its line
@@ -76,7 +80,7 @@ class TextTokenizer:
             return [self.ids[character] for character in text]
         except KeyError as error:
             place = text.index(error.args[0])
-            line = text.count("\n", 0, place) + 1
+            line = first_line + text.count("\n", 0, place)
             column = place - (text.rfind("\n", 0, place) + 1) + 1
             raise ValueError(unknown_character(text[place], line, column)) from None
 
