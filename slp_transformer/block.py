@@ -67,6 +67,13 @@ class LayerNorm(nn.Module):
         return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)
 
 
+def affine(
+    X: Float[Tensor, "*batch d"], W: Float[Tensor, "d d_out"], b: Float[Tensor, "d_out"]
+) -> Float[Tensor, "*batch d_out"]:
+    """`X @ W + b`, with b added within the product rather than in a pass of its own."""
+    return F.linear(X, W.T, b)
+
+
 class FeedForward(nn.Module):
     r"""The feedforward layer: the same two-layer network at every position.
 
@@ -125,7 +132,7 @@ class FeedForward(nn.Module):
             ValueError: if the rows of X are not of size d.
         """
         check_features("X", X, self.model_dim, axes=1)
-        return self.activation(X @ self.W_1 + self.b_1) @ self.W_2 + self.b_2
+        return affine(self.activation(affine(X, self.W_1, self.b_1)), self.W_2, self.b_2)
 
 
 class SwiGLU(nn.Module):
@@ -184,8 +191,8 @@ class SwiGLU(nn.Module):
             ValueError: if the rows of X are not of size d.
         """
         check_features("X", X, self.model_dim, axes=1)
-        gate = F.silu(X @ self.W_1 + self.b_1)
-        return (gate * (X @ self.W_2 + self.b_2)) @ self.W_3 + self.b_3
+        gate = F.silu(affine(X, self.W_1, self.b_1))
+        return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)
 
 
 class TransformerBlock(nn.Module):

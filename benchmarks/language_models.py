@@ -1,0 +1,227 @@
+"""How fast this package trains and writes, and how much memory it takes, next to its peers.
+
+Usage::
+
+    python benchmarks/language_models.py train --size 6x384
+    python benchmarks/language_models.py train --size 4x128 --type bfloat16
+    python benchmarks/language_models.py train --size 6x384 --compile
+    python benchmarks/language_models.py memory --size 6x384
+    python benchmarks/language_models.py decode --size 6x384 --batch 16
+
+The peers are installed beside the package: ``pip install transformers x-transformers litgpt``.
+
+Everything is compared within one interleaved run: in every round each contender does the same work
+once, in an order that rotates, so that whatever else the machine is doing meets all alike. What is
+printed is the median over the rounds of the peer's time divided by ours: above 1, we are ahead.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
+from torch import nn
+
+from slp_transformer import generate
+
+# --- One step of training ----------------------------------------------------------------------
+
+
+def make_step(
+    name: str, size: Size, dtype: torch.dtype, device: str, compiled: bool
+) -> Callable[[], None]:
+    """A training step of a contender, as a function without arguments."""
+    torch.manual_seed(0)
+    model = MODELS[name](size, size.context).to(device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    if compiled:
+        model = torch.compile(model)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
+    bf16 = torch.autocast(device, torch.bfloat16, enabled=dtype == torch.bfloat16)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        with bf16:
+            U = model(ids[:, :-1])
+        F.cross_entropy(U.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
+        optimiser.step()
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def interleaved(work: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Seconds that each took in each round, after one round that does not count."""
+    names, seconds = list(work), {name: [] for name in work}
+    for number in range(rounds + 1):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            start = time.perf_counter()
+            work[name]()
+            if number:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s") -> dict:
+    """Print each contender's median and its ratio to ours, and return both."""
+    mine, table = seconds["slp_transformer"], {}
+    for name, took in seconds.items():
+        ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
+        median = statistics.median(took)
+        table[name] = {"median": median * unit, "unit": what, "ratio": ratio}
+        print(f"{name:16} {median * unit:10.1f} {what}   {ratio:5.2f} × ours", flush=True)
+    return table
+
+
+def train(settings: argparse.Namespace) -> dict:
+    """Time training steps."""
+    size, dtype = SIZES[settings.size], getattr(torch, settings.type)
+    names = settings.only or list(MODELS)
+    steps = {n: make_step(n, size, dtype, settings.device, settings.compile) for n in names}
+    return compare(interleaved(steps, settings.rounds), 1000, "ms")
+
+
+# --- Memory of a step --------------------------------------------------------------------------
+
+
+def memory(settings: argparse.Namespace) -> dict:
+    """Peak memory of a few training steps above that of the loaded process, each in its own."""
+    table = {}
+    for name in settings.only or list(MODELS):
+        code = "import language_models; language_models.print_peak()"
+        told = [name, settings.size, settings.type]
+        command = [sys.executable, "-c", code, *told]
+        here = Path(__file__).parent
+        found = subprocess.run(command, cwd=here, check=True, capture_output=True, text=True)
+        table[name] = {"MiB": float(found.stdout.split()[-1])}
+        print(f"{name:16} {table[name]['MiB']:8.0f} MiB", flush=True)
+    return table
+
+
+def print_peak() -> None:
+    """Print the peak memory of three training steps above that of the process before, in MiB.
+
+    Before means: with everything imported and a step of a tiny model done, so that what libraries
+    set aside once is not counted, but weights, gradients, optimiser and activations are.
+    """
+    import resource
+
+    name, size, dtype = sys.argv[1], SIZES[sys.argv[2]], getattr(torch, sys.argv[3])
+    make_step(name, Size(1, 32, 2, 2, 16), dtype, "cpu", False)()
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    step = make_step(name, size, dtype, "cpu", False)
+    for _ in range(3):
+        step()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print((peak - before) / 2**20)
+
+
+# --- Writing -----------------------------------------------------------------------------------
+
+
+def decode(settings: argparse.Namespace) -> dict:
+    """Time greedy decoding from a prompt of one token, with each library's key-value cache."""
+    size, new, batch = SIZES[settings.size], settings.new, settings.batch
+    context = new + 1
+    torch.manual_seed(0)
+    start = torch.zeros(batch, 1, dtype=torch.long, device=settings.device)
+    contenders = {
+        "slp_transformer": (ours, write_ours),
+        "Hugging Face": (hugging_face, write_hugging_face),
+        "litgpt": (litgpt, write_litgpt),
+    }
+    work = {}
+    for name in settings.only or contenders:
+        make, write = contenders[name]
+        work[name] = write(make(size, context).to(settings.device).eval(), start, new)
+    return compare(interleaved(work, settings.rounds), 1000 / new, "ms/token")
+
+
+def write_ours(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[], None]:
+    """`slp_transformer.generate`."""
+    prompts = start.tolist()
+    return lambda: generate(model, prompts, new, temperature=0)
+
+
+def write_hugging_face(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[], None]:
+    """A loop over the model with its default cache; `generate` itself is slower."""
+
+    @torch.inference_mode()
+    def loop() -> None:
+        ids, cache = start, None
+        for _ in range(new):
+            out = model(input_ids=ids, past_key_values=cache, use_cache=True)
+            cache = out.past_key_values
+            ids = out.logits[:, -1].argmax(-1, keepdim=True)
+
+    return loop
+
+
+def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[], None]:
+    """A loop as litgpt's own generate has it, for a batch."""
+
+    @torch.inference_mode()
+    def loop() -> None:
+        model.set_kv_cache(batch_size=len(start), device=start.device)
+        ids, positions = start, torch.arange(1, device=start.device)
+        for place in range(new):
+            U = model(ids, positions, input_pos_maxp1=place + 1)
+            ids, positions = U[:, -1].argmax(-1, keepdim=True), positions + 1
+        model.clear_kv_cache()
+
+    return loop
+
+
+# --- The command -------------------------------------------------------------------------------
+
+
+def describe() -> dict:
+    """What the run ran on."""
+    import importlib.metadata as installed
+
+    peers = ("torch", "transformers", "x-transformers", "litgpt")
+    return {
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+    } | {name: installed.version(name) for name in peers}
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("train", "memory", "decode"))
+    parser.add_argument("--size", choices=SIZES, default="6x384")
+    parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--compile", action="store_true", help="run every model compiled")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, default=1, help="prompts, for decode")
+    parser.add_argument("--new", type=int, default=512, help="tokens to write, for decode")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, help="CPU threads")
+    parser.add_argument("--only", nargs="+", help="contenders to run; ours must be among them")
+    parser.add_argument("--save", type=Path, help="JSON file to write the table to")
+    settings = parser.parse_args()
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    table = {"train": train, "memory": memory, "decode": decode}[settings.what](settings)
+    if settings.save is not None:
+        asked = {k: v for k, v in vars(settings).items() if k != "save"}
+        told = {"asked": asked, "on": describe(), "table": table}
+        settings.save.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
