@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -44,7 +45,7 @@ class Progress:
         """Show a line of text, or leave it to the log of `slp_transformer` if there is no bar."""
         LOG.info(line)
         if self.bar is not None:
-            self.bar.write(line)
+            self.bar.write(line, file=sys.stderr)
 
     def step(self, loss: Tensor, tokens: int) -> None:
         """Show that a step was made."""
