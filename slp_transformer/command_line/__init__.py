@@ -5,9 +5,9 @@ with the command that goes on; 141 if nobody read on. Anything else is a mistake
 Python's traceback, and 1.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 from slp_transformer.command_line import evaluate, generate, info, train
 from slp_transformer.command_line.console import (
@@ -21,6 +21,7 @@ from slp_transformer.command_line.console import (
     speak_utf8,
 )
 from slp_transformer.command_line.flags import Parser
+from slp_transformer.recipes.settings import nearest
 
 COMMANDS = {"train": train, "generate": generate, "evaluate": evaluate, "info": info}
 ABOUT = """Train small language models on your own text or guitar tabs, and have them write.
@@ -35,14 +36,32 @@ ABOUT = """Train small language models on your own text or guitar tabs, and have
 def make_parser() -> Parser:
     """The parser of all commands."""
     parser = Parser(prog=PROGRAM, description=ABOUT, usage=f"{PROGRAM} COMMAND ...")
-    parser.add_argument("--version", action="version", version=metadata.version(PROGRAM))
+    parser.add_argument("--version", action="version", version=info.version())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         first = module.__doc__.partition("\n")[0].rstrip(".")
-        own = commands.add_parser(name, help=first, description=first + ".")
+        own = commands.add_parser(
+            name, prog=f"{PROGRAM} {name}", help=first, description=first + "."
+        )
         module.add_arguments(own)
         own.set_defaults(parser=own, act=module.act)
     return parser
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments.
+
+    Raises:
+        SystemExit: with 2 if they are wrong, after a sentence; with 0 after help.
+    """
+    parser = make_parser()
+    if not arguments:
+        parser.print_help()
+        raise SystemExit(BAD_INPUT)
+    if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        meant = nearest(arguments[0], COMMANDS)
+        parser.error(f'there is no command "{arguments[0]}": {meant}')
+    return parser.parse_all(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     speak_utf8()
     try:
-        known = make_parser().parse_all(arguments)
+        known = parse(sys.argv[1:] if arguments is None else arguments)
         known.act(known)
         sys.stdout.flush()
         return FINE

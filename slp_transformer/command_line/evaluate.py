@@ -7,7 +7,7 @@ from typing import Any
 
 from slp_transformer.batches import TokenWindows
 from slp_transformer.command_line.console import result, result_json, table
-from slp_transformer.command_line.runs import TOKENS, Run, load_run
+from slp_transformer.command_line.runs import TOKENS, Run, add_run, load_run
 from slp_transformer.recipes.data import Stream, encode_source, reopen_data
 from slp_transformer.text import TextTokenizer
 from slp_transformer.training import mean_loss
@@ -26,7 +26,7 @@ compare models with different tokenizers."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what `evaluate` takes."""
     parser.usage, parser.epilog = USAGE, EXAMPLES
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder that train kept it in")
+    add_run(parser)
     parser.add_argument(
         "source",
         nargs="?",
@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "corpus; what the run held out, if there is none",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--device", metavar="NAME", help='"cuda", "mps" or "cpu"; the first there')
+    parser.add_argument(
+        "--device", metavar="NAME", help="cuda, mps or cpu; the first that is there"
+    )
     parser.add_argument(
         "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
     )

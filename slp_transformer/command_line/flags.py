@@ -29,7 +29,9 @@ class Parser(argparse.ArgumentParser):
             SystemExit: always, with 2.
         """
         if rank() == 0:
-            print(f"{self.prog}: {message}. (`{self.prog} --help` tells more.)", file=sys.stderr)
+            end = "" if message.endswith(("?", ".")) else "."
+            more = f"(`{self.prog} --help` tells more.)"
+            print(f"{self.prog}: {message}{end} {more}", file=sys.stderr)
         self.exit(BAD_INPUT)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -103,7 +105,10 @@ def add_setting(
         return
     metavars = {int: "N", float: "X", str: "NAME"}
     metavar = "{" + ",".join(setting.choices) + "}" if setting.choices else None
-    options |= {"type": reader(setting), "metavar": metavar or metavars[setting.kinds[0]]}
+    options |= {
+        "type": reader(setting),
+        "metavar": metavar or "|".join(metavars[kind] for kind in setting.kinds),
+    }
     group.add_argument(flag_name(setting), **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from slp_transformer import decoding
 from slp_transformer.command_line.console import note, result, result_json
 from slp_transformer.command_line.flags import add_setting
-from slp_transformer.command_line.runs import Run, load_run
+from slp_transformer.command_line.runs import Run, add_run, load_run
 from slp_transformer.command_line.writing import Text, World, Writing, world_of, write_on
 from slp_transformer.guitar import TUNINGS
 from slp_transformer.recipes.settings import Setting, explanations, make_setting
@@ -24,7 +24,7 @@ EXAMPLES = """examples:
   slp-transformer generate runs/mine --prompt "It was"
   slp-transformer generate runs/mine --prompt-file beginning.txt --tokens 2000 > story.txt
   echo "It was" | slp-transformer generate runs/mine --prompt-file -
-  slp-transformer generate runs/tabs --tuning drop_d --output piece.txt
+  slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
 
 A model sees a window of its last tokens. Where a text is longer than that, the model goes on with
 the last half window as its prompt, and forgets what was before."""
@@ -33,7 +33,7 @@ the last half window as its prompt, and forgets what was before."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what `generate` takes."""
     parser.usage, parser.epilog = USAGE, EXAMPLES
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder that train kept it in")
+    add_run(parser)
     parser.add_argument(
         "--prompt",
         action="append",
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompt-file",
         metavar="FILE",
-        help="a file to go on from, - for standard input; for guitar an ASCII tab",
+        help="a file to go on from, or - for standard input; for guitar an ASCII tab",
     )
     parser.add_argument(
         "--tokens",
@@ -60,14 +60,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead")
     parser.add_argument("--json", action="store_true", help="print a list of texts as JSON")
-    parser.add_argument("--device", metavar="NAME", help='"cuda", "mps" or "cpu"; the first there')
+    parser.add_argument(
+        "--device", metavar="NAME", help="cuda, mps or cpu; the first that is there"
+    )
     parser.add_argument(
         "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
     )
     guitar = parser.add_argument_group("guitar")
     guitar.add_argument("--tuning", choices=tuple(TUNINGS), default="standard", metavar="NAME",
                         help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
-    guitar.add_argument("--capo", type=int, default=0, metavar="FRET", help="[0]")
+    guitar.add_argument("--capo", type=int, default=0, metavar="FRET", help="of a capo [0]")
     group = parser.add_argument_group("how a word is chosen")
     for setting in choosing():
         add_setting(group, setting, {"temperature": "0.8"}.get(setting.name))

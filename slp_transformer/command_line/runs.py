@@ -1,5 +1,6 @@
 """A run that was kept: its model, what its tokens mean, and how it was made."""
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,17 @@ class Run:
     model: TransformerLM
     tokenizer: Tokenizer
     recipe: Recipe | None
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Say which run a command takes, and where it is to compute."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder that train kept it in")
+    parser.add_argument(
+        "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME", help="cuda, mps or cpu; the first of them that is there"
+    )
 
 
 def load_run(folder: Path, which: Which, device: torch.device) -> Run:
