@@ -2,7 +2,6 @@
 
 import argparse
 import math
-from pathlib import Path
 from typing import Any
 
 from slp_transformer.batches import TokenWindows
@@ -35,12 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "corpus; what the run held out, if there is none",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--device", metavar="NAME", help="cuda, mps or cpu; the first that is there"
-    )
-    parser.add_argument(
-        "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
-    )
 
 
 def act(arguments: argparse.Namespace) -> None:

@@ -60,12 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead")
     parser.add_argument("--json", action="store_true", help="print a list of texts as JSON")
-    parser.add_argument(
-        "--device", metavar="NAME", help="cuda, mps or cpu; the first that is there"
-    )
-    parser.add_argument(
-        "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
-    )
     guitar = parser.add_argument_group("guitar")
     guitar.add_argument("--tuning", choices=tuple(TUNINGS), default="standard", metavar="NAME",
                         help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
