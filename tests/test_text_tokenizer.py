@@ -209,6 +209,8 @@ def test_a_wrong_kind_or_size_is_explained():
 def test_another_tokenizers_json_is_refused(content):
     with pytest.raises(ValueError, match="no text tokenizer that to_json wrote"):
         TextTokenizer.from_json(content)
+    with pytest.raises(ValueError, match=r"damaged: it lacks \['kind', 'vocabulary'\]"):
+        TextTokenizer.from_json({"format": train_tokenizer(["a"]).to_json()["format"]})
     with pytest.raises(ValueError, match="a token twice"):
         TextTokenizer("characters", "aba")
 

@@ -1,6 +1,8 @@
 """The text that comes with the package, so that a first training needs nothing else."""
 
-from importlib.resources import files
+from pathlib import Path
+
+MOBY_DICK = Path(__file__).with_name("moby_dick.txt")
 
 
 def moby_dick() -> str:
@@ -10,4 +12,4 @@ def moby_dick() -> str:
     alone. A paragraph is a line, paragraphs are separated by an empty line and chapters by two,
     dashes are written "--", and all is ASCII.
     """
-    return files("slp_transformer.text").joinpath("moby_dick.txt").read_text(encoding="utf-8")
+    return MOBY_DICK.read_text(encoding="utf-8")

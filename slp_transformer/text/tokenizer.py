@@ -12,10 +12,8 @@ Words and BPE are counted, merged and encoded by Hugging Face's `tokenizers`, wh
 """
 
 import codecs
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal, get_args
 
 from slp_transformer.shapes import Int, Tensor
@@ -25,7 +23,6 @@ Kind = Literal["characters", "words", "bpe"]
 
 FORMAT = "slp-transformer text tokenizer 1"
 END, UNKNOWN = "<|end|>", "<unk>"
-BPE_SIZE = 2048  # tokens, if nobody says how many
 # GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
 WORDS = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 
@@ -57,13 +54,18 @@ class TextTokenizer:
 
     @property
     def end_id(self) -> int | None:
-        """The token after each document; None if the tokenizer was trained on a single one."""
+        """The token after each document; None if the tokenizer was trained without."""
         return self.ids.get(END)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, first_line: int = 1) -> list[int]:
         """The ids of a text.
 
-        No text gives the end token's id: that is added between documents, never written.
+        No text gives the end token's id: the token is put after documents, and "<|end|>" in one is
+        text like any other.
+
+        Args:
+            text: any text, or one of known characters.
+            first_line: the number that its first line has, for the message about a character.
 
         Raises:
             ValueError: naming the first character that the tokenizer does not know, and its line
@@ -76,7 +78,7 @@ class TextTokenizer:
             return [self.ids[character] for character in text]
         except KeyError as error:
             place = text.index(error.args[0])
-            line = text.count("\n", 0, place) + 1
+            line = first_line + text.count("\n", 0, place)
             column = place - (text.rfind("\n", 0, place) + 1) + 1
             raise ValueError(unknown_character(text[place], line, column)) from None
 
@@ -108,15 +110,14 @@ class TextTokenizer:
     @cached_property
     def pieces(self) -> list[bytes]:
         """What each id says."""
-        if self.kind == "bpe":
-            table = byte_alphabet()
-            pieces = [
-                b"" if token == END else bytes(table[sign] for sign in token)
-                for token in self.vocabulary
-            ]
-        else:
-            pieces = [b"" if token == END else token.encode() for token in self.vocabulary]
-        return pieces
+        table = byte_alphabet()
+
+        def says(token: str) -> bytes:
+            if token == END:
+                return b""
+            return bytes(map(table.get, token)) if self.kind == "bpe" else token.encode()
+
+        return [says(token) for token in self.vocabulary]
 
     @cached_property
     def library(self) -> Any:
@@ -136,9 +137,9 @@ class TextTokenizer:
     def to_json(self) -> dict[str, Any]:
         """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
         content = {"format": FORMAT, "kind": self.kind, "vocabulary": self.vocabulary}
-        return content | (
-            {"merges": [list(pair) for pair in self.merges]} if self.kind == "bpe" else {}
-        )
+        if self.kind == "bpe":
+            content["merges"] = [list(pair) for pair in self.merges]
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TextTokenizer":
@@ -149,6 +150,9 @@ class TextTokenizer:
         """
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise ValueError("This is no text tokenizer that to_json wrote.")
+        missing = {"kind", "vocabulary"} - content.keys()
+        if missing:
+            raise ValueError(f"This text tokenizer is damaged: it lacks {sorted(missing)}.")
         return cls(content["kind"], content["vocabulary"], content.get("merges", ()))
 
     def __eq__(self, other: object) -> bool:
@@ -185,88 +189,6 @@ class TextStream:
         return self.decoder.decode(b"", final=True)
 
 
-# --- Training ----------------------------------------------------------------------------------
-
-
-def train_tokenizer(
-    texts: Iterable[str],
-    kind: Kind = "characters",
-    vocab_size: int | None = None,
-    *,
-    end: bool = False,
-) -> TextTokenizer:
-    """Learn a vocabulary from texts, which are gone through once and not kept.
-
-    Args:
-        texts: documents, or pieces of one. A single string is one text.
-        kind: "characters", "words" or "bpe".
-        vocab_size: for words, how many to keep, the most frequent first (None: all of them). For
-            BPE, how many tokens there should be (None: 2,048); there are fewer if the text gives no
-            more, and never fewer than the 256 bytes. Characters are all kept, so None there.
-        end: whether to have a token, id 0, for the end of a document. It is for a model that is
-            to tell documents apart, and that `generate` should stop at.
-
-    Returns:
-        The tokenizer.
-
-    Raises:
-        ValueError: if the kind is unknown, the size does not go with it, or there is no text.
-        ImportError: for words and BPE, if `tokenizers` is not installed.
-    """
-    check_kind(kind)
-    check_vocab_size(kind, vocab_size, end)
-    special = [END] if end else []
-    texts = some_text([texts] if isinstance(texts, str) else texts)
-    if kind == "characters":
-        characters: set[str] = set()
-        for text in texts:
-            characters.update(text)
-        return TextTokenizer(kind, special + sorted(characters))
-    train = train_bpe if kind == "bpe" else train_words
-    return train(texts, vocab_size, special)
-
-
-def some_text(texts: Iterable[str]) -> Iterator[str]:
-    """The texts that are not empty, as they come.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    texts = filter(None, texts)
-    first = next(texts, None)
-    if first is None:
-        raise ValueError("There is no text to learn a vocabulary from: give some.")
-    return chain([first], texts)
-
-
-def train_words(texts: Iterable[str], size: int | None, special: list[str]) -> TextTokenizer:
-    """The most frequent words; `<unk>` stands for the others."""
-    library = from_text_extra("tokenizers", "Words and BPE")
-    tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizer("words")
-    trainer = library.trainers.WordLevelTrainer(
-        vocab_size=size or 2**31, special_tokens=[*special, UNKNOWN], show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return TextTokenizer("words", in_order(tokenizer.get_vocab()))
-
-
-def train_bpe(texts: Iterable[str], size: int | None, special: list[str]) -> TextTokenizer:
-    """Bytes, and the merges of the most frequent pairs."""
-    library = from_text_extra("tokenizers", "Words and BPE")
-    tokenizer = library.Tokenizer(library.models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer("bpe")
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=size or BPE_SIZE,
-        initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=special,
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    model = json.loads(tokenizer.to_str())["model"]
-    return TextTokenizer("bpe", in_order(model["vocab"]), model["merges"])
-
-
 # --- The parts that words and BPE are made of --------------------------------------------------
 
 
@@ -289,11 +211,6 @@ def byte_alphabet() -> dict[str, int]:
     return signs | {chr(b): b for b in range(256) if b not in others}
 
 
-def in_order(ids: Mapping[str, int]) -> list[str]:
-    """The tokens of a vocabulary, in the order of their ids."""
-    return sorted(ids, key=ids.__getitem__)
-
-
 def check_kind(kind: str) -> None:
     """Refuse a kind that there is not.
 
@@ -302,23 +219,6 @@ def check_kind(kind: str) -> None:
     """
     if kind not in get_args(Kind):
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
-
-
-def check_vocab_size(kind: Kind, size: int | None, end: bool) -> None:
-    """Refuse a vocabulary size that the kind cannot have.
-
-    Raises:
-        ValueError: saying which it can.
-    """
-    if size is None:
-        return
-    if kind == "characters":
-        raise ValueError("vocab_size is for words and BPE: every character of the text is kept.")
-    least = (256 if kind == "bpe" else 2) + end
-    if size < least:
-        what = "a token for each byte" if kind == "bpe" else f"a word beside {UNKNOWN}"
-        what += f" and one for {END}" if end else ""
-        raise ValueError(f"vocab_size must be at least {least} ({what}), not {size}.")
 
 
 def unknown_character(character: str, line: int, column: int) -> str:

@@ -1,0 +1,211 @@
+"""From text to what training takes: a tokenizer, tokens to learn from and tokens held out.
+
+A corpus may be larger than memory: text is read in pieces, tokens are written as they come, and
+training reads them through `TokenStore`.
+"""
+
+import os
+import shutil
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from slp_transformer.shapes import Int, Tensor
+from slp_transformer.storage import flush_to_disk, read_json, write_json
+from slp_transformer.text.reading import (
+    STANDARD_INPUT,
+    find_texts,
+    keep_standard_input,
+    read_pieces,
+)
+from slp_transformer.text.tokenizer import Kind, TextTokenizer, check_kind
+from slp_transformer.text.vocabulary import check_vocab_size, train_tokenizer
+from slp_transformer.token_store import TokenStore, write_tokens
+
+LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
+CHUNK = 1 << 16  # ids that are in memory at once while copying
+
+
+@dataclass(frozen=True)
+class TokenCorpus:
+    """A corpus as token ids.
+
+    Attributes:
+        tokenizer: what the ids mean.
+        learned: what a model is trained on.
+        held_out: what it is measured on; None if nothing is held out.
+    """
+
+    tokenizer: TextTokenizer
+    learned: Int[Tensor, "learned"] | TokenStore
+    held_out: Int[Tensor, "held_out"] | TokenStore | None
+
+
+def prepare(
+    source: str | Path,
+    kind: Kind = "characters",
+    vocab_size: int | None = None,
+    held_out: float = 0.1,
+    folder: str | Path | None = None,
+    tokenizer: TextTokenizer | None = None,
+) -> TokenCorpus:
+    """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
+
+    The vocabulary is learned from all of the text, so that the held-out part has no unknown
+    characters. If there are several documents, there is an end token, and each is followed by it.
+
+    Args:
+        source: a file, a folder of text files, "-" for standard input, or the name of a corpus.
+        kind: "characters", "words" or "bpe".
+        vocab_size: for words and BPE, see `train_tokenizer`.
+        held_out: the share of the tokens that is held out, from the end of the corpus. 0 to hold
+            out none.
+        folder: where to write the tokens, for a corpus that is larger than memory: made if there is
+            none. `reopen` opens it again. None to hold the tokens in memory.
+        tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
+            looked at. Documents are followed by its end token, if it has one.
+
+    Raises:
+        ValueError: if there is no text, it is not UTF-8, an argument is out of its range, the
+            tokenizer does not know a character, or the folder cannot be written to.
+        ImportError: if a library of the `text` extra is needed and not installed.
+    """
+    if not 0 <= held_out < 1:
+        raise ValueError(f"held_out must be a share from 0 to less than 1, not {held_out!r}.")
+    if tokenizer is None:
+        check_kind(kind)
+        check_vocab_size(kind, vocab_size, end=False)
+    piped = source == STANDARD_INPUT
+    texts = [] if piped else find_texts(source)
+    with working_folder(folder) if piped or folder is not None else nullcontext() as work:
+        if piped:
+            texts = [keep_standard_input(work / "standard-input.txt")]
+        if tokenizer is None:
+            pieces = (piece for path in texts for piece in read_pieces(path))
+            tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
+        ids = token_ids(texts, tokenizer)
+        if folder is None:
+            return in_memory(ids, tokenizer, held_out)
+        return on_disk(ids, tokenizer, held_out, Path(folder), work)
+
+
+@contextmanager
+def working_folder(folder: str | Path | None) -> Iterator[Path]:
+    """A place for what is not needed afterwards: in the folder, or where the system has it.
+
+    A folder that was made for it, and in which nothing came to be, is removed again.
+
+    Raises:
+        ValueError: if the folder cannot be written to.
+    """
+    if folder is None:
+        with TemporaryDirectory(prefix="slp-transformer-") as work:
+            yield Path(work)
+        return
+    folder = Path(folder)
+    work, is_new = folder / ".preparing", not folder.exists()
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
+        work.mkdir(parents=True)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def token_ids(texts: Iterable[Path], tokenizer: TextTokenizer) -> Iterator[int]:
+    """The ids of text files, one after the other, each followed by the end token if there is one.
+
+    Raises:
+        ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
+            character in it.
+    """
+    for path in texts:
+        line = 1
+        for piece in read_pieces(path):
+            try:
+                yield from tokenizer.encode(piece, line)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            line += piece.count("\n")
+        if tokenizer.end_id is not None:
+            yield tokenizer.end_id
+
+
+def in_memory(ids: Iterable[int], tokenizer: TextTokenizer, held_out: float) -> TokenCorpus:
+    """The corpus as two tensors."""
+    held = array("q", ids)
+    # The tensor takes over the array's memory, which has to have some.
+    tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
+    cut = place_of_cut(len(tokens), held_out)
+    return TokenCorpus(tokenizer, tokens[:cut], tokens[cut:] if held_out else None)
+
+
+def on_disk(
+    ids: Iterable[int], tokenizer: TextTokenizer, held_out: float, folder: Path, work: Path
+) -> TokenCorpus:
+    """The corpus as two files and the tokenizer.
+
+    All tokens are written first, since how many there are decides where they are cut. An older
+    corpus in the folder is replaced once the new one is complete; the tokenizer goes first and
+    comes last, and so says that the files belong together.
+
+    Raises:
+        ValueError: if the files cannot be written.
+    """
+    size, every = tokenizer.vocab_size, work / "all.tokens"
+    count = len(write_tokens(every, ids, size))
+    cut = place_of_cut(count, held_out)
+    write_tokens(work / LEARNED, part_of(every, 0, cut), size)
+    if held_out:
+        write_tokens(work / HELD_OUT, part_of(every, cut, count), size)
+    try:
+        write_json(work / TOKENIZER, tokenizer.to_json())
+        for name in (TOKENIZER, LEARNED, HELD_OUT):
+            (folder / name).unlink(missing_ok=True)
+        for name in (LEARNED, HELD_OUT, TOKENIZER):
+            if (work / name).exists():
+                os.replace(work / name, folder / name)
+        flush_to_disk(folder)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
+    return reopen(folder)
+
+
+def place_of_cut(count: int, held_out: float) -> int:
+    """How many of the tokens are learned."""
+    return int(count * (1 - held_out))
+
+
+def part_of(tokens: Path, start: int, stop: int) -> Iterator[int]:
+    """Some of the ids in a file, few of them in memory at a time."""
+    for first in range(start, stop, CHUNK):
+        # Opened anew, to let go of the pages that were read.
+        yield from TokenStore(tokens)[first : min(first + CHUNK, stop)].tolist()
+
+
+def reopen(folder: str | Path) -> TokenCorpus:
+    """Open the corpus that `prepare` wrote to a folder.
+
+    Raises:
+        ValueError: if there is none, or it is damaged.
+    """
+    folder = Path(folder)
+    if not (folder / TOKENIZER).exists():
+        raise ValueError(f"{folder} holds no complete corpus that prepare wrote: prepare it anew.")
+    tokenizer = TextTokenizer.from_json(read_json(folder / TOKENIZER))
+    held_out = folder / HELD_OUT
+    return TokenCorpus(
+        tokenizer,
+        TokenStore(folder / LEARNED),
+        TokenStore(held_out) if held_out.exists() else None,
+    )
