@@ -47,6 +47,18 @@ class Batch:
         parts = zip(*(x.split(size) for x in self.inputs), strict=True)
         return [Batch(*both) for both in zip(parts, self.targets.split(size), strict=True)]
 
+    def share(self, place: int, among: int) -> "Batch":
+        """The share of one of several processes, as many sequences as each of the others has.
+
+        Where they do not come out even, the last sequence is repeated with nothing to be said.
+        """
+        count = len(self.targets)
+        each = -(-count // among)
+        rows = torch.arange(place * each, (place + 1) * each)
+        idle, rows = rows >= count, rows.clamp(max=count - 1)
+        targets = self.targets[rows].masked_fill(idle.unsqueeze(1), IGNORED)
+        return Batch(tuple(x[rows] for x in self.inputs), targets)
+
 
 @runtime_checkable
 class BatchSource(Protocol):

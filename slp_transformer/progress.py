@@ -17,7 +17,9 @@ SECONDS = 0.5  # between two looks at the loss, for which an accelerator has to 
 class Progress:
     """Shows how far a run has come."""
 
-    def __init__(self, step: int, steps: int, *, bar: bool, tensorboard: Path | None):
+    def __init__(
+        self, step: int, steps: int, *, bar: bool, tensorboard: Path | None, silent: bool = False
+    ):
         """Begin to show.
 
         Args:
@@ -25,15 +27,17 @@ class Progress:
             steps: steps to be made in all.
             bar: show a bar with loss, tokens per second and time left.
             tensorboard: folder for TensorBoard's curves; None for none.
+            silent: show nothing at all, as one of several processes that show the same.
 
         Raises:
             ImportError: if the library that shows it is not installed.
         """
         self.bar = self.writer = None
-        if bar:
+        self.silent = silent
+        if bar and not silent:
             tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
             self.bar = tqdm(total=steps, initial=step, unit="step", dynamic_ncols=True)
-        if tensorboard is not None:
+        if tensorboard is not None and not silent:
             from_text_extra("tensorboard", "TensorBoard curves")
             from torch.utils.tensorboard import SummaryWriter
 
@@ -43,6 +47,8 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Show a line of text, or leave it to the log of `slp_transformer` if there is no bar."""
+        if self.silent:
+            return
         LOG.info(line)
         if self.bar is not None:
             self.bar.write(line, file=sys.stderr)

@@ -160,13 +160,14 @@ class RunState:
 
 
 def check_same(what: str, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to mix what differs; the device may, since any can go on with another's work.
+    """Refuse to mix what differs; devices and processes may: any go on with others' work.
 
     Raises:
         ValueError: naming each difference.
     """
     before, now = (flat(what, side) for side in (before, now))
-    names = [name for name in now | before if name != "settings.device"]
+    free = ("settings.device", "settings.parallel")
+    names = [name for name in now | before if name not in free]
     told = [
         f"{name} was {before.get(name)!r} and is now {now.get(name)!r}"
         for name in names

@@ -18,12 +18,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer.batches import IGNORED, Batch, BatchSource, TokenWindows
-from slp_transformer.checkpoint import save_checkpoint
+from slp_transformer.checkpoint import describe, save_checkpoint
+from slp_transformer.distributed import form_team
 from slp_transformer.progress import Progress, StopKey
 from slp_transformer.run_state import Record, RunState, random_state, set_random_state
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer.team import ALONE, Team
 from slp_transformer.token_store import TokenStore
-from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
+from slp_transformer.training_settings import TrainingSettings, make_optimiser
 
 # --- The loss ----------------------------------------------------------------------------------
 
@@ -72,6 +74,7 @@ def mean_loss(
     held_out: Int[Tensor, "tokens"] | TokenStore | BatchSource,
     N: int | None = None,
     batch_size: int = 32,
+    team: Team = ALONE,
 ) -> float:
     """The loss over all of some data; a stream is cut into windows that do not overlap.
 
@@ -81,6 +84,7 @@ def mean_loss(
             window is not counted.
         N: tokens in a window of a stream.
         batch_size: sequences scored at once.
+        team: the processes that share the work.
 
     Returns:
         Nats per token.
@@ -91,12 +95,12 @@ def mean_loss(
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
     total, count = 0.0, 0
-    for batch in as_source(held_out, N).in_order(batch_size):
+    for batch in as_source(held_out, N).in_order(batch_size * team.size):
         count += batch.count
-        batch = batch.to(device)
+        batch = team.share(batch).to(device)
         total += next_token_loss(model(*batch.inputs), batch.targets, reduction="sum").item()
     model.train(was_training)
-    return total / count
+    return team.sum(torch.tensor(total, dtype=torch.float64)).item() / count
 
 
 def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
@@ -122,32 +126,34 @@ def training_step(
     step: int,
     settings: TrainingSettings,
     device: torch.device,
+    team: Team = ALONE,
 ) -> Float[Tensor, ""]:
     """Change the weights once.
 
     Each part of the batch adds its share to the gradient, so that the parts together give the
-    gradient of the mean over all targets, however padding is spread among them.
+    gradient of the mean over all targets, however padding is spread among them. Several processes
+    each compute some of the parts.
 
     Returns:
         The mean loss of the batch, before the change.
     """
     count, total = batch.count, torch.zeros((), device=device)
     optimiser.zero_grad()
-    for part in batch.split(settings.batch_size):
+    for part in team.parts(batch, settings.batch_size):
         part = part.to(device)
         with autocast(settings, device):
             U = model(*part.inputs)
         smoothing = settings.label_smoothing
         summed = next_token_loss(U, part.targets, label_smoothing=smoothing, reduction="sum")
         loss = summed / count
-        loss.backward()
+        team.backward(loss)
         total += loss.detach()
     if settings.clip is not None:
         nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
     for group in optimiser.param_groups:
         group["lr"] = settings.rate(step)
     optimiser.step()
-    return total
+    return team.sum(total)
 
 
 def autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:
@@ -174,6 +180,9 @@ def train(
 ) -> list[Record]:
     """Train a model.
 
+    In a script that torchrun started, its processes train the model together: each takes its share
+    of every batch, and the first one shows, keeps and reports.
+
     Args:
         model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
             in place and left in evaluation mode.
@@ -196,6 +205,7 @@ def train(
         ValueError: if a setting is wrong, a stream is too short for one window, the loss is no
             longer a number, or a checkpoint cannot be written, cannot be read, or is of another
             run.
+        ConnectionError: if another process of the run has died.
         KeyboardInterrupt: on Ctrl-C; with a folder the run is saved before, and the message says
             how to go on.
         ImportError: if a folder, a bar or TensorBoard is asked for and its library is missing.
@@ -205,61 +215,92 @@ def train(
     learned, held_out = as_source(learned, N), as_source(held_out, N)
     if tensorboard and folder is None:
         raise ValueError("TensorBoard's curves are kept with the run: give a folder.")
-    home, device = next(model.parameters()).device, pick_device(settings.device)
+    home, keep = next(model.parameters()).device, None if folder is None else Path(folder)
     generator = torch.Generator().manual_seed(settings.seed)
     torch.manual_seed(settings.seed)
     run = RunState(settings, {"learned": learned.describe(), "held_out": held_out.describe()})
-    keep = None if folder is None else Path(folder)
-    saved = {} if keep is None else run.restore(model, keep, resume)
-    optimiser = make_optimiser(model.to(device), settings.learning_rate, settings.weight_decay)
-    if saved:
-        optimiser.load_state_dict(saved["optimiser"])
-        set_random_state(saved["random"], generator, device)
-    del saved  # the optimiser has the only reference now
+    listening = contextlib.nullcontext() if keep is None else StopKey()
+    with form_team(settings, keep) as team, listening as key:
+        team.check_same(model=describe(model), settings=settings.to_dict(), data=run.data)
+        trained, optimiser = take_up(model, run, generator, team, keep, resume)
+        shown = Progress(
+            run.step,
+            settings.steps,
+            bar=keep is not None if progress is None else progress,
+            tensorboard=keep / "tensorboard" if tensorboard else None,
+            silent=team.rank > 0,
+        )
 
-    def save() -> None:
-        if keep is not None:
-            state = {
-                "optimiser": optimiser.state_dict(),
-                "random": random_state(generator, device),
-            }
-            memory = {"training": run.to_dict(), "state": state, "tokenizer": tokenizer}
-            save_checkpoint(keep, run.step, model, **memory, best=run.is_best())
+        def save() -> None:
+            team.collect(model)
+            if keep is not None:
+                state = {
+                    "optimiser": team.whole(optimiser.state_dict()),
+                    "random": random_state(generator, team.device),
+                }
+                memory = {"training": run.to_dict(), "state": state, "tokenizer": tokenizer}
+                team.alone(save_checkpoint, keep, run.step, model, **memory, best=run.is_best())
 
-    shown = Progress(
-        run.step,
-        settings.steps,
-        bar=keep is not None if progress is None else progress,
-        tensorboard=keep / "tensorboard" if tensorboard else None,
-    )
-    shown.say(f"Training on {device.type.upper()}, from step {run.step} of {settings.steps}.")
-    compiled = torch.compile(model) if settings.compile else model
-    compiled.train()
-    try:
-        if run.step == 0:
-            save()  # a folder that cannot be written to is better known now than in an hour
-        with StopKey() if keep is not None else contextlib.nullcontext() as key:
+        def measure() -> None:
+            with autocast(settings, team.device):
+                valid_loss = mean_loss(trained, held_out, None, settings.batch_size, team)
+            record = run.measure(valid_loss)
+            shown.measured(**asdict(record), rate=settings.rate(run.step - 1))
+            save()
+            if report is not None:
+                team.alone(report, record)
+
+        try:
+            shown.say(f"Training on {team}, from step {run.step} of {settings.steps}.")
+            if run.step == 0:
+                save()  # a folder that cannot be written to is better known now than in an hour
+            trained.train()
             while not run.finished():
+                team.stir(settings.seed, run.step)
                 batch = learned.draw(settings.batch_size * settings.accumulation, generator)
-                loss = training_step(compiled, batch, optimiser, run.step, settings, device)
+                loss = training_step(
+                    trained, batch, optimiser, run.step, settings, team.device, team
+                )
                 run.losses.append(loss)
                 run.step += 1
                 shown.step(loss, batch.count)
                 if run.step % settings.every == 0 or run.step == settings.steps:
-                    with autocast(settings, device):
-                        valid_loss = mean_loss(compiled, held_out, batch_size=settings.batch_size)
-                    record = run.measure(valid_loss)
-                    shown.measured(**asdict(record), rate=settings.rate(run.step - 1))
-                    save()
-                    if report is not None:
-                        report(record)
-                if key is not None and key.pressed:
+                    measure()
+                if team.stops(key is not None and key.pressed):
                     save()
                     raise KeyboardInterrupt(
                         f"Stopped after step {run.step} of {settings.steps}, which is saved in "
                         f"{keep}: to go on, train again with resume=True."
                     )
-    finally:
-        shown.close()
-        model.to(home).eval()
+        finally:
+            shown.close()
+            model.to(home).eval()
     return run.records
+
+
+def take_up(
+    model: nn.Module,
+    run: RunState,
+    generator: torch.Generator,
+    team: Team,
+    keep: Path | None,
+    resume: bool,
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Make ready for the first step, or for the one after the last checkpoint.
+
+    Returns:
+        The model as it is to be trained, and its optimiser.
+
+    Raises:
+        ValueError: if the folder holds what cannot be gone on with.
+    """
+    settings = run.settings
+    saved = {} if keep is None else team.alone(run.restore, model, keep, resume)
+    told = (run.step, run.records, run.losses, saved.get("random") if saved else None)
+    run.step, run.records, run.losses, random = team.tell(told)
+    trained = team.wrap(model)
+    optimiser = make_optimiser(trained, settings.learning_rate, settings.weight_decay)
+    if random is not None:
+        team.load(optimiser, saved["optimiser"] if saved else None)
+        set_random_state(random, generator, team.device)
+    return torch.compile(trained) if settings.compile else trained, optimiser

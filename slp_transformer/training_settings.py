@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
 
 from slp_transformer.attention import check_size
+
+Parallel = Literal["ddp", "fsdp"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class TrainingSettings:
         context_length: N, tokens in a window of a token stream; the model's own if None.
         batch_size: sequences that go through the model at once.
         accumulation: batches whose gradients are added up for one step, for want of memory.
+            Several processes share a step's batch_size × accumulation sequences.
         learning_rate: the highest rate, after the warm-up.
         warmup: steps until then; a twentieth of all if None.
         weight_decay: how strongly matrices decay; biases and norms never do.
@@ -30,6 +33,8 @@ class TrainingSettings:
         bf16: compute matrix products in bfloat16 (weights stay in float32).
         compile: run the model through `torch.compile`.
         device: "cuda", "mps" or "cpu"; the first of them that is there if None.
+        parallel: how the processes that torchrun starts share the model: "ddp" (a copy each) or
+            "fsdp" (a share of the weights each); one process has no use for it.
     """
 
     steps: int
@@ -47,6 +52,7 @@ class TrainingSettings:
     bf16: bool = False
     compile: bool = False
     device: str | None = None
+    parallel: Parallel = "ddp"
 
     def __post_init__(self):
         """Refuse settings that no run can follow.
@@ -72,6 +78,8 @@ class TrainingSettings:
             raise ValueError(
                 f"label_smoothing is a share from 0 up to but not 1, not {self.label_smoothing!r}."
             )
+        if self.parallel not in get_args(Parallel):
+            raise ValueError(f'parallel must be "ddp" or "fsdp", not {self.parallel!r}.')
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -122,3 +130,28 @@ def pick_device(wanted: str | None = None) -> torch.device:
     if wanted is not None and wanted.partition(":")[0] not in found:
         raise ValueError(f'device must be {" or ".join(found)} on this machine, not "{wanted}".')
     return torch.device(wanted or found[0])
+
+
+def own_device(wanted: str | None, place: int) -> torch.device:
+    """The device of one of the processes on a machine: a CUDA device of its own, or the CPU.
+
+    Raises:
+        ValueError: if there are fewer devices than processes, or several processes cannot use it.
+    """
+    device = pick_device(wanted)
+    if device.type == "mps" and wanted is None:
+        return torch.device("cpu")
+    if device.type == "mps" or device.index is not None:
+        raise ValueError(
+            f'Several processes train on "cuda", a device for each, or on "cpu", not on "{wanted}".'
+        )
+    if device.type == "cpu":
+        return device
+    if place >= torch.cuda.device_count():
+        raise ValueError(
+            f"This machine has {torch.cuda.device_count()} CUDA devices, too few for its "
+            f"process {place + 1}: start as many processes as devices, or choose the CPU."
+        )
+    device = torch.device("cuda", place)
+    torch.cuda.set_device(device)
+    return device
