@@ -1,8 +1,8 @@
 """The command line: `slp-transformer train | generate | evaluate | info`.
 
 It ends with 0 if all went well; 2 after bad input, with one sentence on stderr; 130 after Ctrl-C,
-with the command that goes on; 141 if nobody read on. Anything else is a mistake of the package:
-Python's traceback, and 1.
+with the command that goes on; 141 if nobody read on; 1 if another process of the run has died. A
+traceback, also with 1, is a mistake of the package.
 """
 
 import argparse
@@ -13,11 +13,13 @@ from slp_transformer.command_line import evaluate, generate, info, train
 from slp_transformer.command_line.console import (
     BAD_INPUT,
     BROKEN_PIPE,
+    FAILED,
     FINE,
     INTERRUPTED,
     PROGRAM,
     failure,
     nobody_listens,
+    rank,
     speak_utf8,
 )
 from slp_transformer.command_line.flags import Parser
@@ -85,8 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nobody_listens()
         return BROKEN_PIPE
     except KeyboardInterrupt as stopped:
-        failure(str(stopped) or "Stopped.")
+        if rank() == 0:
+            failure(str(stopped) or "Stopped.")
         return INTERRUPTED
+    except ConnectionError as error:  # another process of the run has died
+        failure(str(error))
+        return FAILED
     except (ValueError, OSError) as error:
         failure(str(error))
         return BAD_INPUT

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = "slp-transformer"
-FINE, BUG, BAD_INPUT, BROKEN_PIPE, INTERRUPTED = 0, 1, 2, 141, 130
+FINE, FAILED, BAD_INPUT, BROKEN_PIPE, INTERRUPTED = 0, 1, 2, 141, 130
 
 
 def rank() -> int:

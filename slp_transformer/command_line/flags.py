@@ -13,6 +13,9 @@ from slp_transformer.recipes.settings import NONE, Setting, all_settings, neares
 FIRST = ("tokenizer", "steps", "context_length", "model_dim", "num_blocks", "learning_rate")
 """What most people change, in the order in which it is shown."""
 
+MAY_CHANGE = {"device", "parallel"}
+"""What a resumed run may do in another way: any go on with others' work."""
+
 
 class Parser(argparse.ArgumentParser):
     """Tells of a mistake in one sentence, with the nearest right flag, and exits with 2."""
@@ -168,7 +171,7 @@ def refuse_changes(recipe: Recipe, given: Tables) -> None:
     for setting in all_settings():
         before = tables[setting.table][setting.name]
         now = given.get(setting.table, {}).get(setting.name, before)
-        if now != before and setting.name != "device":
+        if now != before and setting.name not in MAY_CHANGE:
             raise ValueError(
                 f"The run was begun with {setting.name} {shown(before)}, which {shown(now)} "
                 f"contradicts: resume it without {flag_name(setting)}, or begin another run in "

@@ -11,8 +11,14 @@ import torch
 
 from slp_transformer.checkpoint import checkpoint_folder, read_index
 from slp_transformer.command_line.console import command, note, rank, result
-from slp_transformer.command_line.flags import add_settings, given_settings, refuse_changes
+from slp_transformer.command_line.flags import (
+    MAY_CHANGE,
+    add_settings,
+    given_settings,
+    refuse_changes,
+)
 from slp_transformer.command_line.runs import RECIPE, TOKENS
+from slp_transformer.distributed import form_team
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.recipes import (
     BUILT_IN,
@@ -27,7 +33,6 @@ from slp_transformer.run_state import Record
 from slp_transformer.storage import read_json
 from slp_transformer.text.reading import STANDARD_INPUT, keep_standard_input
 from slp_transformer.training import train
-from slp_transformer.training_settings import pick_device
 
 USAGE = "slp-transformer train [SOURCE] --run FOLDER [--recipe RECIPE] [--guitar] [settings]"
 EXAMPLES = """examples:
@@ -94,7 +99,7 @@ def act(arguments: argparse.Namespace) -> None:
             f"{folder} holds a run already: go on with it by --resume, or choose another folder."
         )
     try:
-        with nothing_left_behind(folder):
+        with nothing_left_behind(folder) if rank() == 0 else contextlib.nullcontext():
             records = run(recipe, folder, arguments)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_go_on(folder, recipe)) from None
@@ -131,7 +136,7 @@ def chosen_recipe(arguments: argparse.Namespace) -> Recipe:
 
 
 def resumed_recipe(saved: Path, recipe: str | None, given: Tables) -> Recipe:
-    """The recipe that a run was begun with; only the device may change.
+    """The recipe that a run was begun with; only what it computes on may change.
 
     Raises:
         ValueError: if what is given now says something else.
@@ -143,8 +148,8 @@ def resumed_recipe(saved: Path, recipe: str | None, given: Tables) -> Recipe:
     if given.get("data", {}).get("source") == STANDARD_INPUT:
         given["data"]["source"] = text_of(saved.parent)  # where it was kept
     refuse_changes(begun, given)
-    device = given.get("training", {}).get("device", begun.training.device)
-    return replace(begun, training=replace(begun.training, device=device))
+    now = {name: given["training"][name] for name in MAY_CHANGE & given.get("training", {}).keys()}
+    return replace(begun, training=replace(begun.training, **now))
 
 
 def text_of(folder: Path) -> str:
@@ -158,19 +163,12 @@ def text_of(folder: Path) -> str:
 def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Record]:
     """Make the data and the model of a recipe, and train."""
     settings = recipe.training
-    pick_device(settings.device)  # rather now than after the data
-    folder.mkdir(parents=True, exist_ok=True)
-    if recipe.data.source == STANDARD_INPUT:
-        kept = str(keep_standard_input(Path(text_of(folder))))
-        recipe = replace(recipe, data=replace(recipe.data, source=kept))
-    get_data = reopen_data if arguments.resume else prepare_data
-    data = get_data(recipe.data, folder / TOKENS)
-    config = recipe.config(data.tokenizer.vocab_size)
-    N = settings.context_length or config.context_length
-    data.check_windows(N, recipe.data.held_out)
+    with form_team(settings, folder) as team:  # of several processes the first makes the data
+        data = team.alone(begin, recipe, folder, arguments.resume)
+    if data is None:
+        data = reopen_data(recipe.data, folder / TOKENS)
     torch.manual_seed(settings.seed)
-    model = TransformerLM(config)
-    recipe.save(folder / RECIPE)
+    model = TransformerLM(recipe.config(data.tokenizer.vocab_size))
     describe(data, model)
     return train(
         model,
@@ -183,6 +181,24 @@ def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Rec
         progress=not arguments.quiet and rank() == 0,
         tensorboard=arguments.tensorboard,
     )
+
+
+def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
+    """Make the data, and keep the recipe once all is known to go together.
+
+    Raises:
+        ValueError: if there is no data, or too little of it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if recipe.data.source == STANDARD_INPUT:
+        kept = str(keep_standard_input(Path(text_of(folder))))
+        recipe = replace(recipe, data=replace(recipe.data, source=kept))
+    data = (reopen_data if resume else prepare_data)(recipe.data, folder / TOKENS)
+    config = recipe.config(data.tokenizer.vocab_size)
+    N = recipe.training.context_length or config.context_length
+    data.check_windows(N, recipe.data.held_out)
+    recipe.save(folder / RECIPE)
+    return data
 
 
 def describe(data: Data, model: TransformerLM) -> None:
