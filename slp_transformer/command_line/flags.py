@@ -116,7 +116,11 @@ def add_setting(
 
 
 def reader(setting: Setting):
-    """What reads a flag's value; it says itself what is wrong with one."""
+    """What reads a flag's value.
+
+    Raises:
+        ArgumentTypeError: by what is returned, saying what is wrong with a value.
+    """
 
     def read(text: str) -> Any:
         try:

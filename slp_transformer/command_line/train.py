@@ -30,7 +30,7 @@ from slp_transformer.recipes import (
 )
 from slp_transformer.recipes.data import Data, prepare_data, reopen_data, tokenizer_to_json
 from slp_transformer.run_state import Record
-from slp_transformer.storage import read_json
+from slp_transformer.storage import from_text_extra, read_json
 from slp_transformer.text.reading import STANDARD_INPUT, keep_standard_input
 from slp_transformer.training import train
 
@@ -98,6 +98,8 @@ def act(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"{folder} holds a run already: go on with it by --resume, or choose another folder."
         )
+    for library in ("safetensors.torch", "tomli_w"):
+        from_text_extra(library, "Kept runs")  # rather now than after the data
     try:
         with nothing_left_behind(folder) if rank() == 0 else contextlib.nullcontext():
             records = run(recipe, folder, arguments)

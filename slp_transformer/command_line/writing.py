@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -14,6 +14,7 @@ from slp_transformer.sampling import Allowed
 from slp_transformer.text import TextTokenizer
 
 
+@runtime_checkable
 class World(Protocol):
     """What writing has to know of what is written.
 

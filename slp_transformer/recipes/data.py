@@ -75,7 +75,7 @@ class Data:
 
     tokenizer: Tokenizer
     learned: Stream
-    held_out: Stream
+    held_out: Int[Tensor, "unseen"] | TokenStore
     problems: list[str] = field(default_factory=list)
 
     def check_windows(self, N: int, share: float | str) -> None:
