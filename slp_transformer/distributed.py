@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from copy import deepcopy
@@ -66,7 +67,7 @@ class Replicas(Team):
             except (RuntimeError, dist.DistError) as error:
                 raise ConnectionError(
                     f"Process {self.rank} of {self.size} could not meet the others "
-                    f"({first_line(error)}): start all of them, with the same rendezvous."
+                    f"({in_short(error)}): start all of them, with the same rendezvous."
                 ) from error
             atexit.register(part)
         self.before = None
@@ -100,7 +101,7 @@ class Replicas(Team):
         if self.before is not None:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or torchrun's cuts the sentence off
         if not isinstance(error, ConnectionError):
-            raise ConnectionError(self.farewell(first_line(error))) from error
+            raise ConnectionError(self.farewell(in_short(error))) from error
 
     def farewell(self, reason: str) -> str:
         """Why this process ends, and how the run goes on."""
@@ -295,13 +296,17 @@ class Shards(Replicas):
         return distribute_tensor(value, weight.device_mesh, weight.placements)
 
 
-def first_line(error: Exception) -> str:
-    """What an error says, as far as it goes into a sentence."""
-    return str(error).strip().partition("\n")[0].rstrip(".")
+def in_short(error: BaseException) -> str:
+    """The first sentence of what PyTorch says, without the place in its source."""
+    said = re.sub(r"\[\S+\.\w+:\d+\] *", "", str(error).strip())
+    return re.split(r"\.?\n|\.\s|\.$", said)[0]
 
 
 def part() -> None:
     """Part from the other processes, at the end of this one."""
+    # Gloo's threads may still hold tensors of the last exchange. They need Python to let go of
+    # them, and would bring the process down if it were gone.
+    time.sleep(0.2)
     if dist.is_initialized():
         dist.destroy_process_group()
 

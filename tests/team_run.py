@@ -132,6 +132,7 @@ def together(folder: Path) -> None:
         cut = {"folder": folder / f"cut-{how}", "parallel": how}
         said(dropping, **cut, report=stop_at(2))
         again = dropping(**cut).state_dict()
+        results[f"drawn-{how}"] = torch.rand(()).item()  # by what dropout draws from too
         same = all(torch.equal(again[name], W) for name, W in whole.state_dict().items())
         results[f"exact-{how}"] = same
         press = {"steps": 9, "every": 9, "folder": folder / f"pressed-{how}", "parallel": how}
@@ -159,15 +160,20 @@ class Troubled(TokenWindows):
         return super().draw(batch_size, generator)
 
 
-def in_trouble(folder: Path, trouble) -> None:
-    """A run that would take long."""
-    options = {"steps": 9_999, "every": 2, "folder": folder, "resume": True}
+def in_trouble(folder: Path, trouble, steps: int) -> None:
+    """A run that meets with trouble."""
+    options = {"steps": steps, "every": 2, "folder": folder, "resume": True}
     train(language_model(), Troubled(STREAM, 5, trouble), STREAM[:6], **options | QUIET)
 
 
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 TROUBLES = {
-    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "interrupted": lambda: os.kill(os.getppid(), signal.SIGINT),
+    "killed": (die, 9_999),
+    "interrupted": (lambda: os.kill(os.getppid(), signal.SIGINT), 9_999),
+    "restarted": (die, 8),  # the second time, fewer than five steps are left
 }
 
 
@@ -177,4 +183,4 @@ if __name__ == "__main__":
     if what == "together":
         together(where)
     else:
-        in_trouble(where, TROUBLES[what])
+        in_trouble(where, *TROUBLES[what])

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 import slp_transformer
+from slp_transformer import distributed
 from slp_transformer.batches import IGNORED, Batch
 from slp_transformer.checkpoint import checkpoint_folder, load_model
-from slp_transformer.distributed import form_team
+from slp_transformer.distributed import form_team, in_short
 from slp_transformer.training import train
 from slp_transformer.training_settings import TrainingSettings
 
@@ -24,13 +26,17 @@ pytestmark = pytest.mark.skipif(
 HOWS = ("ddp", "fsdp")
 
 
-def torchrun(*arguments, processes: int = 2) -> subprocess.CompletedProcess:
-    """team_run.py in processes that torchrun starts, with this very package."""
+def torchrun(*arguments, restarts: int = 0) -> subprocess.CompletedProcess:
+    """team_run.py in two processes that torchrun starts, with this very package."""
     package = str(Path(slp_transformer.__file__).parent.parent)
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    launcher.append(f"--max-restarts={restarts}")
+    variables = {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
+    if restarts:  # or the restarted look for each other where the dead were
+        variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     return subprocess.run(
         [sys.executable, *launcher, team_run.__file__, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": package},
+        env={**os.environ, **variables},
         capture_output=True,
         encoding="utf-8",
         timeout=300,
@@ -133,6 +139,11 @@ def test_as_many_processes_resume_to_the_last_bit_even_with_dropout(folder, how)
     assert results(folder, 0)[f"exact-{how}"] and results(folder, 1)[f"exact-{how}"]
 
 
+@pytest.mark.parametrize("how", HOWS)
+def test_each_process_drops_other_units(folder, how):
+    assert results(folder, 0)[f"drawn-{how}"] != results(folder, 1)[f"drawn-{how}"]
+
+
 # --- Shares ------------------------------------------------------------------------------------
 
 
@@ -183,12 +194,32 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_the_checkpoint_stands
     assert load_model(tmp_path, "last") is not None
 
 
+def test_torchrun_restarts_a_run_that_goes_on_by_itself(tmp_path):
+    result = torchrun("restarted", tmp_path, restarts=1)
+    assert result.returncode == 0, result.stderr
+    assert "Process 0 of 2 ends, since another one died" in result.stderr
+    assert checkpoint_folder(tmp_path).name == "step-00000008"
+
+
 def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
     result = torchrun("interrupted", tmp_path)
     assert result.returncode != 0
     step = int(checkpoint_folder(tmp_path).name.removeprefix("step-"))
     assert result.stderr.count(f"Stopped after step {step} of 9999") == 2  # by each process
     assert "resume=True" in result.stderr
+
+
+def test_what_pytorch_says_is_cut_to_a_sentence():
+    gloo = "[/w/gloo/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:34. This is so."
+    assert in_short(RuntimeError(gloo)) == "Connection closed by peer [10.0.0.2]:34"
+    assert in_short(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
+
+
+def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
+    monkeypatch.setattr(distributed, "TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(ConnectionError, match="Process 1 of 2 could not meet the others"):
+        with form_team(TrainingSettings(steps=1, device="cpu")):
+            pass
 
 
 @pytest.mark.parametrize("missing", ["RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"])
