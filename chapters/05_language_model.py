@@ -163,7 +163,7 @@ show.source(next_word_probabilities)
 #
 # So far the weights are random and the distribution means nothing. A short loop makes it mean
 # something: at each position, raise the probability of the word that did come next. (Why this
-# loop looks as it does is a chapter of its own.)
+# loop looks as it does is [a chapter of its own](07_training.py).)
 
 # %%
 from torch.nn.functional import cross_entropy

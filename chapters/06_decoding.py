@@ -738,4 +738,4 @@ show.source(write)
 # - In the loop over one head, forget what is far: after the appends, set `K` and `V` to their last ten
 #   rows. The assertion against (8.33) should fail, with the first ten rows still right.
 #
-# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language.
+# Next: [Training](07_training.py), where a model learns all this in the first place.

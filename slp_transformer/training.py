@@ -8,6 +8,8 @@ had never stopped.
 """
 
 import contextlib
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -41,7 +43,7 @@ def next_token_loss(
 
     $$L=\frac1T\sum_{t=1}^T-\log\hat{\mathbf y}_t[w_{t+1}]$$
 
-    Source: `ce` and `ce-mean` (7.54 and 7.55 in the Aug 2026 draft; section 8.7 of the 2025 one).
+    Source: `ce-full` to `ce-mean` (7.53-7.55 in the Aug 2026 draft; section 8.7 of the 2025 one).
 
     Args:
         U: logits for the word after each position.
@@ -66,6 +68,30 @@ def next_token_loss(
         label_smoothing=label_smoothing,
         reduction=reduction,
     )
+
+
+def perplexity(loss: float) -> float:
+    r"""How many equally probable words would be as hard to tell apart as those of a text.
+
+    $$\mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-1/T}=\exp(L)$$
+
+    Perplexities compare only where the tokens are the same: a word is harder to foretell than a
+    character.
+
+    Source: `likelihood` and `perplexity` (7.56 and 7.57 in the Aug 2026 draft).
+
+    Args:
+        loss: mean cross-entropy in nats per token, as from `mean_loss`.
+
+    Returns:
+        The perplexity per token, 1 at best; infinite for a loss beyond what a float can hold.
+
+    Raises:
+        ValueError: if the loss is negative.
+    """
+    if loss < 0:
+        raise ValueError(f"A cross-entropy is 0 or more, but the loss is {loss!r}.")
+    return math.inf if loss > math.log(sys.float_info.max) else math.exp(loss)
 
 
 @torch.no_grad()

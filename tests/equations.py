@@ -4,7 +4,7 @@ S8 are the Aug 2025 and Jan 2026 drafts, S7 is that of Aug 2026. A range names i
 empty string says that the equation has no number in that draft.
 """
 
-# Sections 8.1-8.5 (7.1-7.5): what chapters 1 to 5 go through, and the tests prove.
+# What the chapters go through, and the tests prove.
 NUMBERED = {
     "simple-sum": ("8.6", "7.6"),
     "simple-score": ("8.7", "7.7"),
@@ -50,12 +50,6 @@ NUMBERED = {
     "T-H": ("8.45", "7.46"),
     "logits": ("8.46", "7.47"),
     "probs": ("8.47", "7.48"),
-    "cross-QKV": ("", "13.11"),
-    "cross-attn": ("", "13.12"),
-}
-
-# Equations of other sections, some of which the package or a chapter names.
-ELSEWHERE = {
     "greedy": ("", "7.49"),
     "temperature": ("", "7.50-7.51"),
     "top-p": ("8.48", "7.52"),
@@ -64,16 +58,22 @@ ELSEWHERE = {
     "ce-mean": ("", "7.55"),
     "likelihood": ("", "7.56"),
     "perplexity": ("", "7.57"),
+    "param-count": ("8.52", ""),
+    "kv-attn": ("8.53", "7.59"),
+    "beam-score": ("", "13.15"),
+    "beam-norm": ("", "13.16"),
+    "cross-QKV": ("", "13.11"),
+    "cross-attn": ("", "13.12"),
+}
+
+# Equations of other sections, some of which the package or a chapter names.
+ELSEWHERE = {
     "L(N)": ("8.49", ""),
     "L(D)": ("8.50", ""),
     "L(C)": ("8.51", ""),
-    "param-count": ("8.52", ""),
-    "kv-attn": ("8.53", "7.59"),
     "lora": ("8.54", ""),
     "causal": ("", "9.1"),
     "bidirectional": ("", "9.2"),
-    "beam-score": ("", "13.15"),
-    "beam-norm": ("", "13.16"),
 }
 
 # What the book says in prose or in a figure alone: the sections, figures and neighbours to name.

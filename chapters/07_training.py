@@ -1,0 +1,774 @@
+# %% [markdown]
+# # 7 · Training
+#
+# Sections 8.7 (2025-26 drafts) and 7.7 (August 2026 draft)
+#
+# Teach a model to predict the next token: one number to lower, one step, one loop, and five models.
+#
+# You will be able to compute cross-entropy and perplexity by hand; say why one pass scores every
+# position; do a whole training step yourself, the optimiser included; and see what each part of
+# the Transformer is worth, on a ladder from a table of pairs to a language model. Read first:
+# [The language model](05_language_model.py). About 30 minutes.
+
+# %% [markdown]
+# ## One word
+#
+# A model has read *the guitarist tuned the*, and gives four words these probabilities. The text goes
+# on with *guitar*. How wrong was the model?
+#
+# Put the truth in the same form: a distribution too, with all of its probability on the word that came.
+# That is a one-hot row y, and ŷ is the model's. Cross-entropy compares them, word by word:
+#
+# <span class="eq" id="eq-ce-full">ce-full · 7.53 in the Aug 2026 draft</span>
+#
+# $$
+# L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\sum_{w\in V}\mathbf y_t[w]\,\log\hat{\mathbf y}_t[w]
+# \tag{7.53}
+# $$
+
+# %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079."
+import torch
+
+from slp_transformer import show
+
+words = ["string", "guitar", "drum", "moon"]
+y_hat = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
+y = torch.tensor([0.0, 1.0, 0.0, 0.0])
+rows = torch.stack([y_hat, y, -y_hat.log()])
+show.heatmap(rows, ["ŷ", "y", "−log ŷ"], words, top=2, decimals=3)
+
+
+# %%
+def cross_entropy_full(y_hat, y):
+    return -sum(y[w] * torch.log(y_hat[w]) for w in range(len(y)))
+
+
+L = cross_entropy_full(y_hat, y)
+print(f"loss {L:.3f} nats")
+
+# %% [markdown]
+# Three of the four terms are multiplied by 0. What remains is the surprise at the word that did
+# come, and since we number words from 0, `following` is its place in the row:
+#
+# <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
+#
+# $$
+# L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\log\hat{\mathbf y}_t[w_{t+1}]
+# \tag{7.54}
+# $$
+
+
+# %%
+def cross_entropy(y_hat, following):
+    return -torch.log(y_hat[following])
+
+
+for following in range(4):
+    one_hot = torch.zeros(4)
+    one_hot[following] = 1
+    full = cross_entropy_full(y_hat, one_hot)
+    torch.testing.assert_close(cross_entropy(y_hat, following), full)
+
+# %% [markdown]
+# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing,
+# every halving costs another $\ln 2\approx 0.69$, and 0 costs infinitely much:
+
+# %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1."
+chances = [i / 100 for i in range(1, 101)]
+surprise = [-torch.tensor(p).log() for p in chances]
+show.lines(
+    {"−log ŷ": surprise}, x="ŷ of the word that came", y="nats", at=chances
+)
+
+# %% [markdown]
+# ## A mean over positions
+#
+# A text of T words to predict gives T such numbers. The loss is their mean.
+#
+# <span class="eq" id="eq-ce-mean">ce-mean · 7.55 and 7.58, Aug 2026 draft</span>
+#
+# $$
+# L=\frac1T\sum_{t=1}^{T}-\log\hat{\mathbf y}_t[w_{t+1}]
+# \tag{7.55}
+# $$
+#
+# From logits to loss, in a loop:
+
+# %%
+import torch.nn.functional as F
+
+from slp_transformer.training import next_token_loss
+
+
+def loss_by_hand(U, targets):
+    total = 0
+    for u, following in zip(U, targets, strict=True):
+        y_hat = torch.exp(u) / torch.exp(u).sum()  # softmax
+        total += cross_entropy(y_hat, following)
+    return total / len(targets)
+
+
+# %%
+U = torch.randn(5, 4, generator=torch.Generator().manual_seed(7))
+targets = torch.tensor([1, 0, 3, 3, 2])
+by_hand = loss_by_hand(U, targets)
+torch.testing.assert_close(next_token_loss(U, targets), by_hand)
+torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
+show.source(next_token_loss)
+
+# %% [markdown]
+# PyTorch's `cross_entropy` is both the package's engine and our third witness. It takes logits, not
+# probabilities, and for a reason:
+
+# %%
+u, first = torch.tensor([[0.0, 200.0]]), torch.tensor([0])
+print("by hand:", loss_by_hand(u, first).item())
+print("from the logits:", next_token_loss(u, first).item())
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, the softmax comes first and the logarithm second. In between, $e^{200}$ overflows and a small probability becomes 0. The logarithm of a softmax needs neither: it is $u_w-\log\sum_v e^{u_v}$, with the largest logit subtracted first. Positions whose target is <code>IGNORED</code> (padding) do not count in the mean; the book's texts have none.</p></div>
+#
+# ## What the loss asks for
+#
+# Training will change the logits in the direction that lowers the loss. For one position that
+# direction is as simple as can be: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
+
+# %% alt="Bars of y minus ŷ for the four words: guitar +0.75, string minus 0.5, drum and moon minus 0.125."
+u = y_hat.log().requires_grad_()  # logits that give ŷ
+next_token_loss(u[None], torch.tensor([1])).backward()
+torch.testing.assert_close(-u.grad, y - y_hat)
+show.bars(-u.grad, words, title="y − ŷ")
+
+# %% [markdown]
+# Up with the word that came, down with the others, each by as much as it was believed in. A
+# model that is right has nothing to change.
+#
+# ## Teacher forcing
+#
+# A text is its own answer key. At every position the model reads the words so far, the *true* ones
+# even where it would have guessed something else, and has to name the next. So what it should say
+# is what it reads, one place further on:
+
+# %%
+from slp_transformer.batches import TokenWindows
+
+text = "the guitarist tuned the string because it was flat".split()
+vocabulary = sorted(set(text))
+stream = torch.tensor([vocabulary.index(word) for word in text])
+N = len(text) - 1
+batch = next(TokenWindows(stream, N).in_order(batch_size=1))
+reads, says = batch.inputs[0][0], batch.targets[0]
+assert reads.tolist() == stream[:-1].tolist()
+assert says.tolist() == stream[1:].tolist()
+
+# %% [markdown]
+# Which of the words below may a prediction above be made from? The causal mask has the answer:
+# all that come before it in the text.
+
+# %% alt="Eight words that are read stand below, eight words to be said above, shifted by one: above the stands guitarist, above guitarist stands tuned, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out."
+from slp_transformer import causal_mask
+
+allowed = causal_mask(N) == 0
+read_words = [vocabulary[w] for w in reads]
+said_words = [vocabulary[w] for w in says]
+show.flow(allowed, rows=said_words, columns=read_words, row=3)
+
+# %% [markdown]
+# That is why training is fast. Eight predictions from eight different beginnings take one pass, not
+# eight: each row sees its own beginning and nothing else.
+
+# %%
+from slp_transformer import TransformerConfig, TransformerLM
+
+torch.manual_seed(0)
+torch.set_num_threads(1)  # models this small are fastest on one core
+model = TransformerLM(TransformerConfig(len(vocabulary), N, 32, 4, 2))
+U = model(reads)  # all at once
+for i in range(N):
+    one_more = model(reads[: i + 1])  # word after word
+    torch.testing.assert_close(one_more[-1], U[i])
+
+# %% [markdown]
+# Nor can it cheat. Exchange one word that is read, and see which positions' losses move: its own and
+# later ones, never earlier ones, which would have had to look ahead. They move exactly where there
+# is a line in the figure.
+
+
+# %%
+@torch.no_grad()
+def losses(read):
+    return F.cross_entropy(model(read), says, reduction="none")
+
+
+moved = torch.zeros(N, N)
+for j in range(N):
+    changed = reads.clone()
+    changed[j] = (reads[j] + 1) % len(vocabulary)  # some other word
+    moved[:, j] = (losses(changed) - losses(reads)).abs()
+assert torch.equal(moved > 1e-6, allowed)
+
+# %% [markdown]
+# A corpus is one long row of tokens. A batch is cut from it at random places, each window with the
+# same window one token later.
+
+# %%
+from slp_transformer.batches import random_windows
+
+luck = torch.Generator().manual_seed(7)
+x, targets = random_windows(stream, 4, 2, luck)
+for row, shifted in zip(x, targets, strict=True):
+    print("reads:", *(vocabulary[w] for w in row))
+    print(" says:", *(vocabulary[w] for w in shifted))
+show.source(random_windows)
+
+# %% [markdown]
+# ## Perplexity
+#
+# The chain rule makes the probability of a text the product of what the model gave to each word.
+# We take its logarithm, since a product of many probabilities soon gets too small for any float:
+#
+# <span class="eq" id="eq-likelihood">likelihood · 7.56 in the Aug 2026 draft</span>
+#
+# $$
+# \log P(w_{1:T})=\sum_{t=1}^{T}\log P(w_t\mid w_{<t})
+# \tag{7.56}
+# $$
+
+# %%
+from math import exp, log, prod
+
+chances = [1e-4, 2e-4, 5e-6, 1e-7]  # of four words, one after the other
+likelihood = prod(chances)
+print(f"P = {likelihood:.0e}, log P = {sum(map(log, chances)):.2f}")
+assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
+
+# %% [markdown]
+# A long text is less probable than a short one whatever the model. Perplexity takes the length
+# out: the inverse probability, by the geometric mean over words.
+#
+# <span class="eq" id="eq-perplexity">perplexity · 7.57 in the Aug 2026 draft</span>
+#
+# $$
+# \mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-\frac1T}
+# \tag{7.57}
+# $$
+#
+# It is nothing new: pull the exponent into the logarithm, and it is e to the power of the loss.
+
+# %%
+from slp_transformer.training import perplexity
+
+T = len(chances)
+loss = sum(-log(p) for p in chances) / T  # (7.55)
+ppl = likelihood ** (-1 / T)
+assert abs(ppl - exp(loss)) < 1e-6 * ppl
+assert abs(ppl - perplexity(loss)) < 1e-6 * ppl
+print(f"loss {loss:.2f}, perplexity {ppl:,.0f}")
+show.source(perplexity)
+
+# %% [markdown]
+# Lower is better, and 1 the best. It reads as a number of choices: who guesses evenly among 65
+# characters has a perplexity of 65.
+
+# %%
+even = next_token_loss(torch.zeros(10, 65), torch.arange(10)).item()
+print(f"an even guess: {even:.2f} nats, perplexity {perplexity(even):.1f}")
+
+# %% [markdown]
+# Models of characters are mostly judged in *bits per character*: the loss in logarithms to base 2.
+# Unlike a perplexity it compares across vocabularies, if the sum is divided by the text's
+# characters whatever the tokens were. The four words above, were they 23 characters with
+# their spaces:
+
+# %%
+bits = -log(likelihood) / log(2)
+print(f"{bits:.1f} bits: {bits / 4:.1f} a word, {bits / 23:.2f} a character")
+by_character = perplexity(-log(likelihood) / 23)
+print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In (7.56) the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
+
+# %% [markdown]
+# ## One step, spelled out
+#
+# Training repeats one step: read a batch, compute the loss, ask each weight which way and how
+# steeply the loss rises with it (the gradient), and move all weights a little the other way.
+#
+# How far? Plain descent goes the same multiple of the gradient everywhere. AdamW (Loshchilov and
+# Hutter 2019, not in the book) keeps two averages for each weight, of its gradients g and of their
+# squares:
+#
+# $$
+# \begin{aligned}
+# m&\leftarrow\beta_1 m+(1-\beta_1)\,g\\
+# v&\leftarrow\beta_2 v+(1-\beta_2)\,g^2
+# \end{aligned}
+# $$
+#
+# Both begin at 0, so in step t they are too small, by the factors $1-\beta_1^t$ and $1-\beta_2^t$.
+# Dividing by those gives $\hat m$ and $\hat v$, and the weight moves by
+#
+# $$
+# W\leftarrow W-\eta\left(\frac{\hat m}{\sqrt{\hat v}+\epsilon}+\lambda W\right)
+# $$
+#
+# A weight whose gradients agree goes a full η, the learning rate; one whose gradients cancel hardly
+# moves. The last term lets it decay towards 0, matrices only. One weight, three steps:
+
+# %%
+beta_1, beta_2, eps = 0.9, 0.95, 1e-8
+
+
+def adamw(W, g, m, v, t, eta, decay):
+    m = beta_1 * m + (1 - beta_1) * g
+    v = beta_2 * v + (1 - beta_2) * g**2
+    m_hat, v_hat = m / (1 - beta_1**t), v / (1 - beta_2**t)
+    return W - eta * (m_hat / (v_hat**0.5 + eps) + decay * W), m, v
+
+
+# %%
+theirs = torch.tensor([2.0], requires_grad=True)
+options = {"lr": 0.1, "weight_decay": 0.1, "betas": (beta_1, beta_2)}
+optimiser = torch.optim.AdamW([theirs], **options)
+W, m, v = 2.0, 0.0, 0.0
+for t, g in enumerate([3.0, 5.0, -4.0], start=1):
+    W, m, v = adamw(W, g, m, v, t, eta=0.1, decay=0.1)
+    theirs.grad = torch.tensor([g])
+    optimiser.step()
+    print(f"gradient {g:+.0f}: the weight is now {W:.4f}")
+    assert abs(W - theirs.item()) < 1e-5
+
+# %% [markdown]
+# The first step is 0.1, and a bit of decay, though the gradient was 3. The third gradient points the
+# other way, and the weight still rolls on.
+#
+# Two precautions. A batch with an odd text in it can have a huge gradient, so one that is longer
+# than 1, all weights taken together, is shortened to 1. And the learning rate is not the same all
+# the time: it warms up while the averages mean little, and falls when the rest is fine tuning.
+
+# %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003."
+from slp_transformer.training_settings import TrainingSettings, cosine_schedule
+
+thousand = TrainingSettings(steps=1000, learning_rate=3e-3)
+places = [0, *range(49, 1000, 19)]
+rates = {"η": [thousand.rate(step) for step in places]}
+show.lines(rates, x="step", y="learning rate", at=places)
+
+# %%
+show.source(cosine_schedule)
+
+# %% [markdown]
+# All of it together: a whole step for a whole model.
+
+
+# %%
+def step_by_hand(model, batch, memory, step, settings):
+    weights = list(model.parameters())
+    loss = next_token_loss(model(*batch.inputs), batch.targets)
+    gradients = torch.autograd.grad(loss, weights)
+    length = sum(g.square().sum() for g in gradients).sqrt()
+    shorter = min(1.0, settings.clip / length)
+    for i in range(len(weights)):
+        W, (m, v) = weights[i], memory[i]
+        decay = settings.weight_decay if W.dim() == 2 else 0.0
+        where = (step + 1, settings.rate(step), decay)
+        new, *memory[i] = adamw(W.data, gradients[i] * shorter, m, v, *where)
+        W.data = new
+    return loss.detach(), length
+
+
+# %% [markdown]
+# Five such steps on the little model, and five of the package's on a twin:
+
+# %%
+from copy import deepcopy
+
+from slp_transformer.training import training_step
+from slp_transformer.training_settings import make_optimiser
+
+twin = deepcopy(model)
+settings = TrainingSettings(steps=60, batch_size=1, learning_rate=0.01)
+memory = [(0.0, 0.0) for _ in model.parameters()]
+optimiser = make_optimiser(twin, settings.learning_rate)
+for step in range(5):
+    mine, length = step_by_hand(model, batch, memory, step, settings)
+    cpu = torch.device("cpu")
+    theirs = training_step(twin, batch, optimiser, step, settings, cpu)
+    print(f"step {step}: loss {mine:.4f}, gradient {length:.2f} long")
+    torch.testing.assert_close(mine, theirs)
+
+# %%
+for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+    torch.testing.assert_close(W, theirs)
+show.source(training_step)
+
+# %% [markdown]
+# The package's step can do more: it adds up gradients of several parts when a batch is too large
+# for the memory, and computes in bfloat16 if told to. What it does is the same.
+#
+# ## The loop
+#
+# Draw a batch, make a step, and again.
+
+# %%
+from slp_transformer.training import train
+
+
+def train_by_hand(model, source, settings):
+    luck = torch.Generator().manual_seed(settings.seed)
+    optimiser = make_optimiser(model, settings.learning_rate)
+    for step in range(settings.steps):
+        batch = source.draw(settings.batch_size, luck)
+        training_step(model, batch, optimiser, step, settings, cpu)
+
+
+# %%
+model, twin = twin, deepcopy(twin)
+train_by_hand(twin, TokenWindows(stream, N), settings)
+(record,) = train(model, stream, stream, settings)  # and it measures
+for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+    torch.testing.assert_close(W, theirs)
+said = [vocabulary[w] for w in model(reads).argmax(dim=-1)]
+assert said == said_words
+print(f"loss {record.valid_loss:.3f}; it says:", *said)
+
+# %% [markdown]
+# The model knows its one sentence by heart. Beyond that,
+# <autoref identifier="slp_transformer.training.train">train</autoref> measures the loss on text that
+# is held out, keeps checkpoints, resumes, stops early, and picks the device.
+#
+# ## The ladder
+#
+# What is each part of the Transformer worth? We build the model up from nearly nothing, train each
+# version on the same text for the same number of steps, and look at the loss on the text that was
+# held out. The text is the beginning of *Moby-Dick*, which comes with the package; a token is a
+# character. The script climbs on any other text as well, which
+# <autoref identifier="slp_transformer.text.reading.read_documents">read_documents</autoref> finds:
+#
+# ```
+# python chapters/07_training.py --corpus my_text.txt --steps 4800
+# ```
+
+# %%
+import argparse
+import sys
+from pathlib import Path
+
+parser = argparse.ArgumentParser(description="Climb a ladder of models.")
+about = "a text file, a folder of them, or a named corpus"
+parser.add_argument("--corpus", default="moby-dick", help=about)
+parser.add_argument("--save", type=Path, help="folder for curves and texts")
+sizes = {"steps": 1200, "last-steps": 800}
+for name, value in {**sizes, "last-width": 64, "last-blocks": 3}.items():
+    kind = {"type": int, "default": value}
+    parser.add_argument(f"--{name}", **kind, help=f"default {value}")
+in_notebook = "ipykernel" in sys.modules
+told = parser.parse_args([] if in_notebook else None)
+
+# %%
+from contextlib import contextmanager
+
+from slp_transformer.text import read_documents, train_tokenizer
+
+
+@contextmanager
+def one_sentence():  # instead of a traceback, and exit code 2
+    try:
+        yield
+    except (ImportError, ValueError) as error:
+        parser.error(str(error))
+
+
+# %%
+with one_sentence():
+    text = "\n\n".join(read_documents(told.corpus))
+    tokenizer = train_tokenizer([text], kind="characters")
+    stream = torch.tensor(tokenizer.encode(text))
+    start = torch.tensor(tokenizer.encode(" "))
+cut = len(stream) * 9 // 10
+learned, held_out = stream[:cut], stream[cut:]
+V, N, d = tokenizer.vocab_size, 8, 32
+print(f"{len(learned):,} characters to learn from, {len(held_out):,} held out")
+print(f"|V| = {V}, so an even guess costs {log(V):.2f} nats")
+
+# %% [markdown]
+# Every rung but the last reads windows of 8 characters, 32 at a time, for 1,200 steps, all at the
+# same rate. Then it writes: from a space on, each character is drawn from its distribution after the
+# last 8. All rungs throw the same dice, so where they write differently, the models differ.
+
+# %%
+from textwrap import fill
+
+from slp_transformer.sampling import draw
+
+
+@torch.no_grad()
+def write(model, window, length=200):
+    luck = torch.Generator().manual_seed(7)
+    ids = start
+    for _ in range(length):
+        u = model(ids[-window:])[-1:]
+        ids = torch.cat([ids, draw(u, luck)])
+    lines = tokenizer.decode(ids).strip().splitlines()
+    return "\n".join(fill(line, 72) for line in lines)
+
+
+# %%
+curves, texts, final = {}, {}, {}
+same = {"steps": told.steps, "batch_size": 32, "learning_rate": 1e-2}
+last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
+with one_sentence():  # better now than in the middle
+    TrainingSettings(**same), TrainingSettings(**last)
+    size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
+    large = TransformerLM(TransformerConfig(V, 64, num_heads=4, **size))
+    TokenWindows(held_out, large.config.context_length)
+
+
+# %%
+
+
+def climb(name, model, window=N, **how):
+    how = same | how
+    every = max(1, how["steps"] // 20)
+    how |= {"context_length": window, "every": every}
+    records = train(model, learned, held_out, **how)
+    read = how["batch_size"] * window / 1000  # thousands a step
+    curves[name] = [(r.step * read, r.valid_loss) for r in records]
+    texts[name], final[name] = write(model, window), records[-1].valid_loss
+    print(f"{name}: {final[name]:.3f} nats")
+    print(texts[name])
+
+
+# %% [markdown]
+# ### A table of pairs
+#
+# The first rung looks at one character, the last, and nothing else. A row of logits for each
+# character is a matrix [|V|×|V|], so an embedding whose rows are as long as the vocabulary is the
+# whole model. Models of this kind are called *bigram* models.
+
+# %%
+from slp_transformer.embedding import TokenEmbedding
+
+torch.manual_seed(0)
+bigram = TokenEmbedding(V, V)
+climb("bigram", bigram)
+
+# %% [markdown]
+# Such a model can also be had without training: count how often each character follows each other
+# one. Training moves towards the same numbers, since on the text it learns from they have the lowest
+# loss.
+
+# %%
+pairs = torch.zeros(V, V)
+for a, b in zip(learned.tolist(), learned[1:].tolist(), strict=False):
+    pairs[a, b] += 1
+counted = (pairs + 0.1) / (pairs + 0.1).sum(dim=-1, keepdim=True)
+by_counting = -counted[held_out[:-1], held_out[1:]].log().mean()
+print(f"trained {final['bigram']:.3f} nats, counted {by_counting:.3f}")
+often = pairs.sum(dim=-1) > len(learned) / 50
+off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
+print(f"after frequent characters, no probability is {off:.2f} away")
+
+# %% alt="Heat map of five characters by twelve that may follow, as the bigram model has learned. After q comes u with 0.48 and all others are near 0; after t mostly h or a space; after h e; after n a space, d or g; after a comma nearly always a space."
+lefts = [c for c in "qthn," if c in tokenizer.ids]
+rights = [c for c in " adeghinortu" if c in tokenizer.ids]
+table = torch.softmax(bigram.E.detach(), dim=-1)
+chosen = table[tokenizer.encode(lefts)][:, tokenizer.encode(rights)]
+show.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
+
+# %% [markdown]
+# A batch changes only the rows of characters that occur in it. *q* is rare, so its row has come only
+# half of the way: *u* stands at 0.48, while in the text nothing else follows.
+
+# %% [markdown]
+# ### One head
+#
+# To look further back takes attention. The second rung has rows of d = 32, each a character and its
+# position; one head that looks back; and the head from [chapter 5](05_language_model.py) that turns
+# rows into logits. Nothing else: no residual stream, no norm, no feedforward layer. One head is
+# multi-head attention with A = 1.
+
+# %%
+from torch import nn
+
+from slp_transformer import InputEncoding, MultiHeadAttention, lm_head
+
+
+class Attends(nn.Module):
+    def __init__(self, num_heads):
+        super().__init__()
+        self.input = InputEncoding(V, N, d)
+        self.attention = MultiHeadAttention(d, num_heads)
+
+    def forward(self, ids):
+        A = self.attention(self.input(ids), causal=True)
+        return lm_head(A, self.input.tokens.E)
+
+
+# %% [markdown]
+# As in chapter 5, short rows learn faster from numbers larger than GPT-2's 0.02.
+
+
+# %%
+def louder(model, embedding):
+    for W in embedding.parameters():
+        W.data *= 5
+    return model
+
+
+torch.manual_seed(0)
+one = Attends(num_heads=1)
+climb("one head", louder(one, one.input))
+
+# %% [markdown]
+# ### Four heads
+#
+# The same matrices, cut into four heads with queries of 8 instead of one with 32. Not a parameter
+# more, but now a position can look at several places at once, and keep apart what it found there.
+
+# %%
+torch.manual_seed(0)
+four = Attends(num_heads=4)
+climb("four heads", louder(four, four.input))
+
+# %% [markdown]
+# What do they look at? Here are the weights of the last position of a window, averaged over all
+# windows of the held-out text.
+
+# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself: the one head with a weight of 0.77, the four with 0.85, 0.77, 0.62 and 0.85. Nearly all of the rest goes to the character before, 0.13 to 0.29, and to the one before that, up to 0.08; further back it is next to nothing."
+windows = next(TokenWindows(held_out, N).in_order(len(held_out))).inputs[0]
+rows = []
+for model in (one, four):
+    X = model.input(windows)
+    _, alpha = model.attention(X, causal=True, return_weights=True)
+    rows.append(alpha[:, :, -1].mean(dim=0))
+places = [f"{back} back" for back in range(N - 1, 0, -1)] + ["itself"]
+names = ["one head", *(f"head {c} of four" for c in range(1, 5))]
+show.heatmap(torch.cat(rows), names, places, top=1)
+
+# %% [markdown]
+# All of them spend most on the character itself. With no residual stream, a head is the only
+# way for it to reach the top. One head has to blend the others into it; of four, some can look
+# further.
+
+# %% [markdown]
+# ### Blocks
+#
+# Now the feedforward layer, the layer norms and the residual stream, and three such blocks one above
+# the other: that is a `TransformerLM`.
+
+# %%
+torch.manual_seed(0)
+small = TransformerLM(TransformerConfig(V, N, d, num_heads=4, num_blocks=3))
+climb("blocks", louder(small, small.embedding))
+
+# %% [markdown]
+# ### The model that leaves it behind
+#
+# Eight characters are hardly more than a word. The last rung is the same model with more room: a
+# window of 64, and rows twice as long.
+
+# %%
+torch.manual_seed(0)
+large = TransformerLM(large.config)
+climb("more room", louder(large, large.embedding), window=64, **last)
+
+# %%
+models = dict(zip(final, [bigram, one, four, small, large], strict=True))
+for name, loss in final.items():
+    size = sum(W.numel() for W in models[name].parameters())
+    costs = f"{loss:.2f} nats, {loss / log(2):.2f} bits a character"
+    ppl = f"perplexity {perplexity(loss):4.1f}"
+    print(f"{name:10} {size:7,} parameters: {costs}, {ppl}")
+if told == parser.parse_args([]):  # as the page shows it
+    assert list(final.values()) == sorted(final.values(), reverse=True)
+
+# %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room."
+axes = {"x": "thousands of characters read", "y": "nats per character"}
+ladder = show.lines(curves, **axes)
+ladder
+
+# %%
+if told.save:
+    told.save.mkdir(parents=True, exist_ok=True)
+    rows = [f"{n},{x:g},{y:.4f}" for n in curves for x, y in curves[n]]
+    rows = "\n".join(["rung,thousands read,nats", *rows]) + "\n"
+    (told.save / "losses.csv").write_text(rows, encoding="utf-8")
+    said = "\n\n".join(f"--- {n}\n{each}" for n, each in texts.items())
+    (told.save / "samples.txt").write_text(said + "\n", encoding="utf-8")
+    ladder.save(told.save / "losses.svg")
+
+# %% [markdown]
+# Each rung stands below the one before. What one head hands on is a single blend of the characters
+# so far; four heads make four and keep them apart. The blocks add what they find to the stream, and
+# work on it position by position in the feedforward layer. The last model's loss is measured in
+# windows of 64, where most characters have more before them than in windows of 8. That, too, is
+# what room is for.
+#
+# ## On Tiny Shakespeare
+#
+# The same script climbed the same ladder on a million characters of Shakespeare's plays, the corpus
+# that ladders like this one are usually climbed on. The first four rungs had 4,800 steps each, and
+# the last 2,000, with four blocks and rows of 128. The losses are means over the whole last tenth of
+# the text, cut into windows:
+#
+# | rung | nats | bits a character | perplexity |
+# |---|---|---|---|
+# | bigram | 2.492 | 3.60 | 12.1 |
+# | one head | 2.392 | 3.45 | 10.9 |
+# | four heads | 2.222 | 3.21 | 9.2 |
+# | blocks | 2.049 | 2.96 | 7.8 |
+# | more room | 1.766 | 2.55 | 5.8 |
+#
+# Command, machine and date stand in `results/ladder`, with the curves and what each rung wrote. Where
+# that folder is at hand, the curves are drawn here.
+
+# %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling."
+import csv
+
+import slp_transformer
+
+root = Path(slp_transformer.__file__).parents[1]
+file, recorded = root / "results" / "ladder" / "losses.csv", {}
+rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+for row in csv.DictReader(rows):
+    point = float(row["thousands read"]), float(row["nats"])
+    recorded.setdefault(row["rung"], []).append(point)
+show.lines(recorded, **axes) if recorded else None
+
+# %% [markdown]
+# The last rung begins to write like this:
+#
+# ```
+# lead, my look: lord, letter;
+# That sterm an
+# Reave my stamen storm born to week, and incaus,
+# He with that a chearl, Hath hearl king the 'twell
+# Tarms goody lords your soon that vrisk?
+#
+# ESCALER:
+# What they
+# ```
+#
+# Names in capitals, a colon, lines of verse, and mostly words: all of it from having been asked,
+# again and again, for the next character.
+#
+# ## Try it
+#
+# - Take `causal=True` out of `Attends`. One head then falls to 0.4 nats: it reads the answer, which
+#   stands in its window. Its text shows what that is worth.
+# - In `Attends`, read `self.input.tokens(ids)` alone. Without positions, four heads stay near 2.35:
+#   they know what was there, but not where.
+# - Make it 8 heads, then 16, with the same number of parameters. The loss should go on falling, but
+#   by less each time, to about 2.21.
+# - Let the text be short: `learned = stream[:20_000]`, and run with `--last-steps 1200`. On what it
+#   learns from, the last rung falls to 1.5 nats; on the held-out text it is at its best around step
+#   800, and then gets worse. Let `climb` pass `patience=3` on to `train`, and it stops near step 1,000.
+# - Leave the two corrections out of `adamw`. The assertion after the first step fails: it is less
+#   than half as long as it should be.
+#
+# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language. A
+# run that is kept, and goes on after a power cut, is in the reference of
+# <autoref identifier="slp_transformer.training.train">train</autoref>; guitar tab is learned in
+# [chapter 12](12_guitar_tab.py).
