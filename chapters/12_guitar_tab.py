@@ -210,8 +210,6 @@ print(format_tab(longest.tab))
 # chords of as many notes, drawn by how often each occurs in the corpus.
 
 # %%
-import random
-
 from slp_transformer.guitar import Event
 
 
@@ -219,6 +217,9 @@ def chords(tabs):
     events = [event for tab in tabs for event in tab.events()]
     return [event for event in events if len(event.notes) > 1]
 
+
+# %%
+import random
 
 luck = random.Random(0)
 notes = [n for tab in corpus for event in tab.events() for n in event.notes]
