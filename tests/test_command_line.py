@@ -68,7 +68,7 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
     fine("train", "fox.txt", "--run", "runs/a", *SMALL)
     said = capsys.readouterr()
     assert "Trained 4 steps. Loss" in said.out
-    assert "slp-transformer generate runs/a --prompt" in said.out
+    assert "slp-transformer generate" in said.out and "The quick" in said.out
     assert "tokens to learn from" in said.err
     fine("generate", "runs/a", "--prompt", "The", "--tokens", "7")
     written = capsys.readouterr().out

@@ -31,6 +31,7 @@ from slp_transformer.recipes import (
 from slp_transformer.recipes.data import Data, prepare_data, reopen_data, tokenizer_to_json
 from slp_transformer.run_state import Record
 from slp_transformer.storage import from_text_extra, read_json
+from slp_transformer.text.preparing import reopen
 from slp_transformer.text.reading import STANDARD_INPUT, keep_standard_input
 from slp_transformer.training import train
 
@@ -253,5 +254,12 @@ def finished(folder: Path, recipe: Recipe, records: list[Record]) -> None:
         f"Trained {last.step:,} steps{early}. Loss {best.valid_loss:.4f} nats per token on what "
         f"is held out, after step {best.step:,}."
     )
-    prompt = () if recipe.data.kind == "guitar" else ("--prompt", "It was")
+    prompt = () if recipe.data.kind == "guitar" else ("--prompt", opening(folder))
     result(f"The model is in {folder}. To have it write:\n  {command('generate', folder, *prompt)}")
+
+
+def opening(folder: Path) -> str:
+    """Two words from what was learned, for a prompt that the model is sure to know."""
+    text = reopen(folder / TOKENS)
+    words = text.tokenizer.decode(text.learned[:200].tolist()).split()
+    return " ".join(words[:2])
