@@ -203,7 +203,8 @@ def test_guitar_without_a_source_practises(at, capsys):
 
 
 def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
-    text = ("Fünf süße Äpfel.\n" + SENTENCE) * 20
+    text = SENTENCE * 20
+    text = text[:1148] + "ü" + text[1149:]  # the last character that counts, and the only wide one
     Path("apples.txt").write_text(text, encoding="utf-8")
     fine("train", "apples.txt", "--run", "a", *SMALL)
     capsys.readouterr()
@@ -386,12 +387,13 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     assert 'python -m pip install "slp-transformer[text]"' in said and not Path("a").exists()
 
 
-def test_a_mistake_of_ours_is_not_hidden(at, monkeypatch):
+@pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])
+def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken(path):
-        raise KeyError("a bug")
+        raise bug
 
     monkeypatch.setattr("slp_transformer.command_line.info.about_run", broken)
-    with pytest.raises(KeyError):
+    with pytest.raises(type(bug)):
         main(["info", "a"])
 
 
@@ -469,3 +471,21 @@ def test_a_broken_pipe_is_quiet(at):
     started.stdout.close()
     err = started.stderr.read()
     assert started.wait(timeout=300) == 141 and err == b"", err
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without distributed")
+@pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
+def test_two_processes_train_as_one_and_the_first_one_speaks(at):
+    # The "--" keeps torchrun from taking our --run for an abbreviation of its own --run-path.
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words = ["train", "fox.txt", *SMALL, "--batch-size", "2"]
+    ended = subprocess.run(
+        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--run", "two",
+         "--accumulation", "2", "--dropout", "0"],
+        capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("Trained 4 steps") == 1
+    fine(*words, "--run", "one", "--accumulation", "2", "--dropout", "0")
+    two, one = (load_model(run).state_dict() for run in ("two", "one"))
+    assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)
