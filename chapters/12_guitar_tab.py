@@ -57,60 +57,15 @@ print(format_tab(corpus[0]))
 #
 # ## Your own tabs
 #
-# This script also learns from a folder of ASCII tablature files, as they are found on the web:
+# What this chapter does step by step, two commands do with a folder of ASCII tablature files, as they
+# are found on the web:
 #
 # ```
-# python chapters/12_guitar_tab.py path/to/your/tabs
+# slp-transformer train path/to/your/tabs --guitar --run runs/tabs
+# slp-transformer generate runs/tabs
 # ```
 #
-# What the reader of such files cannot make out, it reports by file and line, and skips. In a
-# notebook, or with no folder, the practice corpus stays.
-
-# %%
-import argparse
-import sys
-from pathlib import Path
-
-parser = argparse.ArgumentParser(description="Train a model on guitar tabs.")
-parser.add_argument("tabs", nargs="?", type=Path, help="folder of tab files")
-parser.add_argument("--held-out", type=Path, help="folder to measure on")
-parser.add_argument("--save", type=Path, help="folder for curve and tabs")
-sizes = {"steps": 700, "context": 192, "width": 96, "blocks": 2}
-for name, value in {**sizes, "rate": 6e-3, "dropout": 0.0}.items():
-    kind = {"type": type(value), "default": value}
-    parser.add_argument(f"--{name}", **kind, help=f"default {value}")
-in_notebook = "ipykernel" in sys.modules
-settings = parser.parse_args([] if in_notebook else None)
-
-# %%
-from contextlib import contextmanager
-
-from slp_transformer.guitar import TabTokenizer, read_tabs
-
-
-@contextmanager
-def one_sentence():  # instead of a traceback, and exit code 2
-    try:
-        yield
-    except ValueError as error:
-        parser.error(str(error))
-
-
-# %%
-tokenizer = TabTokenizer()
-
-
-def read_folder(folder):
-    with one_sentence():
-        tabs, problems = read_tabs(folder)
-    for problem in problems:
-        print(f"skipped: {problem}", file=sys.stderr)
-    print(f"{len(tabs)} pieces read from {folder}")
-    return tabs
-
-
-if settings.tabs:
-    corpus = read_folder(settings.tabs)
+# What the reader of such files cannot make out, it reports by file and line, and skips.
 
 # %% [markdown]
 # ## From tab to tokens
@@ -120,7 +75,9 @@ if settings.tabs:
 # names the tuning and the capo. Nothing is lost: the ids give the same tab back.
 
 # %%
-first = practice_corpus(seed=0, pieces=1)[0]
+from slp_transformer.guitar import TabTokenizer
+
+tokenizer, first = TabTokenizer(), corpus[0]
 ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
 assert back.tab.bars == first.bars and back.ill_formed == 0
@@ -129,22 +86,14 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
 # One piece in ten is held out, to measure on music that the model has not seen. The rest becomes
-# one long row.
+# one long row. (A folder's name as the first argument would read your tabs.)
 
 # %%
-import random
+from slp_transformer.guitar import prepare_tabs
 
-from slp_transformer.guitar import token_stream
-
-if settings.held_out:
-    held_out = read_folder(settings.held_out)
-else:
-    random.Random(0).shuffle(corpus)
-    tenth = max(1, len(corpus) // 10)
-    corpus, held_out = corpus[tenth:], corpus[:tenth]
-with one_sentence():
-    stream = torch.tensor(token_stream(corpus, tokenizer), dtype=torch.long)
-    unseen = torch.tensor(token_stream(held_out, tokenizer), dtype=torch.long)
+data = prepare_tabs(held_out=0.1)
+stream, unseen, corpus = data.learned, data.held_out, data.learned_tabs
+assert stream[: len(ids := tokenizer.encode(corpus[0]))].tolist() == ids
 print(f"{len(stream):,} tokens to learn from, {len(unseen):,} held out")
 
 # %% [markdown]
@@ -160,15 +109,10 @@ from math import log
 from slp_transformer import TransformerConfig, TransformerLM
 
 torch.manual_seed(0)
-with one_sentence():
-    config = TransformerConfig(
-        len(tokenizer),
-        context_length=settings.context,
-        model_dim=settings.width,
-        num_blocks=settings.blocks,
-        dropout=settings.dropout,
-    )
-    model = TransformerLM(config)
+config = TransformerConfig(
+    len(tokenizer), context_length=192, model_dim=96, num_blocks=2
+)
+model = TransformerLM(config)
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
 # %%
@@ -189,20 +133,17 @@ def report(record):
 
 
 # %%
-with one_sentence():  # too few tabs for one window, say
-    records = train(
-        model,
-        stream,
-        unseen,
-        steps=settings.steps,
-        batch_size=8,
-        context_length=settings.context,
-        learning_rate=settings.rate,
-        every=max(1, settings.steps // 10),
-        report=report,
-    )
-if settings == parser.parse_args([]):  # as the page shows it
-    assert records[-1].valid_loss < no_context / 2
+records = train(
+    model,
+    stream,
+    unseen,
+    steps=700,
+    batch_size=8,
+    learning_rate=6e-3,
+    every=70,
+    report=report,
+)
+assert records[-1].valid_loss < no_context / 2
 
 # %% [markdown]
 # Each step the model sees eight windows from random places of the row. Its loss on the held-out
@@ -214,10 +155,9 @@ curves = {
     "learned": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.valid_loss) for r in records],
 }
-loss_figure = show.lines(
+show.lines(
     curves, x="step", y="nats per token", levels={"no context": no_context}
 )
-loss_figure
 
 # %% [markdown]
 # ## It writes
@@ -278,6 +218,9 @@ def chords(tabs):
     return [event for event in events if len(event.notes) > 1]
 
 
+# %%
+import random
+
 luck = random.Random(0)
 notes = [n for tab in corpus for event in tab.events() for n in event.notes]
 drawn = [
@@ -299,19 +242,10 @@ for name, share in shares.items():
     print(f"chords of {name}: {share:.1%}")
 show.bars(list(shares.values()), list(shares), top=1)
 
-# %%
-from slp_transformer.guitar import write_tab
-
-if settings.save:
-    settings.save.mkdir(parents=True, exist_ok=True)
-    loss_figure.save(settings.save / "loss.svg")
-    for number, tab in enumerate(written):
-        write_tab(tab, settings.save / f"sample_{number}.txt")
-
 # %% [markdown]
 # ## From real tabs
 #
-# The same script has learned from 409 classical tabs out of classtab.org, fingered by people, and
+# The same code has learned from 409 classical tabs out of classtab.org, fingered by people, and
 # was measured on 54 by other composers. With three blocks of width 128 and 4,000 steps, in about 22
 # minutes on one core, the held-out loss fell from 4.31 nats without context to 1.88. Of eight pieces
 # that it then wrote, every event could be played. Here is how the first of them begins (the run, with its

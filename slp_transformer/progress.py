@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -50,7 +51,7 @@ class Progress:
             return
         LOG.info(line)
         if self.bar is not None:
-            self.bar.write(line)
+            self.bar.write(line, file=sys.stderr)
 
     def step(self, loss: Tensor, tokens: int) -> None:
         """Show that a step was made."""

@@ -93,7 +93,7 @@ def on_config(config):
         {"Home": "index.md"},
         *([{"Chapters": chapters}] if chapters else []),
         {"Equations": "equations.md"},
-        {"Cluster": "cluster.md"},
+        {"Train": ["command-line.md", "cluster.md"]},
         {"Reference": ["api/index.md", *reference]},
     ]
     return config

@@ -1,6 +1,7 @@
 """Guitar tablature: the fretboard, tabs, files, tokens and corpora that models are trained on."""
 
 from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+from slp_transformer.guitar.corpus import TabCorpus, prepare_tabs
 from slp_transformer.guitar.files import Problem, read_file, read_tabs
 from slp_transformer.guitar.fretboard import (
     STANDARD,
@@ -31,6 +32,7 @@ __all__ = [
     "Note",
     "Problem",
     "Tab",
+    "TabCorpus",
     "TabTokenizer",
     "Tuning",
     "format_tab",
@@ -41,6 +43,7 @@ __all__ = [
     "playable_share",
     "practice_corpus",
     "practice_studies",
+    "prepare_tabs",
     "read_file",
     "read_tabs",
     "string_names",

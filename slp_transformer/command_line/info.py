@@ -1,0 +1,178 @@
+"""Tell what a run is made of; without a run, what there is on this machine."""
+
+import argparse
+import dataclasses
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slp_transformer.checkpoint import checkpoint_folder, load_tokenizer, load_training, read_index
+from slp_transformer.command_line.console import PROGRAM, command, result, result_json, table
+from slp_transformer.command_line.runs import find_recipe
+from slp_transformer.config import TransformerConfig
+from slp_transformer.downloads import data_folder
+from slp_transformer.recipes import BUILT_IN
+from slp_transformer.recipes.data import tokenizer_from_json
+from slp_transformer.run_state import Record, RunState
+from slp_transformer.scale import count_parameters
+from slp_transformer.storage import read_json
+from slp_transformer.text import TextTokenizer
+from slp_transformer.text.corpora import corpus_names
+from slp_transformer.training_settings import TrainingSettings, pick_device
+
+USAGE = "slp-transformer info [RUN] [--json]"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what `info` takes."""
+    parser.usage = USAGE
+    parser.add_argument(
+        "run", nargs="?", type=Path, metavar="RUN", help="the folder that train kept it in"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def act(arguments: argparse.Namespace) -> None:
+    """Print what is known.
+
+    Raises:
+        ValueError: if there is no such run.
+    """
+    content = about_here() if arguments.run is None else about_run(arguments.run)
+    if arguments.json:
+        result_json(content)
+    else:
+        result("\n\n".join(f"{head}\n{indented(rows)}" for head, rows in content.items()))
+
+
+def indented(rows: Any) -> str:
+    """A table below a heading; a value that has parts in one line."""
+    if not isinstance(rows, dict):
+        return f"  {rows}"
+    lines = table({name.replace("_", " "): in_a_line(value) for name, value in rows.items()})
+    return "\n".join(f"  {line}" for line in lines.splitlines())
+
+
+def in_a_line(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)
+
+
+# --- This machine ------------------------------------------------------------------------------
+
+
+def version() -> str:
+    """The package's version."""
+    try:
+        return metadata.version(PROGRAM)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def about_here() -> dict[str, Any]:
+    """Versions, devices, and what can be trained on."""
+    devices = [kind for kind in ("cuda", "mps", "cpu") if is_there(kind)]
+    return {
+        "versions": {
+            "slp-transformer": version(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "devices": devices,
+            "threads": torch.get_num_threads(),
+        },
+        "data": {"folder": str(data_folder()), "corpora": corpus_names()},
+        "recipes": {name: first_comment(path) for name, path in BUILT_IN.items()},
+    }
+
+
+def is_there(kind: str) -> bool:
+    """Whether this machine has a device of a kind."""
+    try:
+        return bool(pick_device(kind))
+    except ValueError:
+        return False
+
+
+def first_comment(path: Path) -> str:
+    """What a recipe says of itself."""
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+# --- A run -------------------------------------------------------------------------------------
+
+
+def about_run(folder: Path) -> dict[str, Any]:
+    """What a run is made of, without loading its weights.
+
+    Raises:
+        ValueError: if there is no whole checkpoint in it.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: name one that a run was kept in.")
+    last = checkpoint_folder(folder, "last")
+    made_of, memory = read_json(last / "config.json"), load_training(last)
+    config = TransformerConfig(**made_of["config"])
+    recipe = find_recipe(folder)
+    about = {
+        "model": {"kind": made_of["model"], **made_of["config"]},
+        "parameters": parameters(made_of["model"], config),
+        "tokenizer": about_tokenizer(load_tokenizer(folder, "last")),
+        "training": progress(folder, memory),
+        "settings": memory["settings"] if memory else None,
+        "data": None if recipe is None else dataclasses.asdict(recipe.data),
+        "files": files(folder),
+    }
+    return {head: rows for head, rows in about.items() if rows is not None}
+
+
+def parameters(kind: str, config: TransformerConfig) -> dict[str, int]:
+    """How many parameters there are, by what they do."""
+    count = count_parameters(config, encoder_decoder=kind == "EncoderDecoder")
+    return dataclasses.asdict(count) | {"total": count.total}
+
+
+def about_tokenizer(content: Any) -> dict[str, Any] | None:
+    """What the tokens are."""
+    if content is None:
+        return None
+    tokenizer = tokenizer_from_json(content)
+    kind = tokenizer.kind if isinstance(tokenizer, TextTokenizer) else "guitar tablature"
+    return {"kind": kind, "tokens": tokenizer.vocab_size}
+
+
+def progress(folder: Path, memory: dict[str, Any] | None) -> dict[str, Any] | None:
+    """How far a run has come."""
+    if not memory:
+        return None
+    state = RunState(TrainingSettings(**memory["settings"]), memory["data"])
+    state.step = memory["step"]
+    state.records = [Record(**record) for record in memory["records"]]
+    finished = state.finished()
+    told = {"step": state.step, "of": state.settings.steps, "finished": finished}
+    if state.records:
+        last, best = state.records[-1], min(state.records, key=lambda record: record.valid_loss)
+        told |= {"train_loss": last.train_loss, "valid_loss": last.valid_loss}
+        told |= {"best_valid_loss": best.valid_loss, "best_step": best.step}
+    if not finished:
+        told["to_go_on"] = command("train", "--run", folder, "--resume")
+    return told
+
+
+def files(folder: Path) -> dict[str, str]:
+    """The run's checkpoints, and how large all of its files are."""
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return read_index(folder) | {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)}

@@ -1,0 +1,121 @@
+"""What can be set in a recipe: the fields of the settings classes, with their own explanations."""
+
+import dataclasses
+import difflib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from slp_transformer.config import TransformerConfig
+from slp_transformer.recipes.data import DataSettings
+from slp_transformer.training_settings import TrainingSettings
+
+TABLES = {"data": DataSettings, "model": TransformerConfig, "training": TrainingSettings}
+NONE = "none"  # TOML has no word for None
+# The tokenizer says how large the vocabulary is; the others are of an encoder-decoder's source.
+NOT_TO_CHOOSE = {("model", n) for n in ("vocab_size", "source_vocab_size", "num_encoder_blocks")}
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that can be set.
+
+    Attributes:
+        table: the recipe's table that it stands in.
+        name: its name there.
+        kinds: the types that a value may have, of bool, int, float and str.
+        choices: the words that it may be; none if it may be any.
+        optional: whether it may be "none".
+        help: what it is.
+    """
+
+    table: str
+    name: str
+    kinds: tuple[type, ...]
+    choices: tuple[str, ...]
+    optional: bool
+    help: str
+
+    def read(self, value: Any) -> Any:
+        """The value that a recipe gives.
+
+        Raises:
+            ValueError: if it is of another type than the setting's, or not one of its choices.
+        """
+        if self.optional and value == NONE:
+            return None
+        for kind in self.kinds:
+            if type(value) is kind and (not self.choices or value in self.choices):
+                return value
+        if float in self.kinds and type(value) is int:
+            return float(value)
+        wanted = [f'"{choice}"' for choice in self.choices] or [WORDS[k] for k in self.kinds]
+        wanted += [f'"{NONE}"'] * self.optional
+        told = " or ".join(wanted)
+        raise ValueError(f"[{self.table}] {self.name} must be {told}, not {value!r}.")
+
+    def parse(self, text: str) -> Any:
+        """The value that a word on the command line stands for.
+
+        Raises:
+            ValueError: as `read`.
+        """
+        for kind in self.kinds:
+            if kind is not bool and not (kind is str and len(self.kinds) > 1):
+                try:
+                    return self.read(kind(text))
+                except ValueError:
+                    continue
+        return self.read(text)
+
+
+def all_settings() -> list[Setting]:
+    """Every setting, in the order of the tables."""
+    return [
+        make_setting(table, field.name, field.type, explanations(owner, "Attributes")[field.name])
+        for table, owner in TABLES.items()
+        for field in dataclasses.fields(owner)
+        if (table, field.name) not in NOT_TO_CHOOSE
+    ]
+
+
+def make_setting(table: str, name: str, annotation: Any, help: str) -> Setting:
+    """The setting that an annotated name makes."""
+    union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    parts = typing.get_args(annotation) if union else (annotation,)
+    optional = types.NoneType in parts
+    parts = [part for part in parts if part is not types.NoneType]
+    choices = [c for p in parts if typing.get_origin(p) is Literal for c in typing.get_args(p)]
+    kinds = tuple(str if typing.get_origin(part) is Literal else part for part in parts)
+    return Setting(table, name, kinds, tuple(choices), optional, help)
+
+
+def explanations(documented: Any, section: str) -> dict[str, str]:
+    """What a section of a docstring says of each name."""
+    text = inspect.cleandoc(documented.__doc__).partition(f"{section}:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", text, re.MULTILINE)
+    return {name: " ".join(told.split()) for name, told in found}
+
+
+def check_names(wrong_or_right: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse names that nothing is called by.
+
+    Raises:
+        ValueError: naming the first one, and the nearest right one.
+    """
+    known = list(known)
+    for name in wrong_or_right:
+        if name not in known:
+            raise ValueError(f'{where} has no "{name}": {nearest(name, known)}')
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What somebody may have meant, as the end of a sentence."""
+    known = sorted(known)
+    meant = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f'did you mean "{meant[0]}"?' if meant else f"there are {', '.join(known)}."
