@@ -1,0 +1,68 @@
+"""Causal attention in blocks says what `attention` says, and so does its gradient."""
+
+import pytest
+import torch
+
+from slp_transformer import blockwise, fused_attention
+from slp_transformer.attention import attention, causal_mask
+from slp_transformer.blockwise import BLOCK, causal_in_blocks
+
+
+def inputs(N: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    """Q, K and V of 2 sequences and 3 heads, d_k = 5 and d_v = 7."""
+    generator = torch.Generator().manual_seed(N)
+    return [
+        torch.randn(2, 3, N, d, generator=generator, dtype=dtype, requires_grad=True)
+        for d in (5, 5, 7)
+    ]
+
+
+@pytest.mark.parametrize("N", [1, BLOCK - 1, BLOCK, BLOCK + 1, 131])
+def test_values_and_gradients_are_those_of_the_equation(N):
+    Q, K, V = inputs(N)
+    expected, _ = attention(Q, K, V, causal_mask(N, dtype=Q.dtype))
+    values = causal_in_blocks(Q, K, V)
+    torch.testing.assert_close(values, expected)
+    along = torch.randn(values.shape, generator=torch.Generator().manual_seed(0)).double()
+    gradients = torch.autograd.grad(values, (Q, K, V), along)
+    torch.testing.assert_close(gradients, torch.autograd.grad(expected, (Q, K, V), along))
+
+
+def test_a_later_token_changes_nothing_earlier():
+    Q, K, V = inputs(131)
+    before = causal_in_blocks(Q, K, V)
+    with torch.no_grad():
+        for Z in (Q, K, V):
+            Z[:, :, 97:] += 1
+    after = causal_in_blocks(Q, K, V)
+    assert torch.equal(before[:, :, :97], after[:, :, :97])
+    assert not torch.equal(before[:, :, 97:], after[:, :, 97:])
+
+
+@pytest.mark.parametrize(
+    ("N", "learns", "dropout", "chosen"),
+    [
+        (67, True, 0.0, True),
+        (13, True, 0.0, False),
+        (67, False, 0.0, False),
+        (67, True, 0.3, False),
+    ],
+)
+def test_training_on_a_cpu_takes_the_blocks(monkeypatch, N, learns, dropout, chosen):
+    taken = []
+
+    def spy(Q, K, V):
+        taken.append(len(Q))
+        return blockwise.causal_in_blocks(Q, K, V)
+
+    monkeypatch.setattr("slp_transformer.attention.causal_in_blocks", spy)
+    with torch.set_grad_enabled(learns):
+        fused_attention(*inputs(N, torch.float32), causal=True, dropout=dropout)
+    assert bool(taken) is chosen
+
+
+def test_a_second_derivative_is_refused_rather_than_wrong():
+    Q, K, V = inputs(67)
+    (d_Q,) = torch.autograd.grad(causal_in_blocks(Q, K, V).square().sum(), Q, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        d_Q.sum().backward()
