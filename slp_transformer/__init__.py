@@ -1,8 +1,8 @@
 """The Transformer chapter of Jurafsky and Martin's *Speech and Language Processing*, as code.
 
 Each definition lives once, in the order of the book: `attention`, `block`, `embedding`,
-`language_model`, `encoder_decoder`. The names below are the ones that most readers reuse; the attention equation itself
-is `slp_transformer.attention.attention`, behind its module's name.
+`language_model`, `encoder_decoder`. The names below are the ones that most readers reuse; the
+attention equation itself is `slp_transformer.attention.attention`, behind its module's name.
 """
 
 from slp_transformer.attention import (
