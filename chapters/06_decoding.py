@@ -306,7 +306,7 @@ end = tokenizer.eos_id
 print(format_tab(tokenizer.decode(greedily.ids).tab))
 
 # %% [markdown]
-# Not a wrong note, and no music: the most probable thing to do after a bar is to play it again.
+# Not a wrong note, and soon no music: the most probable thing to do after a bar is to play it again.
 # Greedy decoding falls into loops, and little leads out of one, since what was just repeated tends
 # to be even more probable the next time. Here is a piece drawn at random, each token from the
 # fewest that make up nine tenths:
@@ -345,10 +345,10 @@ corpus = [tokenizer.encode(piece)[:N] for piece in pieces]
 usual = sum(said_before(ids) for ids in corpus) / len(corpus)
 print(f"in the corpus, {usual:.0%} has been said before")
 
-# %% alt="Two curves over temperature. The share said before starts above 0.6 at temperature 0, crosses the corpus near 0.5 and is near 0 from 1 on; the share of slips is 0 at temperature 0 and rises ever faster, to nearly a half at 2. A dashed line marks how much the corpus itself repeats."
+# %% alt="Two curves over temperature. The share said before starts high at temperature 0, crosses the corpus near 0.5 and is near 0 from 1 on; the share of slips starts near 0 and rises ever faster, to nearly a half at 2. A dashed line marks how much the corpus itself repeats."
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 repeated, slips = zip(*(judge(temperature=tau) for tau in taus), strict=True)
-assert repeated[0] > 0.5 > repeated[-1] and slips[-1] > slips[0] + 0.05
+assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
 for tau, again, wrong in zip(taus, repeated, slips, strict=True):
     print(f"τ = {tau:<4}  {again:3.0%} said before, {wrong:5.1%} slips")
 curves = {"said before": repeated, "slips": slips}
