@@ -12,10 +12,10 @@ import time
 import tomllib
 from pathlib import Path
 
+import own_process
 import pytest
 import torch
 
-import slp_transformer
 from slp_transformer import TransformerConfig
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.command_line import main
@@ -407,11 +407,7 @@ def test_the_script_is_installed():
 
 # --- Processes of their own ----------------------------------------------------------------------
 
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(Path(slp_transformer.__file__).parent.parent),
-    "OMP_NUM_THREADS": "1",
-}
+ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
 
 

@@ -1,7 +1,6 @@
 """Several processes: what they learn, measure and keep is what one process does."""
 
 import json
-import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -10,9 +9,9 @@ from pathlib import Path
 import pytest
 import team_run
 import torch
+from own_process import python
 from safetensors.torch import load_file
 
-import slp_transformer
 from slp_transformer import distributed
 from slp_transformer.batches import IGNORED, Batch
 from slp_transformer.checkpoint import checkpoint_folder, load_model
@@ -28,19 +27,11 @@ HOWS = ("ddp", "fsdp")
 
 def torchrun(*arguments, restarts: int = 0) -> subprocess.CompletedProcess:
     """team_run.py in two processes that torchrun starts, with this very package."""
-    package = str(Path(slp_transformer.__file__).parent.parent)
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     launcher.append(f"--max-restarts={restarts}")
-    variables = {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
-    if restarts:  # or the restarted look for each other where the dead were
-        variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    return subprocess.run(
-        [sys.executable, *launcher, team_run.__file__, *map(str, arguments)],
-        env={**os.environ, **variables},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-    )
+    # Without this the restarted look for each other where the dead were.
+    variables = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if restarts else {}
+    return python(*launcher, team_run.__file__, *arguments, **variables)
 
 
 @pytest.fixture(scope="module")

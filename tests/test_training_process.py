@@ -1,29 +1,10 @@
 """What shows only in a process of its own: the real compiler, and how much memory is used."""
 
-import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-import slp_transformer
-
-
-def python(script: str, *arguments) -> str:
-    """What a script prints that imports this very package, without the tests' shape checks."""
-    package = str(Path(slp_transformer.__file__).parent.parent)
-    result = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": package},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=600,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
+from own_process import printed
 
 COMPILED = """
 import torch
@@ -51,14 +32,14 @@ print(counters["frames"]["ok"], counters["stats"]["unique_graphs"], len(counters
     reason="torch.compile needs a C++ compiler on the CPU, and none is installed",
 )
 def test_a_compiled_run_learns_what_an_eager_one_learns():
-    frames, graphs, breaks = map(int, python(COMPILED).split())
+    frames, graphs, breaks = map(int, printed(COMPILED).split())
     assert frames >= 2 and graphs >= 2  # to learn, and to measure
     assert breaks == 0
 
 
 MEMORY = """
-import re, sys, torch
-from pathlib import Path
+import sys, torch
+from own_process import peak
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.training import train
 
@@ -70,9 +51,6 @@ model = TransformerLM(TransformerConfig(11, 5, model_dim=384, num_heads=2, num_b
 stream = torch.arange(11).repeat(3)
 options = {"steps": 2, "every": 1, "batch_size": 1, "progress": False, "device": "cpu"}
 resume = sys.argv[2] == "resume"
-# Not ru_maxrss: a process inherits that from the one that started it.
-status = Path("/proc/self/status")
-peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) * 1024
 before = peak()
 try:
     train(model, stream, stream, **options, folder=sys.argv[1], resume=resume, report=stop)
@@ -86,7 +64,7 @@ print(peak() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_a_resumed_run_uses_no_more_memory_than_one_that_was_not_stopped(tmp_path):
     """A second copy of the weights alone would exceed it twice over."""
-    used = {how: int(python(MEMORY, tmp_path, how)) for how in ("run", "resume")}
+    used = {how: int(printed(MEMORY, tmp_path, how)) for how in ("run", "resume")}
     weights = (tmp_path / "step-00000002" / "model.safetensors").stat().st_size
     assert weights > 50e6
     assert used["run"] > 3.5 * weights  # gradients, and two moments, come on top
