@@ -7,6 +7,7 @@ Usage::
     python benchmarks/language_models.py train --size 6x384 --compile
     python benchmarks/language_models.py memory --size 6x384
     python benchmarks/language_models.py decode --size 6x384 --batch 16
+    python benchmarks/language_models.py attention
 
 The peers are installed beside the package: ``pip install transformers x-transformers litgpt``.
 
@@ -30,7 +31,9 @@ import torch.nn.functional as F
 from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
 from torch import nn
 
-from slp_transformer import generate
+from slp_transformer import blockwise, fused_attention, generate
+from slp_transformer.attention import join_heads, split_heads
+from slp_transformer.blockwise import causal_in_blocks
 
 # --- One step of training ----------------------------------------------------------------------
 
@@ -183,6 +186,57 @@ def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[]
     return loop
 
 
+# --- Attention alone ---------------------------------------------------------------------------
+
+SHAPES = {  # batch, heads, tokens, d_k
+    "64 tokens": (12, 4, 64, 32),
+    "4x128": (16, 4, 256, 32),
+    "6x384": (8, 6, 256, 64),
+    "512 tokens": (4, 6, 512, 64),
+    "1,024 tokens": (2, 12, 1024, 64),
+    "2,048 tokens": (1, 12, 2048, 64),
+}
+
+
+def attention(settings: argparse.Namespace) -> dict:
+    """Time causal attention, there and back: ours in blocks next to PyTorch's fused kernel."""
+    table = {}
+    for shape, sizes in SHAPES.items():
+        print(shape)
+        work = {"slp_transformer": there_and_back(fused_attention, sizes)}
+        for block in (32, 128):
+            work[f"blocks of {block}"] = there_and_back(in_blocks_of(block), sizes)
+        work["torch, fused"] = there_and_back(F.scaled_dot_product_attention, sizes, "is_causal")
+        table[shape] = compare(interleaved(work, settings.rounds), 1000, "ms")
+    return table
+
+
+def there_and_back(attend: Callable, sizes: tuple, causal: str = "causal") -> Callable[[], None]:
+    """Attention and its gradient, as a function without arguments."""
+    batch, heads, N, d_k = sizes
+    X = [torch.randn(batch, N, heads * d_k, requires_grad=True) for _ in range(3)]
+    along = torch.randn(batch, N, heads * d_k)
+
+    def step() -> None:
+        values = attend(*(split_heads(x, heads) for x in X), **{causal: True})
+        torch.autograd.grad(join_heads(values), X, along)
+
+    return step
+
+
+def in_blocks_of(block: int) -> Callable:
+    """Our attention with blocks of another size than its own."""
+
+    def attend(*QKV: torch.Tensor, causal: bool) -> torch.Tensor:
+        own, blockwise.BLOCK = blockwise.BLOCK, block
+        try:
+            return causal_in_blocks(*QKV)
+        finally:
+            blockwise.BLOCK = own
+
+    return attend
+
+
 # --- The command -------------------------------------------------------------------------------
 
 
@@ -202,7 +256,7 @@ def describe() -> dict:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("train", "memory", "decode"))
+    parser.add_argument("what", choices=("train", "memory", "decode", "attention"))
     parser.add_argument("--size", choices=SIZES, default="6x384")
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--compile", action="store_true", help="run every model compiled")
@@ -216,7 +270,8 @@ def main() -> None:
     settings = parser.parse_args()
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    table = {"train": train, "memory": memory, "decode": decode}[settings.what](settings)
+    kinds = {"train": train, "memory": memory, "decode": decode, "attention": attention}
+    table = kinds[settings.what](settings)
     if settings.save is not None:
         asked = {k: v for k, v in vars(settings).items() if k != "save"}
         told = {"asked": asked, "on": describe(), "table": table}

@@ -47,8 +47,9 @@ class CausalInBlocks(torch.autograd.Function):
         Q, K, V, *weights = ctx.saved_tensors
         scale = Q.shape[2] ** -0.5
         d_Q, d_K, d_V = torch.empty_like(Q), torch.zeros_like(K), torch.zeros_like(V)
-        for i, alpha in enumerate(weights):
-            start, end = i * BLOCK, alpha.shape[2]
+        start = 0
+        for alpha in weights:
+            end = alpha.shape[2]
             d_block = d_values[:, start:end]
             d_V[:, :end].baddbmm_(alpha.mT, d_block)
             d_alpha = torch.bmm(d_block, V[:, :end].mT)
@@ -56,6 +57,7 @@ class CausalInBlocks(torch.autograd.Function):
             d_scores = softmax_backward(d_alpha, alpha, -1, alpha.dtype).mul_(scale)
             d_Q[:, start:end] = torch.bmm(d_scores, K[:, :end])
             d_K[:, :end].baddbmm_(d_scores.mT, Q[:, start:end])
+            start = end
         return d_Q, d_K, d_V
 
 

@@ -16,7 +16,7 @@ import own_process
 import pytest
 import torch
 
-from slp_transformer import TransformerConfig
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.command_line import main
 from slp_transformer.command_line.flags import flag_name
@@ -139,7 +139,7 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
 def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
     world = Text(TextTokenizer("characters", ["<|end|>", "a", "b"]))
     torch.manual_seed(0)
-    model = slp_transformer.TransformerLM(TransformerConfig(3, 7, 4, 2, 1))
+    model = TransformerLM(TransformerConfig(3, 7, 4, 2, 1))
     written = write_on(model, world, [[1], [2, 1]], 5, seed=1)
     for each in written:
         new = each.ids[each.prompt_length :]
