@@ -97,6 +97,45 @@ def test_a_module_runs_its_importers_again_and_no_others(project, module, again)
     assert (key(project) != before) == again
 
 
+def test_data_beside_an_imported_module_runs_its_importers_again(project):
+    data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
+    data.write_text("one", encoding="utf-8")
+    before = key(project)
+    inner.mkdir()
+    (inner / "words.txt").write_text("not imported", encoding="utf-8")
+    (data.parent / ".words.txt.swp").write_text("an editor's", encoding="utf-8")
+    assert key(project) == before
+    data.write_text("two", encoding="utf-8")
+    assert key(project) != before
+
+
+@pytest.mark.parametrize(
+    ("code", "again"),
+    [
+        ('open(root / "results" / "ladder" / "losses.csv")', True),
+        ('folder = "results"', True),
+        ('open(f"{root}/results/{name}/losses.csv")', True),
+        ("f(1)  # and what results", True),  # a run too many does no harm
+        ("f(1)", False),
+        ("my_results = f(1)", False),
+    ],
+)
+def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, code, again):
+    text = CHAPTER.replace("f(1)", code).replace("More of it.", "From `results/ladder`.")
+    keys = [key(project, text)]
+    recorded = project / "results" / "ladder" / "losses.csv"
+    recorded.parent.mkdir(parents=True)
+    for change in ("1.5", "1.4"):
+        recorded.write_text(change, encoding="utf-8")
+        keys.append(key(project, text))
+    recorded.rename(recorded.with_name("renamed.csv"))
+    keys.append(key(project, text))
+    recorded.with_name("renamed.csv").unlink()
+    keys.append(key(project, text))
+    assert len(set(keys)) == (4 if again else 1)
+    assert keys[-1] == keys[0]
+
+
 @pytest.mark.parametrize(
     ("line", "files"),
     [

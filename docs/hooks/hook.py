@@ -85,7 +85,8 @@ def on_config(config):
     site.settings = Path(config.config_file_path)
     site.read(site.settings.parent)
     if site.serving:
-        config.watch += [str(site.root / "chapters"), str(site.root / running.PACKAGE)]
+        folders = ("chapters", running.PACKAGE, running.RESULTS)
+        config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     _set_template(config)
     chapters = [{f"{s.number} · {s.title}": _page(s.stem)} for s in site.summaries.values()]
     reference = [{name.partition(".")[2]: _api_path(name)} for name in _module_names()]

@@ -2,8 +2,9 @@
 
 A chapter is a percent script. Jupytext reads it, nbclient executes its cells, and the outputs are
 kept in a cache. The key to the cache is what the outputs depend on: the chapter's code cells, the
-modules of the package that it imports (and those that they import), and the versions of Python,
-PyTorch and Matplotlib. Prose, headings and alt texts are not part of it.
+modules of the package that it imports (and those that they import), the data that lies beside them,
+the recorded runs in results/ if its code names that folder, and the versions of Python, PyTorch and
+Matplotlib. Prose, headings and alt texts are not part of it.
 """
 
 import ast
@@ -29,6 +30,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from traitlets.config import Config
 
 PACKAGE = "slp_transformer"
+RESULTS = "results"
 WORKERS = 2
 
 
@@ -128,6 +130,19 @@ def objects_named(chapter: Chapter) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def data_behind(chapter: Chapter) -> list[Path]:
+    """What a chapter's code may read: data beside the modules it imports, and recorded runs.
+
+    A chapter that names results/ anywhere in its code depends on all of that folder, so that no
+    author has to say which file is read.
+    """
+    folders = {path.parent for path in modules_behind(chapter)}
+    found = {path for folder in folders for path in folder.iterdir() if path.suffix != ".py"}
+    if any(re.search(rf"\b{RESULTS}\b", cell.source) for cell in chapter.code_cells):
+        found.update((chapter.root / RESULTS).rglob("*"))
+    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+
+
 def module_name(path: Path, root: Path) -> str:
     """The dotted name of a file of the package."""
     parts = path.relative_to(root).with_suffix("").parts
@@ -206,7 +221,7 @@ def key_of(chapter: Chapter) -> str:
     digest = hashlib.sha256()
     for cell in chapter.code_cells:
         digest.update(cell.source.encode() + b"\0")
-    for path in modules_behind(chapter):
+    for path in modules_behind(chapter) + data_behind(chapter):
         digest.update(path.relative_to(chapter.root).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     digest.update(platform.python_version().encode())
