@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -197,6 +198,29 @@ def test_chapters_and_reference_link_both_ways(pages):
             m for m in modules if f"../../chapters/{stem}/" in pages[f"api/{m}/index.html"].links
         }
         assert back and shown <= back, stem
+
+
+def typed(text):
+    """The types in a text that hold a shape or a choice of words, on one line each."""
+    found = re.findall(r"\b(?:Bool|Float|Int|Literal)\[[^\]]*\]", text)
+    return {re.sub(r"(?<=\[) |,? (?=\])", "", " ".join(one.split())) for one in found}
+
+
+def test_types_in_the_reference_read_as_in_the_source(site):
+    shown_anywhere = set()
+    for path in sorted((site / "api").glob("**/index.html")):
+        module = ROOT.joinpath("slp_transformer", *path.parent.name.split(".")).with_suffix(".py")
+        if not module.is_file():
+            continue
+        page = re.sub(
+            r"<details.*?</details>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+        shown = typed(unescape(re.sub(r"<[^>]+>", "", page)))
+        written = typed(module.read_text(encoding="utf-8"))
+        assert shown <= written, path
+        shown_anywhere |= shown
+    for shape in ('"... #N #M"', '"*batch N d"', '"N d"', '"N"', '""'):
+        assert any(f"[Tensor, {shape}]" in one for one in shown_anywhere), shape
 
 
 def test_the_index_leads_to_each_equation_of_the_chapters(pages):

@@ -406,8 +406,8 @@ def _with_links_back(content: str, page) -> str:
         url = _relative(f"chapters/{equation.chapters[0]}/", page) + f"#eq-{match[1]}"
         return f'<a href="{url}"><code>{match[1]}</code></a>'
 
-    # Shapes in double quotes, as the source has them.
-    content = re.sub(r"(?<=, )'([^'<>\n]*)'(?=\])", r'"\1"', content)
+    # Shapes and other strings in types in double quotes, as the source has them.
+    content = re.sub(r"(?<=[\[ ])(?:'|&#39;)([^'&<>\n]*)(?:'|&#39;)(?=[\],])", r'"\1"', content)
     content = re.sub(r"(<span class=\"s)1\">'([^'<]*)'</span>", r'\g<1>2">"\2"</span>', content)
     content = re.sub(r"<code>([A-Za-z][\w^-]*)</code>(?=\s*\()", to_equation, content)
     pattern = r'<h([2-6]) id="([^"]+)" class="doc doc-heading">.*?</h\1>'
