@@ -97,7 +97,7 @@ show.lines(
 # %%
 import torch.nn.functional as F
 
-from slp_transformer.training import next_token_loss
+from slp_transformer.loss import next_token_loss
 
 
 def loss_by_hand(U, targets):
@@ -256,7 +256,7 @@ assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 # It is nothing new: pull the exponent into the logarithm, and it is e to the power of the loss.
 
 # %%
-from slp_transformer.training import perplexity
+from slp_transformer.loss import perplexity
 
 T = len(chances)
 loss = sum(-log(p) for p in chances) / T  # (7.55)

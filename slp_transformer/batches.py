@@ -151,6 +151,19 @@ class TokenWindows:
         }
 
 
+def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
+    """Windows of a token stream; any other source as it is.
+
+    Raises:
+        ValueError: if a stream comes without the length of its windows, or is too short for one.
+    """
+    if not isinstance(data, Tensor | TokenStore):
+        return data
+    if N is None:
+        raise ValueError("Windows of a token stream need a length: give context_length.")
+    return TokenWindows(data, N)
+
+
 def checksum(numbers: Sequence[Any]) -> int:
     """CRC-32 of numbers as they print."""
     return zlib.crc32(repr(numbers).encode())

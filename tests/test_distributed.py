@@ -12,10 +12,11 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
-from slp_transformer import distributed
+from slp_transformer import replicas
 from slp_transformer.batches import IGNORED, Batch
 from slp_transformer.checkpoint import checkpoint_folder, load_model
-from slp_transformer.distributed import form_team, in_short
+from slp_transformer.distributed import form_team
+from slp_transformer.replicas import in_short
 from slp_transformer.training import train
 from slp_transformer.training_settings import TrainingSettings
 
@@ -207,7 +208,7 @@ def test_what_pytorch_says_is_cut_to_a_sentence():
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(distributed, "TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(replicas, "TIMEOUT", timedelta(seconds=1))
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not meet the others"):
         with form_team(TrainingSettings(steps=1, device="cpu")):
             pass

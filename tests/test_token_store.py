@@ -10,8 +10,9 @@ from own_process import printed
 
 from slp_transformer import TransformerConfig, TransformerLM, token_store
 from slp_transformer.batches import TokenWindows
+from slp_transformer.loss import mean_loss
 from slp_transformer.token_store import HEADER, TokenStore, write_tokens
-from slp_transformer.training import mean_loss, train
+from slp_transformer.training import train
 
 
 def ids(count: int, vocab_size: int) -> list[int]:

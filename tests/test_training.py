@@ -7,7 +7,8 @@ import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.batches import random_windows
-from slp_transformer.training import mean_loss, next_token_loss, perplexity, train
+from slp_transformer.loss import mean_loss, next_token_loss, perplexity
+from slp_transformer.training import train
 from slp_transformer.training_settings import cosine_schedule, make_optimiser
 
 

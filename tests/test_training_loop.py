@@ -16,8 +16,9 @@ from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, pa
 from slp_transformer import progress as progress_module
 from slp_transformer.batches import IGNORED, BatchSource, PaddedPairs, TokenWindows
 from slp_transformer.checkpoint import load_model
+from slp_transformer.loss import mean_loss, next_token_loss
 from slp_transformer.run_state import Record, RunState
-from slp_transformer.training import mean_loss, next_token_loss, train, training_step
+from slp_transformer.training import train, training_step
 from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
 
 STREAM = torch.arange(7).repeat(5)

@@ -1,0 +1,110 @@
+"""The loss that training lowers, and what is measured by it: cross-entropy and perplexity."""
+
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from slp_transformer.batches import IGNORED, BatchSource, as_source
+from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer.team import ALONE, Team
+from slp_transformer.token_store import TokenStore
+
+
+def next_token_loss(
+    U: Float[Tensor, "*batch N V"],
+    targets: Int[Tensor, "*batch N"],
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Float[Tensor, ""]:
+    r"""Mean cross-entropy of the words that came next, in nats.
+
+    $$L=\frac1T\sum_{t=1}^T-\log\hat{\mathbf y}_t[w_{t+1}]$$
+
+    Source: `ce-full` to `ce-mean` (7.53-7.55 in the Aug 2026 draft; section 8.7 of the 2025 one).
+
+    Args:
+        U: logits for the word after each position.
+        targets: the word that did come after each position; positions with `IGNORED` (padding)
+            do not count.
+        label_smoothing: share of each target's probability that is spread over the vocabulary
+            (Szegedy et al. 2016); not in the book.
+        reduction: "mean", or "sum" to divide later.
+
+    Raises:
+        ValueError: if there is not one target for each position.
+    """
+    if U.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"Each position needs one target, but the logits are {shape_of(U)} and the targets "
+            f"{shape_of(targets)}."
+        )
+    return F.cross_entropy(
+        U.flatten(0, -2).float(),  # logits of an autocast model are too coarse to sum up
+        targets.flatten(),
+        ignore_index=IGNORED,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
+
+
+def perplexity(loss: float) -> float:
+    r"""How many equally probable words would be as hard to tell apart as those of a text.
+
+    $$\mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-1/T}=\exp(L)$$
+
+    Perplexities compare only where the tokens are the same: a word is harder to foretell than a
+    character.
+
+    Source: `likelihood` and `perplexity` (7.56 and 7.57 in the Aug 2026 draft).
+
+    Args:
+        loss: mean cross-entropy in nats per token, as from `mean_loss`.
+
+    Returns:
+        The perplexity per token, 1 at best; infinite for a loss beyond what a float can hold.
+
+    Raises:
+        ValueError: if the loss is negative.
+    """
+    if loss < 0:
+        raise ValueError(f"A cross-entropy is 0 or more, but the loss is {loss!r}.")
+    return math.inf if loss > math.log(sys.float_info.max) else math.exp(loss)
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module,
+    held_out: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    N: int | None = None,
+    batch_size: int = 32,
+    team: Team = ALONE,
+) -> float:
+    """The loss over all of some data; a stream is cut into windows that do not overlap.
+
+    Args:
+        model: the model; it is put in evaluation mode, and back as it was.
+        held_out: held-out tokens, or another source; what is left over after a stream's last full
+            window is not counted.
+        N: tokens in a window of a stream.
+        batch_size: sequences scored at once.
+        team: the processes that share the work.
+
+    Returns:
+        Nats per token.
+
+    Raises:
+        ValueError: if a stream is too short for one window.
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    total, count = 0.0, 0
+    for batch in as_source(held_out, N).in_order(batch_size * team.size):
+        count += batch.count
+        batch = team.share(batch).to(device)
+        total += next_token_loss(model(*batch.inputs), batch.targets, reduction="sum").item()
+    model.train(was_training)
+    return team.sum(torch.tensor(total, dtype=torch.float64)).item() / count
