@@ -480,7 +480,7 @@ for width, (score, said) in best.items():
 # $$
 
 # %%
-from slp_transformer.beam import beam_search, normalised
+from slp_transformer.beam import Beam, beam_search, normalised
 
 vocab = ["<s>", "tune", "play", "it", "up", "now", "."]
 table = torch.full((len(vocab), len(vocab)), -torch.inf)
@@ -491,21 +491,25 @@ for word, likely in follows.items():
 # %%
 stop = {vocab.index(".")}
 search = (
-    lambda ids: table[ids[:, -1]],
+    lambda ids, rows: table[ids[rows, -1]],
     lambda rows: None,
-    torch.tensor([0]),
-    9,
+    [torch.tensor([0])],
+    [9],
 )
 for width in (1, 2, 3):
-    found = beam_search(*search, width=width, alpha=1.0, stop=stop)
+    (found,) = beam_search(*search, width=width, alpha=1.0, stop=stop)
     by_hand = {tuple(s[1:]): v / (len(s) - 1) for v, s in beam(width)}
     for h in found:
         said = tuple(vocab[w] for w in h.ids[1:])
         assert abs(by_hand[said] - h.score) < 1e-5
 print("width 3:", *(vocab[w] for w in found[0].ids[1:]))
-show.source(beam_search, normalised)
+show.source(Beam.grow, normalised)
 
 # %% [markdown]
+# One step of the loop by hand is `grow`, for all hypotheses at once;
+# <autoref identifier="slp_transformer.beam.beam_search">beam_search</autoref> has the beams of all
+# prompts grow side by side, so that the model reads them in one batch.
+#
 # The mean prefers the longer text, whose words are each quite sure. (A beam of two has lost it at
 # its second word.) On our model:
 
@@ -703,7 +707,8 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 #
 # A batch may hold prompts of different lengths, and each must get what it would get alone.
 # The package pads nothing: all texts stand at the same position, and where a short one's next
-# word is chosen, a longer one's is given. `on_token` hears of every word as it is written.
+# word is chosen, a longer one's is given. What has ended is read along until half of the batch has
+# ended, then dropped. `on_token` hears of every word as it is written.
 
 # %%
 prompts = [drawn.ids[:n] for n in (4, 9, 23)]

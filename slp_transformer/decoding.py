@@ -1,7 +1,7 @@
 """Decoding: word after word, with any model of the package.
 
 `generate` is what most readers want; `Reader` and `write` are what it is made of. How one word is
-chosen is in `sampling`, beam search in `beam`.
+chosen is in `sampling`, beam search in `beam`, what can be asked for in `decoding_request`.
 """
 
 import math
@@ -14,16 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.beam import Hypothesis, beam_search
+from slp_transformer.beam import beam_search
 from slp_transformer.cache import KVCache
-from slp_transformer.embedding import check_ids
-from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.language_model import TransformerLM
+from slp_transformer.decoding_request import (
+    Ids,
+    Model,
+    check_generator,
+    check_options,
+    check_prompt,
+    check_sources,
+)
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 from slp_transformer.shapes import Float, Int, Tensor
-
-Model = TransformerLM | EncoderDecoder
-Ids = Sequence[int] | Int[Tensor, "_"]
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,7 @@ def generate(
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (8.48, 7.52).
         repetition_penalty: θ of Keskar et al. 2019; above 1 disfavours what has been said.
-        num_beams: hypotheses of a beam search, which draws nothing and takes the prompts one by
-            one; None for no beam search.
+        num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (13.16 in the Aug 2026 draft) or 0 (13.15), or what else works.
         stop: an id, or ids, after which to stop.
@@ -110,8 +111,8 @@ def generate(
     texts = [check_prompt(model, prompt) for prompt in prompts]
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
-    check_generator(model, len(texts), generator)
-    window = model.config.context_length
+    device, window = device_of(model), model.config.context_length
+    check_generator(device, len(texts), generator)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     stops = {stop} if isinstance(stop, int) else set(stop)
     options = {"theta": repetition_penalty, "allowed": allowed}
@@ -123,19 +124,6 @@ def generate(
         each = isinstance(generator, Sequence)
         return draw(u, [generator[row] for row in rows] if each else generator)
 
-    def search(text: list[int], end: int, source: Ids | None) -> Hypothesis:
-        reader = Reader(model, None if source is None else [source], end if cached else None)
-        prompt = torch.tensor(text, device=device_of(model))
-        return beam_search(
-            lambda ids: filtered(reader(ids), ids, **options),
-            reader.reorder,
-            prompt,
-            end,
-            width=num_beams,
-            alpha=length_penalty,
-            stop=stops,
-        )[0]
-
     def result(text: list[int], ids: list[int], stopped: bool, score: float | None) -> Generated:
         cut = "length" if len(ids) - len(text) == max_new_tokens else "window"
         return Generated(ids, len(text), "stop" if stopped else cut, score)
@@ -143,12 +131,23 @@ def generate(
     if not texts:
         return []
     with reading(model):
-        if num_beams is not None:
-            found = map(search, texts, ends, sources or [None] * len(texts))
-            return [result(t, h.ids, h.stopped, h.score) for t, h in zip(texts, found, strict=True)]
         reader = Reader(model, sources, max(ends) if cached else None)
-        written = write(reader, choose, texts, ends, stops, on_token, device_of(model))
-        return [result(t, *w, None) for t, w in zip(texts, written, strict=True)]
+        if num_beams is None:
+            written = write(reader, choose, texts, ends, stops, on_token)
+            return [result(t, *w, None) for t, w in zip(texts, written, strict=True)]
+
+        def look(ids: Tensor, rows: list[int]) -> Tensor:
+            u = reader(ids)
+            if len(rows) < len(ids):
+                u, ids = u[rows], ids[rows]
+            return filtered(u, ids, **options)
+
+        prompts = [torch.tensor(text, device=device) for text in texts]
+        beams = {"width": num_beams, "alpha": length_penalty, "stop": stops}
+        found = beam_search(look, reader.reorder, prompts, ends, **beams)
+        return [
+            result(t, h.ids, h.stopped, h.score) for t, (h, *_) in zip(texts, found, strict=True)
+        ]
 
 
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
@@ -188,8 +187,9 @@ class Reader:
             U = self.model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
         return U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
 
-    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+    def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
+        rows = torch.tensor(rows, device=device_of(self.model))
         if self.cache is not None:
             self.cache.reorder(rows)
         if self.H_enc is not None:
@@ -236,140 +236,61 @@ def reading(model: nn.Module) -> Iterator[None]:
 
 
 def write(
-    read: Callable[[Tensor], Tensor],
+    reader: Reader,
     choose: Callable[[Tensor, Tensor, list[int]], Tensor],
     texts: Sequence[list[int]],
     ends: Sequence[int],
     stops: Collection[int] = (),
     on_token: Callable[[int, int], None] | None = None,
-    device: torch.device | str = "cpu",
 ) -> list[tuple[list[int], bool]]:
     """Read, choose the next word of every text that has been read to its end, and so on.
 
     Args:
-        read: gives logits [batch × V] of the word after ids [batch × T], as `Reader` does.
+        reader: gives logits of the word after the ids so far.
         choose: gives a word for each row of logits [rows × V], told also the ids so far [rows × T]
-            and which rows of the batch these are.
+            and which texts these are.
         texts: what to go on from.
         ends: how long each text may become.
         stops: ids after which a text ends.
-        on_token: told of each new word: its row, its id.
-        device: where the model is.
+        on_token: told of each new word: its text, its id.
 
     Returns:
         Each text with what was written, and whether a stop token ended it.
     """
-    ends, stopped, growing = list(ends), [False] * len(texts), list(range(len(texts)))
-    ids, _ = pad(texts, device)
+    ends, stopped, written = list(ends), [False] * len(texts), {}
+    ids, _ = pad(texts, device_of(reader.model))
     ids = F.pad(ids, (0, max(ends) - ids.shape[1]))  # room for what is to be written
-    known, everyone = min(map(len, texts)), growing
+    growing, known = list(range(len(texts))), min(map(len, texts))
+    row_of = {text: row for row, text in enumerate(growing)}  # those that are read
     while growing:
-        u = read(ids[:, :known])
-        rows = [row for row in growing if len(texts[row]) <= known]
-        here = slice(None) if rows == everyone else rows
-        words = choose(u[here], ids[here, :known], rows)
+        u = reader(ids[:, :known])
+        ready = [text for text in growing if len(texts[text]) <= known]
+        here = slice(None) if len(ready) == len(row_of) else [row_of[text] for text in ready]
+        words = choose(u[here], ids[here, :known], ready)
         ids[here, known] = words
         known += 1
         if stops or on_token is not None:  # else nobody makes the CPU wait for the words
-            for row, word in zip(rows, words.tolist(), strict=True):
+            for text, word in zip(ready, words.tolist(), strict=True):
                 if word in stops:
-                    ends[row], stopped[row] = known, True
+                    ends[text], stopped[text] = known, True
                 if on_token is not None:
-                    on_token(row, word)
-        growing = [row for row in growing if known < ends[row]]
-        known = max(known, min((len(texts[row]) for row in growing), default=known))
-    ids = ids.tolist()
-    return [(ids[row][:end], stopped[row]) for row, end in enumerate(ends)]
+                    on_token(text, word)
+        growing = [text for text in growing if known < ends[text]]
+        known = max(known, min((len(texts[text]) for text in growing), default=known))
+        if dropping_pays(len(growing), len(row_of)):
+            written |= zip(row_of, ids.tolist(), strict=True)
+            kept = [row_of[text] for text in growing]
+            ids, row_of = ids[kept], {text: row for row, text in enumerate(growing)}
+            reader.reorder(kept)
+    written |= zip(row_of, ids.tolist(), strict=True)
+    return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]
 
 
-# --- What can be asked for -----------------------------------------------------------------------
+def dropping_pays(growing: int, read: int) -> bool:
+    """Whether to read the growing rows alone from now on, and no longer those that have ended.
 
-
-def check_prompt(model: Model, prompt: Ids) -> list[int]:
-    """The ids of a prompt that the model can go on from.
-
-    Raises:
-        ValueError: if it has no ids, leaves no room in the window, or has an id outside the
-            vocabulary.
+    That copies what the cache holds of the growing rows. Done whenever half of the rows have ended,
+    it comes to less than one copy of the whole batch by the end, and what is copied is no more than
+    what is no longer read at each step.
     """
-    ids = torch.as_tensor(prompt)
-    if ids.dim() != 1:
-        raise ValueError(
-            "prompts is a batch: a list of prompts, each a list of ids; for one prompt write "
-            "[prompt]."
-        )
-    if len(ids) == 0:
-        raise ValueError("The prompt is empty: give at least one token to go on from.")
-    check_ids(ids.cpu(), model.config.vocab_size)
-    if len(ids) >= model.config.context_length:
-        raise ValueError(
-            f"The prompt has {len(ids)} tokens and the model's window {model.config.context_length}"
-            ", so that there is no room for a new one: give the end of the prompt only."
-        )
-    return ids.tolist()
-
-
-def check_sources(model: Model, prompts: int, sources: Sequence | Tensor | None) -> None:
-    """Refuse sources that the model cannot read, or a lack of them.
-
-    Raises:
-        ValueError: saying what the model needs.
-    """
-    if not hasattr(model, "encode"):
-        if sources is not None:
-            raise ValueError("A language model reads no sources: leave them out.")
-        return
-    if sources is None or len(sources) != prompts:
-        number = "none" if sources is None else len(sources)
-        raise ValueError(
-            f"An encoder-decoder needs one source for each of the {prompts} prompts, but there "
-            f"are {number}."
-        )
-    if any(len(source) == 0 for source in sources):
-        raise ValueError("A source is empty: give at least one token to each.")
-
-
-def check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token) -> None:
-    """Refuse numbers of nothing, and what beam search has no use for.
-
-    Raises:
-        ValueError: naming the option.
-    """
-    for name, number in (("num_beams", num_beams), ("max_new_tokens", max_new_tokens)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise ValueError(f"{name} must be a whole number of 1 or more, not {number!r}.")
-    if num_beams is None:
-        return
-    if temperature != 1 or top_k is not None or top_p is not None:
-        raise ValueError(
-            "Beam search draws nothing, so it has no use for temperature, top_k or top_p: leave "
-            "them out, or leave out num_beams."
-        )
-    if on_token is not None:
-        raise ValueError(
-            "Beam search knows its words only at the end, so it cannot hand them out one by one: "
-            "leave out on_token, or num_beams."
-        )
-
-
-def check_generator(model: Model, prompts: int, generator: Generators) -> None:
-    """Refuse generators of another device, or a list of them that is not one for each prompt.
-
-    Raises:
-        ValueError: saying which are needed.
-    """
-    if generator is None:
-        return
-    each = isinstance(generator, Sequence)
-    if each and len(generator) != prompts:
-        raise ValueError(
-            f"A list of generators must have one for each of the {prompts} prompts, but there are "
-            f"{len(generator)}."
-        )
-    device = device_of(model)
-    for one in generator if each else [generator]:
-        if one.device.type != device.type:
-            raise ValueError(
-                f"The generator lives on {one.device}, but the model on {device}: make it there, "
-                f'torch.Generator("{device.type}").'
-            )
+    return 0 < growing <= read / 2

@@ -4,13 +4,11 @@ import math
 
 import pytest
 import torch
+from writers import PROMPTS, SOURCES, WINDOW, V, make, seeded
 
-from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM, generate
+from slp_transformer import EncoderDecoder, KVCache, generate
 from slp_transformer.sampling import filtered
 
-V, WINDOW = 11, 19
-PROMPTS = [[3, 1, 4], [5], [9, 2, 6, 5, 3, 5, 8], [7]]
-SOURCES = [[1, 2], [3, 4, 5, 6, 7], [8], [9, 1, 3]]
 KINDS = [
     {"norm": norm, "positions": positions}
     for norm in ("pre", "post")
@@ -22,21 +20,6 @@ HOW = {
     "everything": {"temperature": 1.5, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2},
     "beams": {"num_beams": 3},
 }
-
-
-def make(kind=TransformerLM, seed: int = 0, **options):
-    """A model whose words depend on what it has read: weights far from zero."""
-    torch.manual_seed(seed)
-    sizes = {"context_length": WINDOW, "model_dim": 10, "num_heads": 2, "num_blocks": 2}
-    model = kind(TransformerConfig(V, **{**sizes, **options}))
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.mul_(25 if weights.dim() == 2 else 1)
-    return model.eval()
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def each() -> list[torch.Generator]:
@@ -112,6 +95,13 @@ def test_a_tensor_is_a_batch_too():
     assert words(generate(model, prompts, 5, temperature=0)) == words(
         generate(model, prompts.tolist(), 5, temperature=0)
     )
+    translator, sources = make(EncoderDecoder), torch.tensor(SOURCES[1:2] * 2)
+    for how in HOW.values():
+        options = {"generator": seeded(), **how}
+        of_tensor = generate(translator, prompts, 5, sources=sources, **options)
+        options = {"generator": seeded(), **how}
+        of_lists = generate(translator, prompts, 5, sources=sources.tolist(), **options)
+        assert of_tensor == of_lists
     assert generate(model, [], 5) == []
 
 
