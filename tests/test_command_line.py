@@ -20,8 +20,19 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.command_line import main
 from slp_transformer.command_line.flags import flag_name
-from slp_transformer.command_line.writing import Text, write_on
-from slp_transformer.guitar import practice_corpus, read_tabs, write_tab
+from slp_transformer.command_line.samples import playability
+from slp_transformer.command_line.writing import Tablature, Text, Writing, write_on
+from slp_transformer.guitar import (
+    STANDARD,
+    Bar,
+    Event,
+    Note,
+    Tab,
+    TabTokenizer,
+    practice_corpus,
+    read_tabs,
+    write_tab,
+)
 from slp_transformer.recipes import BUILT_IN, make_recipe
 from slp_transformer.recipes.settings import NOT_TO_CHOOSE, all_settings
 from slp_transformer.text import TextTokenizer, reopen
@@ -234,6 +245,58 @@ def test_evaluate_another_source_takes_all_of_it(at, capsys):
     assert "'Ω'" in refused(capsys, "evaluate", "a", "odd.txt")
 
 
+def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    which = ["--tokens", "30", "--seed", "3"]
+    capsys.readouterr()
+    fine("generate", "a", "--num-samples", "2", *which)
+    texts = capsys.readouterr()
+    fine("evaluate", "a")
+    numbers = capsys.readouterr().out
+    fine("evaluate", "a", "--samples", "2", *which)
+    said = capsys.readouterr()
+    assert said.out == f"{numbers}\n{texts.out}" and said.err == texts.err
+    fine("generate", "a", "--num-samples", "2", *which, "--json")
+    listed = json.loads(capsys.readouterr().out)
+    fine("evaluate", "a", "--samples", "2", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["samples"] == listed and "events" not in measured
+    fine("evaluate", "a", "--json")
+    assert "samples" not in json.loads(capsys.readouterr().out)
+
+
+def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
+    fine("train", "--guitar", "--run", "g", *SMALL)
+    which = ["--samples", "2", "--tokens", "80", "--seed", "5"]
+    capsys.readouterr()
+    fine("evaluate", "g", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert 0 < measured["chords"] < measured["events"] and len(measured["samples"]) == 2
+    assert measured["playable_chords"] < measured["playable_events"] < 1  # it hardly learned
+    fine("evaluate", "g", *which)
+    said = capsys.readouterr().out
+    for what in ("events", "chords"):
+        share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
+        assert f"playable {what}  {share}\n" in said
+    fine("evaluate", "g", "--samples", "1", "--tokens", "1")  # no room for a chord
+    assert "playable chords  none written\n" in capsys.readouterr().out
+
+
+def test_what_is_playable_is_counted_over_all_samples():
+    tokenizer = TabTokenizer()
+    world = Tablature(tokenizer, STANDARD)
+    single, chord = (Note(6, 3),), (Note(5, 3), Note(4, 2))
+    out_of_reach, open_string = (Note(6, 1), Note(1, 9)), (Note(6, 0), Note(1, 9))
+    pieces = [[single, out_of_reach, chord], [open_string], [single, single, out_of_reach]]
+    written = []
+    for piece in pieces:
+        bar = Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece)))
+        written.append(Writing(tokenizer.encode(Tab(bars=(bar,))), 4, 0))
+    assert playability(world, written) == {
+        "events": 7, "playable_events": 5 / 7, "chords": 4, "playable_chords": 2 / 4,
+    }  # fmt: skip
+
+
 def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
     fine("train", "fox.txt", "--run", "a", *SMALL, "--tokenizer", "characters")
     capsys.readouterr()
@@ -364,6 +427,8 @@ def test_resume_refuses_what_contradicts(at, capsys):
         (["generate", "."], "There is no checkpoint in ."),
         (["generate", "nowhere", "--tokens", "0"], "--tokens must be 1 or more"),
         (["evaluate", "."], "There is no checkpoint in ."),
+        (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
+        (["evaluate", "nowhere", "--samples", "1", "--tokens", "0"], "--tokens must be 1 or more"),
         (["info", "nowhere"], "There is no folder nowhere"),
     ],
 )
