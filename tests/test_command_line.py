@@ -16,7 +16,7 @@ import own_process
 import pytest
 import torch
 
-from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer import TransformerConfig, TransformerLM, progress
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.command_line import main
 from slp_transformer.command_line.flags import flag_name
@@ -94,6 +94,17 @@ def test_the_bar_and_all_messages_go_to_stderr(at, capsys):
     said = capsys.readouterr()
     assert "Training on CPU" in said.err and "4/4" in said.err
     assert "Training on" not in said.out and "step/s" not in said.out
+
+
+def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress, "DELAY", 0)
+    for run, quiet in (("a", ["--quiet"]), ("b", [])):
+        monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
+        monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+        fine("train", "fox.txt", "--run", run, *SMALL[:-1], *quiet)
+        for work in ("Vocabulary", "Tokens", "Split"):
+            assert (f"{work}:   0%" in terminal.getvalue()) is not bool(quiet)
 
 
 def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
