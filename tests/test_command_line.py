@@ -35,7 +35,7 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.recipes import BUILT_IN, make_recipe
 from slp_transformer.recipes.settings import NOT_TO_CHOOSE, all_settings
-from slp_transformer.text import TextTokenizer, reopen
+from slp_transformer.text import TextTokenizer, moby_dick, reopen
 from slp_transformer.training import mean_loss
 from slp_transformer.training_settings import TrainingSettings
 
@@ -485,6 +485,7 @@ def test_the_script_is_installed():
 
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
 
 
 def process(*words: str, **options) -> subprocess.CompletedProcess:
@@ -504,7 +505,7 @@ def test_standard_input_and_utf8_in_a_process(at):
     assert b"Traceback" not in ended.stderr and not Path("b").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
+@POSIX
 def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     long = [*SIZES, "--steps", "400", "--every", "50", "--batch-size", "2", "--dropout", "0.1"]
     whole = process("train", "fox.txt", "--run", "whole", *long)
@@ -528,6 +529,78 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     resumed = process("train", "--run", "a b", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert weights("a b") == weights("whole")
+
+
+def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
+    """Exit code and stderr of a process that gets Ctrl-C once it is at work."""
+    started = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options
+    )
+    while not at_work(started):
+        assert started.poll() is None, started.stderr.read()
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    started.wait(timeout=300)
+    with started.stdout, started.stderr:
+        return started.returncode, started.stderr.read().decode("utf-8")
+
+
+@pytest.fixture
+def slow_torch(tmp_path):
+    """Variables with which Python imports a torch that takes as long as it likes, and says so."""
+    (tmp_path / "slow/torch").mkdir(parents=True)
+    (tmp_path / "slow/torch/__init__.py").write_text(
+        "import time\nprint('loading', flush=True)\ntime.sleep(300)\n", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(tmp_path / "slow"), ENVIRONMENT["PYTHONPATH"]])
+    return ENVIRONMENT | {"PYTHONPATH": path}
+
+
+def is_loading(started: subprocess.Popen) -> bool:
+    return started.stdout.readline() == b"loading\n"
+
+
+SCRIPT = "import sys\nfrom slp_transformer.command_line import main\nsys.exit(main())\n"
+
+
+@POSIX
+@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["-mslp_transformer"], ["script"]])
+@pytest.mark.parametrize("words", [[], ["train", "-m", "other"]])
+def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at):
+    if start == ["script"]:  # as pip writes it
+        Path("slp-transformer").write_text(SCRIPT, encoding="utf-8")
+        start = ["slp-transformer"]
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch)
+    assert ended == (130, "slp-transformer: Stopped before it began.\n")
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
+    assert ended == (130, "")
+
+
+@POSIX
+@pytest.mark.parametrize("start", [["-c", "import slp_transformer"], ["-m", "other"], ["other.py"]])
+def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
+    for name in ("other.py", "slow/other.py"):
+        Path(name).write_text("import slp_transformer\n", encoding="utf-8")
+    words = [sys.executable, *start, "slp_transformer", "slp-transformer"]
+    code, said = interrupted(words, is_loading, slow_torch)
+    assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe", "standard input"])
+def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
+    piped = kind == "standard input"
+    if not piped:
+        pytest.importorskip("tokenizers")
+        Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+    begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
+    options = [] if piped else ["--tokenizer", kind]
+    words = [*COMMAND, "train", "-" if piped else "long.txt", "--run", "a", *options, *SMALL]
+    code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
+    assert (code, said) == (
+        130, "slp-transformer: Stopped before the first step; nothing is kept.\n",
+    )  # fmt: skip
+    assert not Path("a").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
