@@ -577,10 +577,12 @@ def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at
 
 
 @POSIX
-@pytest.mark.parametrize("start", [["-c", "import slp_transformer"], ["-m", "other"], ["other.py"]])
+@pytest.mark.parametrize(
+    "start", [["-c", "import slp_transformer"], ["-m", "another"], ["other.py"]]
+)
 def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
-    Path("slow/other").mkdir()
-    for name in ("other.py", "slow/other/__init__.py"):
+    Path("another").mkdir()
+    for name in ("other.py", "another/__init__.py"):
         Path(name).write_text("import slp_transformer\n", encoding="utf-8")
     words = [sys.executable, *start, "slp_transformer", "slp-transformer"]
     code, said = interrupted(words, is_loading, slow_torch)
