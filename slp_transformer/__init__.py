@@ -5,6 +5,7 @@ Each definition lives once, in the order of the book: `attention`, `block`, `emb
 attention equation itself is `slp_transformer.attention.attention`, behind its module's name.
 """
 
+import slp_transformer.starting  # noqa: F401  before torch: it sees to Ctrl-C in the command
 from slp_transformer.attention import (
     AttentionHead,
     MultiHeadAttention,

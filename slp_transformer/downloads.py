@@ -7,15 +7,18 @@ is asked for.
 
 With `SLP_TRANSFORMER_OFFLINE=1` nothing is downloaded. A machine without a network gets a file by
 hand: copy it to the data directory under the name that the message says. A download that breaks off
-leaves what came in a `.part` file beside it, and goes on from there the next time.
+leaves what came in a `.part` file beside it, and goes on from there the next time. On a terminal, a
+download that takes a while shows a bar.
 """
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from slp_transformer.progress import work_bar
 from slp_transformer.storage import from_text_extra
 
 DATA, OFFLINE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
@@ -115,7 +118,9 @@ def download(file: PublishedFile, path: Path) -> None:
 
     def resuming(url: str, output: str, _) -> None:
         """What pooch calls to download; it then checks the output and renames it."""
-        complete_part(url, part, file.size)
+        done = part.stat().st_size if part.exists() else 0
+        with work_bar("Download", file.size, done=done) as tell:
+            complete_part(url, part, file.size, tell)
         os.replace(part, output)
 
     try:
@@ -127,8 +132,14 @@ def download(file: PublishedFile, path: Path) -> None:
         ) from None
 
 
-def complete_part(url: str, part: Path, size: int) -> None:
+def complete_part(url: str, part: Path, size: int, tell: Callable[[int], Any]) -> None:
     """Download what a `.part` file lacks, trying again as long as each try brings something.
+
+    Args:
+        url: where from.
+        part: the file, which need not be there yet.
+        size: how many bytes it should have.
+        tell: called with the number of bytes that came, or with less than 0 if some were dropped.
 
     Raises:
         OSError: if a try fails and brought nothing.
@@ -139,7 +150,7 @@ def complete_part(url: str, part: Path, size: int) -> None:
             return
         try:
             with open(part, "ab") as output:
-                append(url, output, have)
+                append(url, Watched(output, tell), have)
             reason = OSError("the connection was closed too early")
         except OSError as error:
             reason = error
@@ -147,7 +158,25 @@ def complete_part(url: str, part: Path, size: int) -> None:
             raise reason
 
 
-def append(url: str, output: BinaryIO, have: int) -> None:
+class Watched:
+    """A file that tells how many bytes are written to it, or dropped from it."""
+
+    def __init__(self, output: BinaryIO, tell: Callable[[int], Any]):
+        """Watch a file that is open for appending."""
+        self.output, self.tell, self.flush = output, tell, output.flush
+
+    def write(self, content: bytes) -> None:
+        """Append to the file."""
+        self.output.write(content)
+        self.tell(len(content))
+
+    def clear(self, have: int) -> None:
+        """Drop the bytes that it has."""
+        self.output.truncate(0)
+        self.tell(-have)
+
+
+def append(url: str, output: Watched, have: int) -> None:
     """Ask a server for a file from byte `have` on, and append what it sends.
 
     What was there is dropped if the server sends the file from its beginning (it then answers 200
@@ -161,7 +190,7 @@ def append(url: str, output: BinaryIO, have: int) -> None:
     def look_at_answer(response, **_) -> None:
         sent = response.headers.get("Content-Range", "")
         if response.status_code in (200, 416):
-            output.truncate(0)
+            output.clear(have)
         elif response.status_code == 206 and not sent.startswith(f"bytes {have}-"):
             raise OSError(f"asked for the file from byte {have} on, the server sent {sent!r}")
 

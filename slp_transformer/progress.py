@@ -1,17 +1,61 @@
-"""What a run shows while it runs: a line that fills up, and curves for TensorBoard."""
+"""What is shown while it lasts: lines that fill up, and a run's curves for TensorBoard."""
 
+import contextlib
 import logging
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from slp_transformer.shapes import Tensor
 from slp_transformer.storage import from_text_extra
 
 LOG = logging.getLogger("slp_transformer")
 SECONDS = 0.5  # between two looks at the loss, for which an accelerator has to wait
+DELAY = 0.5  # seconds that work may take before a bar appears
+BARS = ContextVar("BARS", default=True)  # whether work has bars
+
+
+@contextlib.contextmanager
+def work_bar(
+    work: str, total: int, unit: str = "B", done: int = 0
+) -> Iterator[Callable[[int], Any]]:
+    """Show how far some work has come that goes before training, and take the bar away at its end.
+
+    There is a bar if the work takes a while, stderr is a terminal, and tqdm is installed.
+
+    Args:
+        work: what is done, in a word or two.
+        total: how much there is to do.
+        unit: what `total` counts: bytes, unless another is named.
+        done: how much of it was done before.
+
+    Yields:
+        What to call with each amount that was done; less than 0 if it has to be done again.
+    """
+    try:
+        tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
+    except ImportError:
+        yield lambda amount: None
+        return
+    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": DELAY}
+    how["disable"] = None if BARS.get() else True  # None has tqdm ask whether there is a terminal
+    with tqdm(desc=work, total=total, initial=done, unit=unit, file=sys.stderr, **how) as bar:
+        yield bar.update
+
+
+@contextlib.contextmanager
+def no_work_bars() -> Iterator[None]:
+    """Show no bars of work, whatever stderr is."""
+    before = BARS.set(False)
+    try:
+        yield
+    finally:
+        BARS.reset(before)
 
 
 class Progress:

@@ -25,7 +25,12 @@ from slp_transformer.run_state import Record, RunState, random_state, set_random
 from slp_transformer.shapes import Float, Int, Tensor
 from slp_transformer.team import ALONE, Team
 from slp_transformer.token_store import TokenStore
-from slp_transformer.training_settings import TrainingSettings, make_optimiser
+from slp_transformer.training_settings import (
+    SLOW_BF16,
+    TrainingSettings,
+    has_bfloat16,
+    make_optimiser,
+)
 
 # --- One step ----------------------------------------------------------------------------------
 
@@ -163,6 +168,8 @@ def train(
 
         try:
             shown.say(f"Training on {team}, from step {run.step} of {settings.steps}.")
+            if settings.bf16 and team.device.type == "cpu" and not has_bfloat16():
+                shown.say(SLOW_BF16)
             if run.step == 0:
                 save()  # a folder that cannot be written to is better known now than in an hour
             trained.train()

@@ -16,16 +16,27 @@ import own_process
 import pytest
 import torch
 
-from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer import TransformerConfig, TransformerLM, progress
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.command_line import main
 from slp_transformer.command_line.flags import flag_name
-from slp_transformer.command_line.writing import Text, write_on
-from slp_transformer.guitar import practice_corpus, read_tabs, write_tab
+from slp_transformer.command_line.samples import playability
+from slp_transformer.command_line.writing import Tablature, Text, Writing, write_on
+from slp_transformer.guitar import (
+    STANDARD,
+    Bar,
+    Event,
+    Note,
+    Tab,
+    TabTokenizer,
+    practice_corpus,
+    read_tabs,
+    write_tab,
+)
+from slp_transformer.loss import mean_loss
 from slp_transformer.recipes import BUILT_IN, make_recipe
 from slp_transformer.recipes.settings import NOT_TO_CHOOSE, all_settings
-from slp_transformer.text import TextTokenizer, reopen
-from slp_transformer.training import mean_loss
+from slp_transformer.text import TextTokenizer, moby_dick, reopen
 from slp_transformer.training_settings import TrainingSettings
 
 for needed in ("safetensors", "tomli_w"):
@@ -83,6 +94,17 @@ def test_the_bar_and_all_messages_go_to_stderr(at, capsys):
     said = capsys.readouterr()
     assert "Training on CPU" in said.err and "4/4" in said.err
     assert "Training on" not in said.out and "step/s" not in said.out
+
+
+def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress, "DELAY", 0)
+    for run, quiet in (("a", ["--quiet"]), ("b", [])):
+        monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
+        monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+        fine("train", "fox.txt", "--run", run, *SMALL[:-1], *quiet)
+        for work in ("Vocabulary", "Tokens", "Split"):
+            assert (f"{work}:   0%" in terminal.getvalue()) is not bool(quiet)
 
 
 def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
@@ -234,6 +256,58 @@ def test_evaluate_another_source_takes_all_of_it(at, capsys):
     assert "'Ω'" in refused(capsys, "evaluate", "a", "odd.txt")
 
 
+def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    which = ["--tokens", "30", "--seed", "3"]
+    capsys.readouterr()
+    fine("generate", "a", "--num-samples", "2", *which)
+    texts = capsys.readouterr()
+    fine("evaluate", "a")
+    numbers = capsys.readouterr().out
+    fine("evaluate", "a", "--samples", "2", *which)
+    said = capsys.readouterr()
+    assert said.out == f"{numbers}\n{texts.out}" and said.err == texts.err
+    fine("generate", "a", "--num-samples", "2", *which, "--json")
+    listed = json.loads(capsys.readouterr().out)
+    fine("evaluate", "a", "--samples", "2", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["samples"] == listed and "events" not in measured
+    fine("evaluate", "a", "--json")
+    assert "samples" not in json.loads(capsys.readouterr().out)
+
+
+def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
+    fine("train", "--guitar", "--run", "g", *SMALL)
+    which = ["--samples", "2", "--tokens", "80", "--seed", "5"]
+    capsys.readouterr()
+    fine("evaluate", "g", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert 0 < measured["chords"] < measured["events"] and len(measured["samples"]) == 2
+    assert measured["playable_chords"] < measured["playable_events"] < 1  # it hardly learned
+    fine("evaluate", "g", *which)
+    said = capsys.readouterr().out
+    for what in ("events", "chords"):
+        share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
+        assert f"playable {what}  {share}\n" in said
+    fine("evaluate", "g", "--samples", "1", "--tokens", "1")  # no room for a chord
+    assert "playable chords  none written\n" in capsys.readouterr().out
+
+
+def test_what_is_playable_is_counted_over_all_samples():
+    tokenizer = TabTokenizer()
+    world = Tablature(tokenizer, STANDARD)
+    single, chord = (Note(6, 3),), (Note(5, 3), Note(4, 2))
+    out_of_reach, open_string = (Note(6, 1), Note(1, 9)), (Note(6, 0), Note(1, 9))
+    pieces = [[single, out_of_reach, chord], [open_string], [single, single, out_of_reach]]
+    written = []
+    for piece in pieces:
+        bar = Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece)))
+        written.append(Writing(tokenizer.encode(Tab(bars=(bar,))), 4, 0))
+    assert playability(world, written) == {
+        "events": 7, "playable_events": 5 / 7, "chords": 4, "playable_chords": 2 / 4,
+    }  # fmt: skip
+
+
 def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
     fine("train", "fox.txt", "--run", "a", *SMALL, "--tokenizer", "characters")
     capsys.readouterr()
@@ -364,6 +438,8 @@ def test_resume_refuses_what_contradicts(at, capsys):
         (["generate", "."], "There is no checkpoint in ."),
         (["generate", "nowhere", "--tokens", "0"], "--tokens must be 1 or more"),
         (["evaluate", "."], "There is no checkpoint in ."),
+        (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
+        (["evaluate", "nowhere", "--samples", "1", "--tokens", "0"], "--tokens must be 1 or more"),
         (["info", "nowhere"], "There is no folder nowhere"),
     ],
 )
@@ -409,6 +485,7 @@ def test_the_script_is_installed():
 
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
 
 
 def process(*words: str, **options) -> subprocess.CompletedProcess:
@@ -428,7 +505,7 @@ def test_standard_input_and_utf8_in_a_process(at):
     assert b"Traceback" not in ended.stderr and not Path("b").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
+@POSIX
 def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     long = [*SIZES, "--steps", "400", "--every", "50", "--batch-size", "2", "--dropout", "0.1"]
     whole = process("train", "fox.txt", "--run", "whole", *long)
@@ -452,6 +529,81 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     resumed = process("train", "--run", "a b", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert weights("a b") == weights("whole")
+
+
+def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
+    """Exit code and stderr of a process that gets Ctrl-C once it is at work."""
+    started = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options
+    )
+    while not at_work(started):
+        assert started.poll() is None, started.stderr.read()
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    started.wait(timeout=300)
+    with started.stdout, started.stderr:
+        return started.returncode, started.stderr.read().decode("utf-8")
+
+
+@pytest.fixture
+def slow_torch(tmp_path):
+    """Variables with which Python imports a torch that takes as long as it likes, and says so."""
+    (tmp_path / "slow/torch").mkdir(parents=True)
+    (tmp_path / "slow/torch/__init__.py").write_text(
+        "import time\nprint('loading', flush=True)\ntime.sleep(300)\n", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(tmp_path / "slow"), ENVIRONMENT["PYTHONPATH"]])
+    return ENVIRONMENT | {"PYTHONPATH": path}
+
+
+def is_loading(started: subprocess.Popen) -> bool:
+    return started.stdout.readline() == b"loading\n"
+
+
+SCRIPT = "import sys\nfrom slp_transformer.command_line import main\nsys.exit(main())\n"
+
+
+@POSIX
+@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["-mslp_transformer"], ["script"]])
+@pytest.mark.parametrize("words", [[], ["train", "-m", "other"]])
+def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at):
+    if start == ["script"]:  # as pip writes it
+        Path("slp-transformer").write_text(SCRIPT, encoding="utf-8")
+        start = ["slp-transformer"]
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch)
+    assert ended == (130, "slp-transformer: Stopped before it began.\n")
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
+    assert ended == (130, "")
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "start", [["-c", "import slp_transformer"], ["-m", "another"], ["other.py"]]
+)
+def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
+    Path("another").mkdir()
+    for name in ("other.py", "another/__init__.py"):
+        Path(name).write_text("import slp_transformer\n", encoding="utf-8")
+    words = [sys.executable, *start, "slp_transformer", "slp-transformer"]
+    code, said = interrupted(words, is_loading, slow_torch)
+    assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe", "standard input"])
+def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
+    piped = kind == "standard input"
+    if not piped:
+        pytest.importorskip("tokenizers")
+        Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+    begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
+    options = [] if piped else ["--tokenizer", kind]
+    words = [*COMMAND, "train", "-" if piped else "long.txt", "--run", "a", *options, *SMALL]
+    code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
+    assert (code, said) == (
+        130, "slp-transformer: Stopped before the first step; nothing is kept.\n",
+    )  # fmt: skip
+    assert not Path("a").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")

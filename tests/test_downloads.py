@@ -1,5 +1,6 @@
 """Downloads from a server of our own: checked, resumed, placed by hand or refused."""
 
+import contextlib
 import functools
 import gzip
 import hashlib
@@ -102,6 +103,27 @@ def test_a_download_that_breaks_off_goes_on_from_there(server, tmp_path):
     assert fetch_file(file).read_bytes() == CONTENT
     assert asked == [None, "bytes=409600-", "bytes=716800-"]
     assert names(tmp_path / "data") == {"numbers.txt"}
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("before", [0, 204_800])
+def test_the_bar_knows_what_is_there(ranges, before, server, tmp_path, monkeypatch):
+    behaviour, _, file = server
+    behaviour.update(ranges=ranges, drops=[409_600])
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "numbers.txt.part").write_bytes(CONTENT[:before])
+    told = []
+
+    @contextlib.contextmanager
+    def noted(work, total, unit="B", done=0):
+        told.append(done)
+        yield told.append
+        assert total == len(CONTENT)
+
+    monkeypatch.setattr(downloads, "work_bar", noted)
+    fetch_file(file)
+    assert told[0] == before and sum(told) == len(CONTENT)
+    assert (min(told) < 0) is not ranges and max(told[1:]) < 100_000
 
 
 def test_and_so_it_does_in_another_process_later(server, tmp_path):

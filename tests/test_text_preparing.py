@@ -137,14 +137,14 @@ def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
     monkeypatch.setattr(reading_module, "BLOCK", 100)
     tokenizer, pieces = train_tokenizer([TEXT], kind), []
 
-    def counted(path):
-        for piece in read_pieces(path):
+    def counted(path, tell):
+        for piece in read_pieces(path, tell):
             pieces.append(len(piece))
             yield piece
 
     read_pieces = preparing_module.read_pieces
     monkeypatch.setattr(preparing_module, "read_pieces", counted)
-    ids = preparing_module.token_ids([file], tokenizer)
+    ids = preparing_module.token_ids([file], tokenizer, lambda count: None)
     used = 0
     for i in ids:
         assert used >= sum(pieces[:-1])

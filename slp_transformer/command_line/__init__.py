@@ -15,8 +15,6 @@ from slp_transformer.command_line.console import (
     BROKEN_PIPE,
     FAILED,
     FINE,
-    INTERRUPTED,
-    PROGRAM,
     failure,
     nobody_listens,
     rank,
@@ -24,6 +22,7 @@ from slp_transformer.command_line.console import (
 )
 from slp_transformer.command_line.flags import Parser
 from slp_transformer.recipes.settings import nearest
+from slp_transformer.starting import INTERRUPTED, PROGRAM, loaded
 
 COMMANDS = {"train": train, "generate": generate, "evaluate": evaluate, "info": info}
 ABOUT = """Train small language models on your own text or guitar tabs, and have them write.
@@ -77,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     speak_utf8()
     try:
+        loaded()
         known = parse(sys.argv[1:] if arguments is None else arguments)
         known.act(known)
         sys.stdout.flush()

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PROGRAM = "slp-transformer"
-FINE, FAILED, BAD_INPUT, BROKEN_PIPE, INTERRUPTED = 0, 1, 2, 141, 130
+from slp_transformer.starting import PROGRAM
+
+FINE, FAILED, BAD_INPUT, BROKEN_PIPE = 0, 1, 2, 141
 
 
 def rank() -> int:

@@ -7,16 +7,30 @@ from typing import Any
 from slp_transformer.batches import TokenWindows
 from slp_transformer.command_line.console import result, result_json, table
 from slp_transformer.command_line.runs import TOKENS, Run, add_run, load_run
+from slp_transformer.command_line.samples import (
+    TEMPERATURE,
+    add_writing,
+    check_count,
+    listed,
+    numbered,
+    playability,
+    say_what_was_forgotten,
+)
+from slp_transformer.command_line.writing import Tablature, World, Writing, world_of, write_on
+from slp_transformer.loss import mean_loss
 from slp_transformer.recipes.data import Stream, encode_source, reopen_data
 from slp_transformer.text import TextTokenizer
-from slp_transformer.training import mean_loss
 from slp_transformer.training_settings import TrainingSettings, pick_device
 
-USAGE = "slp-transformer evaluate RUN [SOURCE] [--json]"
+USAGE = "slp-transformer evaluate RUN [SOURCE] [--samples N] [--json]"
 EXAMPLES = """examples:
   slp-transformer evaluate runs/mine                 on what the run held out
   slp-transformer evaluate runs/mine other.txt       on another text
+  slp-transformer evaluate runs/mine --samples 3     and three texts that the model writes
   slp-transformer evaluate runs/mine --json
+
+The samples are those of `generate` with its defaults, the same --tokens and the same --seed. For
+guitar tabs, the share of their events, and of the chords among them, that one hand can play.
 
 A loss in nats per token depends on what a token is. Bits per character and per byte do not: they
 compare models with different tokenizers."""
@@ -34,21 +48,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "corpus; what the run held out, if there is none",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    group = parser.add_argument_group("samples")
+    group.add_argument(
+        "--samples", type=int, metavar="N", help="also have the model write N texts, and show them"
+    )
+    add_writing(group)
 
 
 def act(arguments: argparse.Namespace) -> None:
     """Measure, and print what came of it.
 
     Raises:
-        ValueError: if there is no such run or source, or too little in it.
+        ValueError: if there is no such run or source, too little in it, or an option will not do.
     """
+    if arguments.samples is not None:
+        for name in ("samples", "tokens"):
+            check_count(name, getattr(arguments, name))
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
     told = {"run": str(arguments.run), "checkpoint": arguments.checkpoint}
     told |= {"source": arguments.source or "held out"}
     measured = measure(run, find_stream(run, arguments.source))
+    world = world_of(run.tokenizer, "standard", 0)
+    written = [] if arguments.samples is None else write_samples(run, world, arguments)
+    if written and isinstance(world, Tablature):
+        measured |= playability(world, written)
     if arguments.json:
-        result_json(told | measured)
+        samples = {"samples": listed(world, written, arguments.seed)} if written else {}
+        result_json(told | measured | samples)
         return
+    result(table(in_words(measured)))
+    if written:
+        result("\n" + numbered(world, written), end="")
+
+
+def in_words(measured: dict[str, Any]) -> dict[str, str]:
+    """What was measured, as a reader wants it."""
     rows = {
         "loss": f"{measured['loss']:.4f} nats per token",
         "perplexity": f"{measured['perplexity']:.3f}",
@@ -57,7 +91,22 @@ def act(arguments: argparse.Namespace) -> None:
     for unit in ("character", "byte"):
         if f"bits_per_{unit}" in measured:
             rows[f"bits per {unit}"] = f"{measured[f'bits_per_{unit}']:.4f}"
-    result(table(rows))
+    for what in ("events", "chords"):
+        if what in measured:
+            share = measured[f"playable_{what}"]
+            told = "none written" if share is None else f"{share:.1%} of {measured[what]:,}"
+            rows[f"playable {what}"] = told
+    return rows
+
+
+def write_samples(run: Run, world: World, arguments: argparse.Namespace) -> list[Writing]:
+    """What `generate` would write without a prompt."""
+    rows = [world.begin(None) for _ in range(arguments.samples)]
+    written = write_on(
+        run.model, world, rows, arguments.tokens, arguments.seed, temperature=TEMPERATURE
+    )
+    say_what_was_forgotten(run.model, written)
+    return written
 
 
 def find_stream(run: Run, source: str | None) -> Stream:

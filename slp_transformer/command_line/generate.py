@@ -9,7 +9,15 @@ from typing import Any
 from slp_transformer import decoding
 from slp_transformer.command_line.console import note, result, result_json
 from slp_transformer.command_line.flags import add_setting
-from slp_transformer.command_line.runs import Run, add_run, load_run
+from slp_transformer.command_line.runs import add_run, load_run
+from slp_transformer.command_line.samples import (
+    TEMPERATURE,
+    add_writing,
+    check_count,
+    listed,
+    numbered,
+    say_what_was_forgotten,
+)
 from slp_transformer.command_line.writing import Text, World, Writing, world_of, write_on
 from slp_transformer.guitar import TUNINGS
 from slp_transformer.recipes.settings import Setting, explanations, make_setting
@@ -45,18 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a file to go on from, or - for standard input; for guitar an ASCII tab",
     )
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        default=500,
-        metavar="N",
-        help="how many tokens to write, unless the piece ends before [500]",
-    )
+    add_writing(parser)
     parser.add_argument(
         "--num-samples", type=int, default=1, metavar="N", help="of each prompt [1]"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another seed, another text [0]"
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead")
     parser.add_argument("--json", action="store_true", help="print a list of texts as JSON")
@@ -66,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     guitar.add_argument("--capo", type=int, default=0, metavar="FRET", help="of a capo [0]")
     group = parser.add_argument_group("how a word is chosen")
     for setting in choosing():
-        add_setting(group, setting, {"temperature": "0.8"}.get(setting.name))
+        add_setting(group, setting, {"temperature": str(TEMPERATURE)}.get(setting.name))
 
 
 def choosing() -> list[Setting]:
@@ -86,9 +85,7 @@ def act(arguments: argparse.Namespace) -> None:
         ValueError: if there is no such run, or the prompt or an option will not do.
     """
     for name in ("tokens", "num_samples"):
-        if getattr(arguments, name) < 1:
-            flag = name.replace("_", "-")
-            raise ValueError(f"--{flag} must be 1 or more, not {getattr(arguments, name)}.")
+        check_count(name, getattr(arguments, name))
     texts = prompts(arguments)
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
     world = world_of(run.tokenizer, arguments.tuning, arguments.capo)
@@ -109,7 +106,7 @@ def act(arguments: argparse.Namespace) -> None:
         printer.finish()
     else:
         deliver(arguments, world, written)
-    say_what_was_forgotten(run, written)
+    say_what_was_forgotten(run.model, written)
 
 
 def prompts(arguments: argparse.Namespace) -> list[str | None]:
@@ -140,13 +137,13 @@ def read_prompt(name: str) -> str:
 
 
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of decoding that were given; at a temperature of 0.8, if none was."""
+    """The options of decoding that were given; at the usual temperature, if none was."""
     given = {
         dest.partition(".")[2]: value
         for dest, value in vars(arguments).items()
         if dest.startswith("decoding.")
     }
-    return given if "num_beams" in given else {"temperature": 0.8} | given
+    return given if "num_beams" in given else {"temperature": TEMPERATURE} | given
 
 
 # --- Showing it --------------------------------------------------------------------------------
@@ -171,32 +168,13 @@ class Printer:
 
 def deliver(arguments: argparse.Namespace, world: World, written: list[Writing]) -> None:
     """Print texts, or write them to a file, whole or not at all."""
-    texts = [world.show(writing.ids) for writing in written]
     if arguments.json:
-        listed = [
-            {"text": text, "tokens": len(w.ids) - w.prompt_length, "ended": w.ended, "seed": seed}
-            for seed, (text, w) in enumerate(zip(texts, written, strict=True), arguments.seed)
-        ]
-        result_json(listed)
+        result_json(listed(world, written, arguments.seed))
         return
-    if len(texts) > 1:
-        texts = [f"=== {n} of {len(texts)} ===\n{text}" for n, text in enumerate(texts, start=1)]
-    content = "\n".join(text.rstrip("\n") + "\n" for text in texts)
+    content = numbered(world, written)
     if arguments.output is None:
         result(content, end="")
         return
     with whole_file(arguments.output) as unfinished:
         unfinished.write_text(content, encoding="utf-8", newline="\n")
     note(f"Written to {arguments.output}.")
-
-
-def say_what_was_forgotten(run: Run, written: list[Writing]) -> None:
-    """Say that the window was too short for all of the text, if it was."""
-    window = run.model.config.context_length
-    rounds = max(writing.rounds for writing in written)
-    long = any(writing.prompt_length >= window for writing in written)
-    if rounds > 1 or long:
-        note(
-            f"The model's window of {window} tokens was full: it went on with the last half of it, "
-            "forgetting what was before."
-        )

@@ -20,6 +20,7 @@ from slp_transformer.command_line.flags import (
 from slp_transformer.command_line.runs import RECIPE, TOKENS
 from slp_transformer.distributed import form_team
 from slp_transformer.language_model import TransformerLM
+from slp_transformer.progress import no_work_bars
 from slp_transformer.recipes import (
     BUILT_IN,
     Recipe,
@@ -101,8 +102,9 @@ def act(arguments: argparse.Namespace) -> None:
         )
     for library in ("safetensors.torch", "tomli_w"):
         from_text_extra(library, "Kept runs")  # rather now than after the data
+    cleaning = nothing_left_behind(folder) if rank() == 0 else contextlib.nullcontext()
     try:
-        with nothing_left_behind(folder) if rank() == 0 else contextlib.nullcontext():
+        with cleaning, no_work_bars() if arguments.quiet else contextlib.nullcontext():
             records = run(recipe, folder, arguments)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_go_on(folder, recipe)) from None

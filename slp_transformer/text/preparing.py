@@ -1,20 +1,22 @@
 """From text to what training takes: a tokenizer, tokens to learn from and tokens held out.
 
 A corpus may be larger than memory: text is read in pieces, tokens are written as they come, and
-training reads them through `TokenStore`.
+training reads them through `TokenStore`. On a terminal, what takes a while shows a bar.
 """
 
 import os
 import shutil
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
+from slp_transformer.progress import work_bar
 from slp_transformer.shapes import Int, Tensor
 from slp_transformer.storage import flush_to_disk, read_json, write_json
 from slp_transformer.text.reading import (
@@ -28,6 +30,7 @@ from slp_transformer.text.vocabulary import check_vocab_size, train_tokenizer
 from slp_transformer.token_store import TokenStore, write_tokens
 
 LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
+ALL = "all.tokens"  # both parts, until it is known where to cut
 CHUNK = 1 << 16  # ids that are in memory at once while copying
 
 
@@ -85,13 +88,17 @@ def prepare(
     with working_folder(folder) if piped or folder is not None else nullcontext() as work:
         if piped:
             texts = [keep_standard_input(work / "standard-input.txt")]
+        size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
-            pieces = (piece for path in texts for piece in read_pieces(path))
-            tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
-        ids = token_ids(texts, tokenizer)
-        if folder is None:
-            return in_memory(ids, tokenizer, held_out)
-        return on_disk(ids, tokenizer, held_out, Path(folder), work)
+            with work_bar("Vocabulary", size) as tell:
+                pieces = (piece for path in texts for piece in read_pieces(path, tell))
+                tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
+        with work_bar("Tokens", size) as tell:
+            ids = token_ids(texts, tokenizer, tell)
+            if folder is None:
+                return in_memory(ids, tokenizer, held_out)
+            count = len(write_tokens(work / ALL, ids, tokenizer.vocab_size))
+        return on_disk(count, tokenizer, held_out, Path(folder), work)
 
 
 @contextmanager
@@ -122,8 +129,15 @@ def working_folder(folder: str | Path | None) -> Iterator[Path]:
             folder.rmdir()
 
 
-def token_ids(texts: Iterable[Path], tokenizer: TextTokenizer) -> Iterator[int]:
+def token_ids(
+    texts: Iterable[Path], tokenizer: TextTokenizer, tell: Callable[[int], Any]
+) -> Iterator[int]:
     """The ids of text files, one after the other, each followed by the end token if there is one.
+
+    Args:
+        texts: the files.
+        tokenizer: what the ids mean.
+        tell: called with the number of bytes each time some were read.
 
     Raises:
         ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
@@ -131,7 +145,7 @@ def token_ids(texts: Iterable[Path], tokenizer: TextTokenizer) -> Iterator[int]:
     """
     for path in texts:
         line = 1
-        for piece in read_pieces(path):
+        for piece in read_pieces(path, tell):
             try:
                 yield from tokenizer.encode(piece, line)
             except ValueError as error:
@@ -151,23 +165,23 @@ def in_memory(ids: Iterable[int], tokenizer: TextTokenizer, held_out: float) -> 
 
 
 def on_disk(
-    ids: Iterable[int], tokenizer: TextTokenizer, held_out: float, folder: Path, work: Path
+    count: int, tokenizer: TextTokenizer, held_out: float, folder: Path, work: Path
 ) -> TokenCorpus:
     """The corpus as two files and the tokenizer.
 
-    All tokens are written first, since how many there are decides where they are cut. An older
+    All tokens were written first, since how many there are decides where they are cut. An older
     corpus in the folder is replaced once the new one is complete; the tokenizer goes first and
     comes last, and so says that the files belong together.
 
     Raises:
         ValueError: if the files cannot be written.
     """
-    size, every = tokenizer.vocab_size, work / "all.tokens"
-    count = len(write_tokens(every, ids, size))
+    size, every = tokenizer.vocab_size, work / ALL
     cut = place_of_cut(count, held_out)
-    write_tokens(work / LEARNED, part_of(every, 0, cut), size)
-    if held_out:
-        write_tokens(work / HELD_OUT, part_of(every, cut, count), size)
+    with work_bar("Split", count, " tokens") as tell:
+        write_tokens(work / LEARNED, part_of(every, 0, cut, tell), size)
+        if held_out:
+            write_tokens(work / HELD_OUT, part_of(every, cut, count, tell), size)
     try:
         write_json(work / TOKENIZER, tokenizer.to_json())
         for name in (TOKENIZER, LEARNED, HELD_OUT):
@@ -186,11 +200,13 @@ def place_of_cut(count: int, held_out: float) -> int:
     return int(count * (1 - held_out))
 
 
-def part_of(tokens: Path, start: int, stop: int) -> Iterator[int]:
+def part_of(tokens: Path, start: int, stop: int, tell: Callable[[int], Any]) -> Iterator[int]:
     """Some of the ids in a file, few of them in memory at a time."""
     for first in range(start, stop, CHUNK):
         # Opened anew, to let go of the pages that were read.
-        yield from TokenStore(tokens)[first : min(first + CHUNK, stop)].tolist()
+        ids = TokenStore(tokens)[first : min(first + CHUNK, stop)].tolist()
+        yield from ids
+        tell(len(ids))
 
 
 def reopen(folder: str | Path) -> TokenCorpus:

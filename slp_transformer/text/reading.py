@@ -7,8 +7,9 @@ import codecs
 import io
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from slp_transformer.text.corpora import corpus_names, fetch
 
@@ -108,24 +109,30 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> It
         yield "".join(read_pieces(path))
 
 
-def read_pieces(path: Path) -> Iterator[str]:
+def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterator[str]:
     """A file's text in pieces of about `BLOCK` characters, of which one is in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
     so that a tokenizer gives the pieces the tokens of the whole. Just what has no space in a whole
     block is cut anywhere.
 
+    Args:
+        path: the file.
+        tell: called with the number of bytes each time some were read.
+
     Raises:
         ValueError: if the file cannot be read or is not UTF-8.
     """
     try:
         with open(path, "rb") as file:
-            yield from decode_pieces(file, str(path))
+            yield from decode_pieces(file, str(path), tell)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error}.") from None
 
 
-def decode_pieces(file: io.BufferedIOBase, name: str) -> Iterator[str]:
+def decode_pieces(
+    file: io.BufferedIOBase, name: str, tell: Callable[[int], Any] | None = None
+) -> Iterator[str]:
     """The pieces of a file that is open for reading bytes.
 
     Raises:
@@ -135,6 +142,8 @@ def decode_pieces(file: io.BufferedIOBase, name: str) -> Iterator[str]:
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
         block = file.read(BLOCK)
+        if tell is not None:
+            tell(len(block))
         try:
             text += decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
