@@ -21,11 +21,7 @@ from slp_transformer.batches import IGNORED, BatchSource, PaddedPairs, TokenWind
 from slp_transformer.checkpoint import load_model
 from slp_transformer.loss import mean_loss, next_token_loss
 from slp_transformer.run_state import Record, RunState
-<<<<<<< HEAD
 from slp_transformer.training import train, training_step
-from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
-=======
-from slp_transformer.training import mean_loss, next_token_loss, train, training_step
 from slp_transformer.training_settings import (
     SLOW_BF16,
     TrainingSettings,
@@ -33,7 +29,6 @@ from slp_transformer.training_settings import (
     make_optimiser,
     pick_device,
 )
->>>>>>> cli
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
