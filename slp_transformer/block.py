@@ -17,6 +17,7 @@ from slp_transformer.attention import (
     matrix,
 )
 from slp_transformer.cache import KVCache
+from slp_transformer.recomputed import better_recomputed, gelu_ffn
 from slp_transformer.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "swiglu"]
@@ -132,6 +133,8 @@ class FeedForward(nn.Module):
             ValueError: if the rows of X are not of size d.
         """
         check_features("X", X, self.model_dim, axes=1)
+        if self.activation is F.gelu and better_recomputed(X, self.W_1):
+            return gelu_ffn(X, self.W_1, self.b_1, self.W_2, self.b_2)
         return affine(self.activation(affine(X, self.W_1, self.b_1)), self.W_2, self.b_2)
 
 

@@ -7,12 +7,15 @@ a second time on the way back.
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
 
 from slp_transformer.shapes import Float, Tensor
 
-BLOCK = 64  # queries at once; 32 and 128 were slower at 256 tokens on the machine of results/speed
+BLOCK = 64  # queries at once: results/speed has other sizes
+PIECE = 2**18  # numbers that the queries of the sequences computed together have: a mebibyte
+PER_CORE = 4  # heads that each core has at least, when there are enough
 
 
 class CausalInBlocks(torch.autograd.Function):
@@ -21,16 +24,20 @@ class CausalInBlocks(torch.autograd.Function):
     @staticmethod
     def forward(Q, K, V):
         """Values of all queries, and the weights of each block, which the way back needs."""
-        N, scale = Q.shape[1], Q.shape[2] ** -0.5
+        N, scale = Q.shape[2], Q.shape[3] ** -0.5
         future = Q.new_full((BLOCK, BLOCK), -math.inf).triu(1)
-        values, weights = V.new_empty(V.shape), []
-        for start in range(0, N, BLOCK):
-            end = min(start + BLOCK, N)
-            scores = torch.bmm(Q[:, start:end], K[:, :end].mT).mul_(scale)
-            scores[..., start:] += future[: end - start, : end - start]
-            alpha = torch.softmax(scores, dim=-1)
-            values[:, start:end] = torch.bmm(alpha, V[:, :end])
-            weights.append(alpha)
+        values, weights = side_by_side(V), []
+        for group in groups(Q):
+            q, k, v = (Z[group].flatten(0, 1) for Z in (Q, K, V))
+            gathered = v.new_empty(v.shape)
+            for start in range(0, N, BLOCK):
+                end = min(start + BLOCK, N)
+                scores = torch.bmm(q[:, start:end], k[:, :end].mT).mul_(scale)
+                scores[..., start:] += future[: end - start, : end - start]
+                alpha = torch.softmax(scores, dim=-1)
+                gathered[:, start:end] = torch.bmm(alpha, v[:, :end])
+                weights.append(alpha)
+            values[group] = gathered.view_as(values[group])
         return values, *weights
 
     @staticmethod
@@ -44,39 +51,63 @@ class CausalInBlocks(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, d_values, *_):
         """The product rule, block by block, and the derivative of softmax in between."""
+        if d_values is None:  # nothing has come back
+            return None, None, None
         Q, K, V, *weights = ctx.saved_tensors
-        scale = Q.shape[2] ** -0.5
-        d_Q, d_K, d_V = torch.empty_like(Q), torch.zeros_like(K), torch.zeros_like(V)
-        start = 0
-        for alpha in weights:
-            end = alpha.shape[2]
-            d_block = d_values[:, start:end]
-            d_V[:, :end].baddbmm_(alpha.mT, d_block)
-            d_alpha = torch.bmm(d_block, V[:, :end].mT)
-            softmax_backward = torch.ops.aten._softmax_backward_data
-            d_scores = softmax_backward(d_alpha, alpha, -1, alpha.dtype).mul_(scale)
-            d_Q[:, start:end] = torch.bmm(d_scores, K[:, :end])
-            d_K[:, :end].baddbmm_(d_scores.mT, Q[:, start:end])
-            start = end
-        return d_Q, d_K, d_V
+        scale, softmax_backward = Q.shape[3] ** -0.5, torch.ops.aten._softmax_backward_data
+        gradients, weights = [side_by_side(Z) for Z in (Q, K, V)], iter(weights)
+        for group in groups(Q):
+            q, k, v, d_group = (Z[group].flatten(0, 1) for Z in (Q, K, V, d_values))
+            d_q, d_k, d_v = (torch.zeros_like(z) for z in (q, k, v))
+            start = 0
+            while start < q.shape[1]:
+                alpha = next(weights)
+                end = alpha.shape[2]
+                d_block = d_group[:, start:end]
+                d_v[:, :end] += torch.bmm(alpha.mT, d_block)
+                d_alpha = torch.bmm(d_block, v[:, :end].mT)
+                d_scores = softmax_backward(d_alpha, alpha, -1, alpha.dtype).mul_(scale)
+                d_q[:, start:end] = torch.bmm(d_scores, k[:, :end])
+                d_k[:, :end] += torch.bmm(d_scores.mT, q[:, start:end])
+                start = end
+            for whole, part in zip(gradients, (d_q, d_k, d_v), strict=True):
+                whole[group] = part.view_as(whole[group])
+        return tuple(gradients)
+
+
+def side_by_side(Z: Float[Tensor, "batch A N share"]) -> Float[Tensor, "batch A N share"]:
+    """New memory for such a tensor, in which the heads' parts of a row already lie together."""
+    batch, A, N, share = Z.shape
+    return Z.new_empty(batch, N, A, share).transpose(1, 2)
+
+
+def groups(Q: Float[Tensor, "batch A N d_k"]) -> Iterator[slice]:
+    """Which sequences to compute together: few, so that little memory is in use besides the result.
+
+    Yet enough that every core has work to do.
+    """
+    batch, A, N, d_k = Q.shape
+    size = max(PIECE // (A * N * d_k), math.ceil(PER_CORE * torch.get_num_threads() / A))
+    return (slice(start, start + size) for start in range(0, batch, size))
 
 
 def causal_in_blocks(
-    Q: Float[Tensor, "*batch N d_k"],
-    K: Float[Tensor, "*batch N d_k"],
-    V: Float[Tensor, "*batch N d_v"],
-) -> Float[Tensor, "*batch N d_v"]:
+    Q: Float[Tensor, "*batch A N d_k"],
+    K: Float[Tensor, "*batch A N d_k"],
+    V: Float[Tensor, "*batch A N d_v"],
+) -> Float[Tensor, "*batch A N d_v"]:
     """The values of `attention` with a causal mask, and their gradient.
 
     Source: `head-par` (8.33, 7.34). The gradient itself cannot be differentiated again.
 
     Args:
-        Q: queries.
+        Q: queries of every head.
         K: as many keys.
         V: as many values.
 
     Returns:
         The gathered values.
     """
-    flat = [Z.reshape(-1, *Z.shape[-2:]) for Z in (Q, K, V)]
-    return CausalInBlocks.apply(*flat)[0].view(*Q.shape[:-1], V.shape[-1])
+    flat = (Z.reshape(-1, *Z.shape[-3:]) for Z in (Q, K, V))
+    values, *_ = CausalInBlocks.apply(*flat)
+    return values.reshape(*Q.shape[:-1], V.shape[-1])

@@ -28,6 +28,25 @@ def test_values_and_gradients_are_those_of_the_equation(N):
     torch.testing.assert_close(gradients, torch.autograd.grad(expected, (Q, K, V), along))
 
 
+def test_in_groups_of_sequences_it_is_the_same(monkeypatch):
+    Q, K, V = inputs(67)
+    along = torch.randn(2, 3, 67, 7, dtype=torch.float64)
+    found = []
+    for piece in (1, 2**18):  # one sequence after the other, and both together
+        monkeypatch.setattr(blockwise, "PIECE", piece)
+        monkeypatch.setattr(blockwise, "PER_CORE", 1 / torch.get_num_threads())
+        assert len(list(blockwise.groups(Q))) == (2 if piece == 1 else 1)
+        values = causal_in_blocks(Q, K, V)
+        found.append([values, *torch.autograd.grad(values, (Q, K, V), along)])
+    torch.testing.assert_close(*found)
+
+
+def test_groups_keep_every_core_at_work(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
+    Q = torch.empty(23, 3, 1031, 64)
+    assert [len(Q[group]) for group in blockwise.groups(Q)] == [22, 1]  # 66 heads for 64
+
+
 def test_a_later_token_changes_nothing_earlier():
     Q, K, V = inputs(131)
     before = causal_in_blocks(Q, K, V)
@@ -59,6 +78,14 @@ def test_training_on_a_cpu_takes_the_blocks(monkeypatch, N, learns, dropout, cho
     with torch.set_grad_enabled(learns):
         fused_attention(*inputs(N, torch.float32), causal=True, dropout=dropout)
     assert bool(taken) is chosen
+
+
+def test_sequences_with_more_axes_and_with_fewer():
+    Q, K, V = inputs(67)
+    expected = causal_in_blocks(Q, K, V)
+    more = causal_in_blocks(*(Z.unflatten(0, (2, 1)) for Z in (Q, K, V)))
+    torch.testing.assert_close(more, expected.unflatten(0, (2, 1)))
+    torch.testing.assert_close(causal_in_blocks(Q[1], K[1], V[1]), expected[1])
 
 
 def test_a_second_derivative_is_refused_rather_than_wrong():
