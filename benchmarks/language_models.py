@@ -99,17 +99,28 @@ def train(settings: argparse.Namespace) -> dict:
 
 
 def memory(settings: argparse.Namespace) -> dict:
-    """Peak memory of a few training steps above that of the loaded process, each in its own."""
+    """Peak memory of a few training steps above that of the loaded process.
+
+    Each number is the median over as many processes as there are rounds, which differ by a few
+    percent: the C library's heap is left with other holes every time.
+    """
+    names, found = settings.only or list(MODELS), {}
+    for _ in range(settings.rounds):
+        for name in names:
+            found.setdefault(name, []).append(peak_of(name, settings.size, settings.type))
     table = {}
-    for name in settings.only or list(MODELS):
-        code = "import language_models; language_models.print_peak()"
-        told = [name, settings.size, settings.type]
-        command = [sys.executable, "-c", code, *told]
-        here = Path(__file__).parent
-        found = subprocess.run(command, cwd=here, check=True, capture_output=True, text=True)
-        table[name] = {"MiB": float(found.stdout.split()[-1])}
-        print(f"{name:16} {table[name]['MiB']:8.0f} MiB", flush=True)
+    for name, peaks in found.items():
+        table[name] = {"MiB": statistics.median(peaks), "from": min(peaks), "to": max(peaks)}
+        print("{:16} {MiB:8.0f} MiB ({from:.0f} to {to:.0f})".format(name, **table[name]))
     return table
+
+
+def peak_of(*what: str) -> float:
+    """What `print_peak` prints in a process of its own."""
+    command = [sys.executable, "-c", "import language_models; language_models.print_peak()", *what]
+    here = Path(__file__).parent
+    found = subprocess.run(command, cwd=here, check=True, capture_output=True, text=True)
+    return float(found.stdout.split()[-1])
 
 
 def print_peak() -> None:
@@ -118,16 +129,19 @@ def print_peak() -> None:
     Before means: with everything imported and a step of a tiny model done, so that what libraries
     set aside once is not counted, but weights, gradients, optimiser and activations are.
     """
-    import resource
-
     name, size, dtype = sys.argv[1], SIZES[sys.argv[2]], getattr(torch, sys.argv[3])
     make_step(name, Size(1, 32, 2, 2, 16), dtype, "cpu", False)()
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    before = status("VmRSS")
     step = make_step(name, size, dtype, "cpu", False)
     for _ in range(3):
         step()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print((peak - before) / 2**20)
+    print(status("VmHWM") - before)
+
+
+def status(which: str) -> float:
+    """A number of this process in MiB, as Linux tells it."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(which)) / 1024
 
 
 # --- Writing -----------------------------------------------------------------------------------
