@@ -24,6 +24,7 @@ from slp_transformer.decoding_request import (
     check_prompt,
     check_sources,
 )
+from slp_transformer.one_token import WORTH, OneToken, can_be_laid_out
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 from slp_transformer.shapes import Float, Int, Tensor
 
@@ -174,6 +175,7 @@ class Reader:
         """
         self.model, self.H_enc, self.source_mask = model, None, None
         self.cache = None if room is None else KVCache(room)
+        self.one_token = None
         if sources is not None:
             source, self.source_mask = pad(sources, device_of(model))
             self.H_enc = model.encode(source, self.source_mask)
@@ -181,11 +183,20 @@ class Reader:
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Logits of the word after `ids`, which begin with the ids of the call before."""
         new = ids if self.cache is None else ids[:, self.cache.length :]
-        if self.H_enc is None:
+        if self.cache is not None and new.shape[1] == 1 and self._laid_out():
+            U = self.one_token(new, self.cache)[:, None]
+        elif self.H_enc is None:
             U = self.model(new, cache=self.cache)
         else:
             U = self.model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
         return U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
+
+    def _laid_out(self) -> bool:
+        """Whether to read a single token in the way that is faster for it; makes ready to."""
+        to_come = self.cache.capacity - self.cache.length
+        if self.one_token is None and to_come >= WORTH and can_be_laid_out(self.model):
+            self.one_token = OneToken(self.model)
+        return self.one_token is not None
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
