@@ -84,6 +84,7 @@ class OneToken:
         self.blocks = [OneTokenBlock(block) for block in model.stack.blocks]
         self.head = SharedOut(model.embedding.tokens.E.T)
 
+    @torch.inference_mode()
     def __call__(self, ids: Int[Tensor, "rows 1"], cache: KVCache) -> Float[Tensor, "rows V"]:
         """Logits for the word after these; their keys and values are added to the cache.
 
