@@ -80,6 +80,7 @@ def test_written_with_and_without_it_the_words_are_the_same(monkeypatch):
         used.clear()
 
 
+@torch.no_grad()
 def test_a_few_words_are_not_worth_it():
     def laid_out(room: int) -> bool:
         reader = Reader(make(), None, room)
