@@ -29,15 +29,14 @@ class CausalInBlocks(torch.autograd.Function):
         values, weights = side_by_side(V), []
         for group in groups(Q):
             q, k, v = (Z[group].flatten(0, 1) for Z in (Q, K, V))
-            gathered = v.new_empty(v.shape)
+            q, gathered = q * scale, values[group]
             for start in range(0, N, BLOCK):
                 end = min(start + BLOCK, N)
-                scores = torch.bmm(q[:, start:end], k[:, :end].mT).mul_(scale)
+                scores = torch.bmm(q[:, start:end], k[:, :end].mT)
                 scores[..., start:] += future[: end - start, : end - start]
                 alpha = torch.softmax(scores, dim=-1)
-                gathered[:, start:end] = torch.bmm(alpha, v[:, :end])
+                write(gathered[:, :, start:end], torch.bmm(alpha, v[:, :end]))
                 weights.append(alpha)
-            values[group] = gathered.view_as(values[group])
         return values, *weights
 
     @staticmethod
@@ -54,25 +53,36 @@ class CausalInBlocks(torch.autograd.Function):
         if d_values is None:  # nothing has come back
             return None, None, None
         Q, K, V, *weights = ctx.saved_tensors
-        scale, softmax_backward = Q.shape[3] ** -0.5, torch.ops.aten._softmax_backward_data
-        gradients, weights = [side_by_side(Z) for Z in (Q, K, V)], iter(weights)
-        for group in groups(Q):
-            q, k, v, d_group = (Z[group].flatten(0, 1) for Z in (Q, K, V, d_values))
-            d_q, d_k, d_v = (torch.zeros_like(z) for z in (q, k, v))
-            start = 0
-            while start < q.shape[1]:
-                alpha = next(weights)
-                end = alpha.shape[2]
-                d_block = d_group[:, start:end]
-                d_v[:, :end] += torch.bmm(alpha.mT, d_block)
-                d_alpha = torch.bmm(d_block, v[:, :end].mT)
-                d_scores = softmax_backward(d_alpha, alpha, -1, alpha.dtype).mul_(scale)
-                d_q[:, start:end] = torch.bmm(d_scores, k[:, :end])
-                d_k[:, :end] += torch.bmm(d_scores.mT, q[:, start:end])
-                start = end
-            for whole, part in zip(gradients, (d_q, d_k, d_v), strict=True):
-                whole[group] = part.view_as(whole[group])
-        return tuple(gradients)
+        d_Q, d_K, d_V = gradients = tuple(side_by_side(Z) for Z in (Q, K, V))
+        blocks = -(-Q.shape[2] // weights[0].shape[1])
+        for number, group in enumerate(groups(Q)):
+            q, k, v, d = (Z[group].flatten(0, 1) for Z in (Q, K, V, d_values))
+            d_scaled = d * q.shape[2] ** -0.5
+            # The last block sees every key, so it comes first: what it gives is written, not added.
+            for alpha in reversed(weights[number * blocks : (number + 1) * blocks]):
+                rows, end = alpha.shape[1:]
+                here = slice(end - rows, end)
+                d_scores = softmax_backward(torch.bmm(d_scaled[:, here], v[:, :end].mT), alpha)
+                write(d_Q[group][:, :, here], torch.bmm(d_scores, k[:, :end]))
+                give = write if end == Q.shape[2] else add
+                give(d_K[group][:, :, :end], torch.bmm(d_scores.mT, q[:, here]))
+                give(d_V[group][:, :, :end], torch.bmm(alpha.mT, d[:, here]))
+        return gradients
+
+
+def softmax_backward(d_alpha: Tensor, alpha: Tensor) -> Tensor:
+    """What a gradient of the weights says of the scores."""
+    return torch.ops.aten._softmax_backward_data(d_alpha, alpha, -1, alpha.dtype)
+
+
+def write(place: Tensor, flat: Tensor) -> None:
+    """Write to a group's place what was computed of all its heads in one row."""
+    place.copy_(flat.view(place.shape))
+
+
+def add(place: Tensor, flat: Tensor) -> None:
+    """Add it there."""
+    place.add_(flat.view(place.shape))
 
 
 def side_by_side(Z: Float[Tensor, "batch A N share"]) -> Float[Tensor, "batch A N share"]:
