@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
 from torch import nn
 
-from slp_transformer import blockwise, fused_attention, generate
+from slp_transformer import blockwise, generate
 from slp_transformer.attention import join_heads, split_heads
 from slp_transformer.blockwise import causal_in_blocks
 
@@ -204,6 +204,8 @@ def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[]
 
 SHAPES = {  # batch, heads, tokens, d_k
     "64 tokens": (12, 4, 64, 32),
+    "128 tokens": (8, 6, 128, 64),
+    "192 tokens": (8, 6, 192, 64),
     "4x128": (16, 4, 256, 32),
     "6x384": (8, 6, 256, 64),
     "512 tokens": (4, 6, 512, 64),
@@ -213,11 +215,11 @@ SHAPES = {  # batch, heads, tokens, d_k
 
 
 def attention(settings: argparse.Namespace) -> dict:
-    """Time causal attention, there and back: ours in blocks next to PyTorch's fused kernel."""
+    """Time causal attention, there and back: in our blocks, in others, in PyTorch's kernel."""
     table = {}
     for shape, sizes in SHAPES.items():
         print(shape)
-        work = {"slp_transformer": there_and_back(fused_attention, sizes)}
+        work = {"slp_transformer": there_and_back(in_blocks_of(blockwise.BLOCK), sizes)}
         for block in (32, 128):
             work[f"blocks of {block}"] = there_and_back(in_blocks_of(block), sizes)
         work["torch, fused"] = there_and_back(F.scaled_dot_product_attention, sizes, "is_causal")
@@ -239,7 +241,7 @@ def there_and_back(attend: Callable, sizes: tuple, causal: str = "causal") -> Ca
 
 
 def in_blocks_of(block: int) -> Callable:
-    """Our attention with blocks of another size than its own."""
+    """Our attention with blocks of this size."""
 
     def attend(*QKV: torch.Tensor, causal: bool) -> torch.Tensor:
         own, blockwise.BLOCK = blockwise.BLOCK, block

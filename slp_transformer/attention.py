@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.blockwise import BLOCK, causal_in_blocks
+from slp_transformer.blockwise import ENOUGH, causal_in_blocks
 from slp_transformer.cache import KVCache
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
@@ -204,13 +204,13 @@ def fused_attention(
 def better_in_blocks(Q: Tensor, K: Tensor, V: Tensor, dropout: float) -> bool:
     """Whether causal attention is faster in blocks than in PyTorch's fused kernel.
 
-    On a CPU, with gradients, it takes 70 to 90 % of the kernel's time from 64 to 2,048 tokens; with
-    fewer there is little to leave out. Without gradients the kernel is as fast and keeps nothing,
-    and on a GPU it is faster. Dropout and compiled models are left to PyTorch.
+    It is on a CPU, with gradients, from 256 tokens on (results/speed); with fewer there is little
+    to leave out. Without gradients the kernel has nothing to compute a second time. Other devices
+    have not been measured; dropout and compiled models are left to PyTorch.
     """
     learns = torch.is_grad_enabled() and (Q.requires_grad or K.requires_grad or V.requires_grad)
     here = Q.device.type == "cpu" and not torch.compiler.is_compiling()
-    return here and learns and not dropout and Q.shape[-2] >= BLOCK
+    return here and learns and not dropout and Q.shape[-2] >= ENOUGH
 
 
 def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:

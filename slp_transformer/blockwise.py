@@ -13,7 +13,8 @@ import torch
 
 from slp_transformer.shapes import Float, Tensor
 
-BLOCK = 64  # queries at once: results/speed has other sizes
+BLOCK = 64  # queries at once; results/speed compares sizes
+ENOUGH = 4 * BLOCK  # queries from which on this is faster than PyTorch's kernel; likewise
 PIECE = 2**18  # numbers that the queries of the sequences computed together have: a mebibyte
 PER_CORE = 4  # heads that each core has at least, when there are enough
 

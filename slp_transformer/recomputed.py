@@ -84,13 +84,13 @@ def gelu_ffn(
     return Y.view(*X.shape[:-1], -1)
 
 
-def better_recomputed(X: Tensor, W: Tensor) -> bool:
+def better_recomputed(*given: Tensor) -> bool:
     """Whether to keep less for the way back: on a CPU, when there is one.
 
-    There it costs no time. What is better on a GPU has not been measured; mixed precision and
+    There it costs a hundredth of a step. What is better on a GPU has not been measured; mixed precision and
     compiled models are left to PyTorch, which for the latter decides by itself what to compute
     again.
     """
-    learns = torch.is_grad_enabled() and (X.requires_grad or W.requires_grad)
-    here = X.device.type == "cpu" and not torch.compiler.is_compiling()
+    learns = torch.is_grad_enabled() and any(Z.requires_grad for Z in given)
+    here = given[0].device.type == "cpu" and not torch.compiler.is_compiling()
     return here and learns and not torch.is_autocast_enabled("cpu")
