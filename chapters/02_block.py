@@ -57,11 +57,16 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 # The package takes all rows at once, and the loop over units becomes a product of matrices.
 # <autoref identifier="slp_transformer.block.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
+# <autoref identifier="slp_transformer.block.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
+# The lines about GELU, which comes below, are the same equation for training on a CPU:
+# <autoref identifier="slp_transformer.recomputed.gelu_ffn">gelu_ffn</autoref> keeps less for the
+# gradient.
 
 # %%
 from slp_transformer import FeedForward, show
+from slp_transformer.block import affine
 
-show.source(FeedForward.forward)
+show.source(FeedForward.forward, affine)
 
 # %% [markdown]
 # Loop, package and PyTorch agree. Random numbers serve best here: agreement has to hold for any.

@@ -691,7 +691,9 @@ numbers = 2 * 96 * 2048 * 12288  # keys and values · L · N · d
 print(f"{numbers * 2 / 1e9:.1f} GB")
 
 # %% [markdown]
-# And on this machine, in this run:
+# And on this machine, in this run. What a single row leaves to do is mostly reading the matrices
+# from memory. So on a CPU `generate` lays them out anew before it writes, such that every core reads
+# a share of its own: <autoref identifier="slp_transformer.one_token.OneToken">OneToken</autoref>.
 
 # %%
 from time import perf_counter

@@ -135,7 +135,8 @@ class FeedForward(nn.Module):
         check_features("X", X, self.model_dim, axes=1)
         if self.activation is F.gelu and better_recomputed(X, *self.parameters()):
             return gelu_ffn(X, self.W_1, self.b_1, self.W_2, self.b_2)
-        return affine(self.activation(affine(X, self.W_1, self.b_1)), self.W_2, self.b_2)
+        hidden = self.activation(affine(X, self.W_1, self.b_1))
+        return affine(hidden, self.W_2, self.b_2)
 
 
 class SwiGLU(nn.Module):

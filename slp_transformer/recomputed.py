@@ -87,7 +87,7 @@ def gelu_ffn(
 def better_recomputed(*given: Tensor) -> bool:
     """Whether to keep less for the way back: on a CPU, when there is one.
 
-    There it costs a hundredth of a step. What is better on a GPU has not been measured; mixed precision and
+    There it costs a hundredth of a step. On a GPU it has not been measured; mixed precision and
     compiled models are left to PyTorch, which for the latter decides by itself what to compute
     again.
     """
