@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from slp_transformer import blockwise, fused_attention
+from slp_transformer import MultiHeadAttention, blockwise, fused_attention
 from slp_transformer.attention import attention, causal_mask
 from slp_transformer.blockwise import BLOCK, causal_in_blocks
 
@@ -86,6 +86,21 @@ def test_sequences_with_more_axes_and_with_fewer():
     more = causal_in_blocks(*(Z.unflatten(0, (2, 1)) for Z in (Q, K, V)))
     torch.testing.assert_close(more, expected.unflatten(0, (2, 1)))
     torch.testing.assert_close(causal_in_blocks(Q[1], K[1], V[1]), expected[1])
+
+
+def test_mixed_precision_has_the_same_gradient_to_its_own_precision():
+    X = torch.randn(2, 257, 13, generator=torch.Generator().manual_seed(0))
+    layer = MultiHeadAttention(13, 3, key_dim=5, value_dim=7)
+
+    def gradient(mixed: bool) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            A = layer(X, causal=True)
+        assert A.dtype == (torch.bfloat16 if mixed else torch.float32)
+        found = torch.autograd.grad(A.float().square().sum(), list(layer.parameters()))
+        return torch.cat([d.flatten() for d in found])
+
+    exact = gradient(False)
+    assert 0 < (gradient(True) - exact).norm() < 0.02 * exact.norm()
 
 
 def test_a_second_derivative_is_refused_rather_than_wrong():
