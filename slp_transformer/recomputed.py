@@ -3,7 +3,7 @@
 Of all that training has to remember, the hidden rows of the feedforward layers are the largest
 part, and autograd keeps them twice: before GELU, for its derivative, and after it, for the gradient
 of W_2. Here they are kept before GELU alone. GELU is computed a second time on the way back, and
-its memory then serves for the gradient of the same rows; what the one costs the other saves.
+its memory then serves for the gradient of the same rows.
 """
 
 import torch
@@ -87,9 +87,8 @@ def gelu_ffn(
 def better_recomputed(*given: Tensor) -> bool:
     """Whether to keep less for the way back: on a CPU, when there is one.
 
-    There it costs a hundredth of a step. On a GPU it has not been measured; mixed precision and
-    compiled models are left to PyTorch, which for the latter decides by itself what to compute
-    again.
+    On a GPU it has not been measured; mixed precision and compiled models are left to PyTorch,
+    which for the latter decides by itself what to compute again.
     """
     learns = torch.is_grad_enabled() and any(Z.requires_grad for Z in given)
     here = given[0].device.type == "cpu" and not torch.compiler.is_compiling()
