@@ -15,8 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.blockwise import ENOUGH, causal_in_blocks
+from slp_transformer.blockwise import causal_in_blocks
 from slp_transformer.cache import KVCache
+from slp_transformer.choices import better_in_blocks
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 # --- Masks -------------------------------------------------------------------------------------
@@ -199,18 +200,6 @@ def fused_attention(
         Q, K, V, attn_mask=mask.masked_fill(empty, 0.0), dropout_p=dropout
     )
     return values.masked_fill(empty, 0.0)
-
-
-def better_in_blocks(Q: Tensor, K: Tensor, V: Tensor, dropout: float) -> bool:
-    """Whether causal attention is faster in blocks than in PyTorch's fused kernel.
-
-    On a CPU, with gradients, it is as fast or faster from 256 tokens on (results/speed); with fewer
-    there is little to leave out. Without gradients the kernel has nothing to compute a second time.
-    Other devices have not been measured; dropout and compiled models are left to PyTorch.
-    """
-    learns = torch.is_grad_enabled() and (Q.requires_grad or K.requires_grad or V.requires_grad)
-    here = Q.device.type == "cpu" and not torch.compiler.is_compiling()
-    return here and learns and not dropout and Q.shape[-2] >= ENOUGH
 
 
 def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:

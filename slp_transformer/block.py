@@ -17,7 +17,8 @@ from slp_transformer.attention import (
     matrix,
 )
 from slp_transformer.cache import KVCache
-from slp_transformer.recomputed import better_recomputed, gelu_ffn
+from slp_transformer.choices import better_recomputed
+from slp_transformer.recomputed import gelu_ffn
 from slp_transformer.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "swiglu"]

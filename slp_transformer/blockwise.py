@@ -28,7 +28,7 @@ class CausalInBlocks(torch.autograd.Function):
         N, scale = Q.shape[2], Q.shape[3] ** -0.5
         future = Q.new_full((BLOCK, BLOCK), -math.inf).triu(1)
         values, weights = side_by_side(V), []
-        for group in groups(Q):
+        for group in groups(len(Q), group_size(Q)):
             q, k, v = (Z[group].flatten(0, 1) for Z in (Q, K, V))
             q, gathered = q * scale, values[group]
             for start in range(0, N, BLOCK):
@@ -42,7 +42,8 @@ class CausalInBlocks(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Keep what the way back needs."""
+        """Keep what the way back needs; the sizes too, for it may be gone in another thread."""
+        ctx.block, ctx.group = BLOCK, group_size(inputs[0])
         ctx.save_for_backward(*inputs, *output[1:])
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
@@ -55,8 +56,8 @@ class CausalInBlocks(torch.autograd.Function):
             return None, None, None
         Q, K, V, *weights = ctx.saved_tensors
         d_Q, d_K, d_V = gradients = tuple(side_by_side(Z) for Z in (Q, K, V))
-        blocks = -(-Q.shape[2] // weights[0].shape[1])
-        for number, group in enumerate(groups(Q)):
+        blocks = -(-Q.shape[2] // ctx.block)
+        for number, group in enumerate(groups(len(Q), ctx.group)):
             q, k, v, d = (Z[group].flatten(0, 1) for Z in (Q, K, V, d_values))
             d_scaled = d * q.shape[2] ** -0.5
             # The last block sees every key, so it comes first: what it gives is written, not added.
@@ -92,13 +93,17 @@ def side_by_side(Z: Float[Tensor, "batch A N share"]) -> Float[Tensor, "batch A 
     return Z.new_empty(batch, N, A, share).transpose(1, 2)
 
 
-def groups(Q: Float[Tensor, "batch A N d_k"]) -> Iterator[slice]:
-    """Which sequences to compute together: few, so that little memory is in use besides the result.
+def group_size(Q: Float[Tensor, "batch A N d_k"]) -> int:
+    """How many sequences to compute together: few, so that little memory is in use besides.
 
     Yet enough that every core has work to do.
     """
-    batch, A, N, d_k = Q.shape
-    size = max(PIECE // (A * N * d_k), math.ceil(PER_CORE * torch.get_num_threads() / A))
+    _, A, N, d_k = Q.shape
+    return max(PIECE // (A * N * d_k), math.ceil(PER_CORE * torch.get_num_threads() / A))
+
+
+def groups(batch: int, size: int) -> Iterator[slice]:
+    """The sequences of a batch, so many at a time."""
     return (slice(start, start + size) for start in range(0, batch, size))
 
 

@@ -232,11 +232,15 @@ def device_of(model: nn.Module) -> torch.device:
 
 @contextmanager
 def reading(model: nn.Module) -> Iterator[None]:
-    """Without gradients and without dropout; afterwards every module is as it was."""
+    """Without gradients and without dropout; afterwards every module is as it was.
+
+    Inference mode is faster than no gradients, but a tensor made in it can never be learned from:
+    parts of the reader's own that keep one would be spoilt.
+    """
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.inference_mode() if can_be_laid_out(model) else torch.no_grad():
             yield
     finally:
         for module in training:

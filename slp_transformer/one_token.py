@@ -34,14 +34,17 @@ KNOWN = {
 def can_be_laid_out(model: nn.Module) -> bool:
     """Whether `OneToken` is faster with this model and says the same: on a CPU, with it unchanged.
 
-    A model with parts of the reader's own, or hooks that want to see what passes, is run as it is.
+    A model with parts of the reader's own, or that somebody wants to look into, is run as it is.
     """
     if next(model.parameters()).device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return False
-    return type(model) is TransformerLM and all(
-        type(part) in KNOWN and not part._forward_hooks and not part._forward_pre_hooks
-        for part in model.modules()
-    )
+    return type(model) is TransformerLM and all(map(unchanged, model.modules()))
+
+
+def unchanged(part: nn.Module) -> bool:
+    """Whether a part of a model is this package's own, with no hooks and no other `forward`."""
+    hooks = part._forward_hooks or part._forward_pre_hooks
+    return type(part) in KNOWN and not hooks and "forward" not in vars(part)
 
 
 class SharedOut:
@@ -84,7 +87,6 @@ class OneToken:
         self.blocks = [OneTokenBlock(block) for block in model.stack.blocks]
         self.head = SharedOut(model.embedding.tokens.E.T)
 
-    @torch.inference_mode()
     def __call__(self, ids: Int[Tensor, "rows 1"], cache: KVCache) -> Float[Tensor, "rows V"]:
         """Logits for the word after these; their keys and values are added to the cache.
 

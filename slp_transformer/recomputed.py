@@ -81,15 +81,4 @@ def gelu_ffn(
         A row for each of X.
     """
     Y, _ = GeluFFN.apply(X.reshape(-1, X.shape[-1]), W_1, b_1, W_2, b_2)
-    return Y.view(*X.shape[:-1], -1)
-
-
-def better_recomputed(*given: Tensor) -> bool:
-    """Whether to keep less for the way back: on a CPU, when there is one.
-
-    On a GPU it has not been measured; mixed precision and compiled models are left to PyTorch,
-    which for the latter decides by itself what to compute again.
-    """
-    learns = torch.is_grad_enabled() and any(Z.requires_grad for Z in given)
-    here = given[0].device.type == "cpu" and not torch.compiler.is_compiling()
-    return here and learns and not torch.is_autocast_enabled("cpu")
+    return Y.view(*X.shape[:-1], W_2.shape[1])

@@ -35,7 +35,7 @@ def test_in_groups_of_sequences_it_is_the_same(monkeypatch):
     for piece in (1, 2**18):  # one sequence after the other, and both together
         monkeypatch.setattr(blockwise, "PIECE", piece)
         monkeypatch.setattr(blockwise, "PER_CORE", 1 / torch.get_num_threads())
-        assert len(list(blockwise.groups(Q))) == (2 if piece == 1 else 1)
+        assert len(list(blockwise.groups(2, blockwise.group_size(Q)))) == (2 if piece == 1 else 1)
         values = causal_in_blocks(Q, K, V)
         found.append([values, *torch.autograd.grad(values, (Q, K, V), along)])
     torch.testing.assert_close(*found)
@@ -44,7 +44,23 @@ def test_in_groups_of_sequences_it_is_the_same(monkeypatch):
 def test_groups_keep_every_core_at_work(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
     Q = torch.empty(23, 3, 1031, 64)
-    assert [len(Q[group]) for group in blockwise.groups(Q)] == [22, 1]  # 66 heads for 64
+    assert blockwise.group_size(Q) == 22  # 66 heads for 64
+    assert [len(Q[group]) for group in blockwise.groups(23, 22)] == [22, 1]
+
+
+def test_the_way_back_does_not_ask_anew_how_large_the_pieces_are(monkeypatch):
+    Q, K, V = inputs(67)
+    values = causal_in_blocks(Q, K, V).square().sum()
+    expected = torch.autograd.grad(values, (Q, K, V), retain_graph=True)
+    for name, other in {"PIECE": 1, "PER_CORE": 1e-9, "BLOCK": 7}.items():
+        monkeypatch.setattr(blockwise, name, other)
+    torch.testing.assert_close(torch.autograd.grad(values, (Q, K, V)), expected)
+
+
+def test_no_sequences_at_all():
+    layer = MultiHeadAttention(12, 3)
+    layer(torch.zeros(0, 257, 12), causal=True).sum().backward()
+    assert all(not W.grad.any() for W in layer.parameters())
 
 
 def test_a_later_token_changes_nothing_earlier():

@@ -80,6 +80,16 @@ def test_written_with_and_without_it_the_words_are_the_same(monkeypatch):
         used.clear()
 
 
+def test_between_single_tokens_several_may_be_read():
+    model = make()
+    (one,) = generate(model, [[1]], 1, temperature=0)
+    prompts = [[1], [5, 6, 7, 8, 9], [5, 6, 7, 8]]  # the first ends at once: then a leap to 4
+    how = {"temperature": 0, "stop": one.new[0]}
+    plain = generate(model, prompts, 30, cached=False, **how)
+    assert plain[0].ended == "stop" and len(plain[0].new) == 1
+    assert [g.ids for g in generate(model, prompts, 30, **how)] == [g.ids for g in plain]
+
+
 @torch.no_grad()
 def test_a_few_words_are_not_worth_it():
     def laid_out(room: int) -> bool:
@@ -108,6 +118,8 @@ def test_changed_models_are_run_as_they_are():
         assert can_be_laid_out(model)
     with torch.autocast("cpu", torch.bfloat16):
         assert not can_be_laid_out(model)
+    model.stack.blocks[0].norm_2.forward = lambda X: X
+    assert not can_be_laid_out(model)
 
 
 def test_a_model_that_has_written_still_learns():

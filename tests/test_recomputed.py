@@ -63,6 +63,33 @@ def test_training_on_a_cpu_keeps_the_hidden_rows_once():
     assert kept(layer, X) == 2
 
 
+def test_no_rows_at_all():
+    layer = FeedForward(5, 13, "gelu")
+    Y = layer(torch.zeros(2, 0, 5))
+    assert Y.shape == (2, 0, 5)
+    Y.sum().backward()
+    assert all(not W.grad.any() for W in layer.parameters())
+
+
+def test_transforms_of_functions_and_forward_mode_are_left_to_pytorch():
+    layer, X = FeedForward(5, 13, "gelu"), torch.randn(3, 2, 5)
+    given = dict(layer.named_parameters())
+
+    def loss(parameters, x):
+        return torch.func.functional_call(layer, parameters, (x,)).square().sum()
+
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0))(given, X)
+    for x, found in zip(X, each["W_1"], strict=True):
+        (expected,) = torch.autograd.grad(loss(given, x), layer.W_1)
+        torch.testing.assert_close(found, expected)
+    X.requires_grad_()
+    (D,) = torch.autograd.grad(layer(X).sum(), X)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(X, torch.ones_like(X))
+        along = torch.autograd.forward_ad.unpack_dual(layer(dual).sum()).tangent
+    torch.testing.assert_close(along, D.sum())
+
+
 def test_mixed_precision_is_left_to_pytorch():
     layer, X = FeedForward(5, 13, "gelu"), torch.randn(17, 5)
     with torch.autocast("cpu", torch.bfloat16):

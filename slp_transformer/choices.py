@@ -1,0 +1,45 @@
+"""Which way to compute the same thing: chosen by device, type and shape, in one place.
+
+PyTorch's own way serves everywhere. On a CPU, training goes others that were faster or took less
+memory there (results/speed). Other devices have not been measured.
+"""
+
+import torch
+from torch.autograd import forward_ad
+
+from slp_transformer.blockwise import ENOUGH
+from slp_transformer.shapes import Tensor
+
+
+def learns_on_a_cpu(*given: Tensor) -> bool:
+    """Whether a CPU computes something of which a gradient will be wanted, in the plain way.
+
+    Not plain are compiled models, for which PyTorch decides by itself what to fuse and what to
+    compute again, and transforms that a gradient written by hand does not know: those of
+    `torch.func`, and derivatives in forward mode.
+    """
+    return (
+        torch.is_grad_enabled()
+        and any(Z.requires_grad for Z in given)
+        and all(Z.device.type == "cpu" for Z in given)
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+        and all(forward_ad.unpack_dual(Z).tangent is None for Z in given)
+    )
+
+
+def better_in_blocks(Q: Tensor, K: Tensor, V: Tensor, dropout: float) -> bool:
+    """Whether causal attention goes in blocks rather than to PyTorch's fused kernel.
+
+    With gradients that is as fast or faster from 256 tokens on; with fewer there is little to leave
+    out. Without gradients the kernel has nothing to compute a second time. Dropout is left to it.
+    """
+    return not dropout and Q.shape[-2] >= ENOUGH and learns_on_a_cpu(Q, K, V)
+
+
+def better_recomputed(*given: Tensor) -> bool:
+    """Whether a feedforward layer keeps less for the way back, and computes GELU again.
+
+    Mixed precision is left to PyTorch.
+    """
+    return not torch.is_autocast_enabled("cpu") and learns_on_a_cpu(*given)
