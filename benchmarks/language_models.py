@@ -17,6 +17,7 @@ printed is the median over the rounds of the peer's time divided by ours: above 
 """
 
 import argparse
+import contextlib
 import json
 import platform
 import statistics
@@ -33,6 +34,7 @@ from torch import nn
 
 from slp_transformer import blockwise, generate
 from slp_transformer.attention import join_heads, split_heads
+from slp_transformer.bfloat16 import bfloat16_products
 from slp_transformer.blockwise import causal_in_blocks
 
 # --- One step of training ----------------------------------------------------------------------
@@ -49,11 +51,14 @@ def make_step(
         model = torch.compile(model)
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
-    bf16 = torch.autocast(device, torch.bfloat16, enabled=dtype == torch.bfloat16)
+    context = contextlib.nullcontext()
+    if dtype == torch.bfloat16:
+        mine = name == "slp_transformer"
+        context = bfloat16_products(device) if mine else torch.autocast(device, torch.bfloat16)
 
     def step() -> None:
         optimiser.zero_grad()
-        with bf16:
+        with context:
             U = model(ids[:, :-1])
         F.cross_entropy(U.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
         optimiser.step()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
+from slp_transformer.bfloat16 import has_bfloat16, in_float32
 from slp_transformer.shapes import Float, Tensor
 
 BLOCK = 64  # queries at once; results/speed compares sizes
@@ -124,6 +125,8 @@ def causal_in_blocks(
     Returns:
         The gathered values.
     """
+    if Q.dtype == torch.bfloat16 and not has_bfloat16():
+        return in_float32(causal_in_blocks, Q, K, V)
     flat = (Z.reshape(-1, *Z.shape[-3:]) for Z in (Q, K, V))
     values, *_ = CausalInBlocks.apply(*flat)
     return values.reshape(*Q.shape[:-1], V.shape[-1])

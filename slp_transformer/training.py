@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from slp_transformer.batches import Batch, BatchSource, as_source
+from slp_transformer.bfloat16 import bfloat16_products, has_bfloat16
 from slp_transformer.checkpoint import describe, save_checkpoint
 from slp_transformer.distributed import form_team
 from slp_transformer.loss import mean_loss, next_token_loss
@@ -25,11 +26,11 @@ from slp_transformer.run_state import Record, RunState, random_state, set_random
 from slp_transformer.shapes import Float, Int, Tensor
 from slp_transformer.team import ALONE, Team
 from slp_transformer.token_store import TokenStore
-from slp_transformer.training_settings import (
-    SLOW_BF16,
-    TrainingSettings,
-    has_bfloat16,
-    make_optimiser,
+from slp_transformer.training_settings import TrainingSettings, make_optimiser
+
+SLOW_BF16 = (
+    "This CPU has no bfloat16 instructions: bf16 gives what it gives elsewhere, but takes longer "
+    "than float32, so leave bf16 out."
 )
 
 # --- One step ----------------------------------------------------------------------------------
@@ -72,9 +73,9 @@ def training_step(
     return team.sum(total)
 
 
-def autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:
+def autocast(settings: TrainingSettings, device: torch.device) -> contextlib.AbstractContextManager:
     """Matrix products in bfloat16, if the settings say so."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=settings.bf16)
+    return bfloat16_products(device) if settings.bf16 else contextlib.nullcontext()
 
 
 # --- The run -----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What a training run is told, and the optimiser that follows from it."""
 
 import math
-import platform
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -11,10 +10,6 @@ from torch import nn
 from slp_transformer.attention import check_size
 
 Parallel = Literal["ddp", "fsdp"]
-SLOW_BF16 = (
-    "This CPU has no bfloat16 instructions: with bf16 its matrix products take up to a hundred "
-    "times as long as in float32, so leave bf16 out."
-)
 
 
 @dataclass(frozen=True)
@@ -136,20 +131,6 @@ def pick_device(wanted: str | None = None) -> torch.device:
     if wanted is not None and wanted.partition(":")[0] not in found:
         raise ValueError(f'device must be {" or ".join(found)} on this machine, not "{wanted}".')
     return torch.device(wanted or found[0])
-
-
-def has_bfloat16() -> bool:
-    """Whether this machine's CPU has instructions for products in bfloat16; True if unknown.
-
-    Without them PyTorch computes the same numbers by other means, which take longer than float32.
-    """
-    # PyTorch has no public name for it. Of an x86 CPU, oneDNN also supports what it has to emulate.
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        asked = torch.cpu, ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    else:
-        asked = torch.ops.mkldnn, ("_is_mkldnn_bf16_supported",)
-    probes = [getattr(asked[0], name, None) for name in asked[1]]
-    return None in probes or any(probe() for probe in probes)
 
 
 def own_device(wanted: str | None, place: int) -> torch.device:

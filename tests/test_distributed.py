@@ -194,9 +194,14 @@ def test_torchrun_restarts_a_run_that_goes_on_by_itself(tmp_path):
 
 
 def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
-    result = torchrun("interrupted", tmp_path)
+    for attempt in ("first", "second", "third"):
+        folder = tmp_path / attempt
+        result = torchrun("interrupted", folder)
+        # Between two lines of its own (elastic/metrics/api.py) torchrun takes the signal for a bug.
+        if "UnboundLocalError: cannot access local variable 'start'" not in result.stderr:
+            break
     assert result.returncode != 0
-    step = int(checkpoint_folder(tmp_path).name.removeprefix("step-"))
+    step = int(checkpoint_folder(folder).name.removeprefix("step-"))
     assert result.stderr.count(f"Stopped after step {step} of 9999") == 2  # by each process
     assert "resume=True" in result.stderr
 

@@ -2,12 +2,10 @@
 
 import logging
 import math
-import platform
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,14 +19,8 @@ from slp_transformer.batches import IGNORED, BatchSource, PaddedPairs, TokenWind
 from slp_transformer.checkpoint import load_model
 from slp_transformer.loss import mean_loss, next_token_loss
 from slp_transformer.run_state import Record, RunState
-from slp_transformer.training import train, training_step
-from slp_transformer.training_settings import (
-    SLOW_BF16,
-    TrainingSettings,
-    has_bfloat16,
-    make_optimiser,
-    pick_device,
-)
+from slp_transformer.training import SLOW_BF16, train, training_step
+from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
@@ -196,32 +188,6 @@ def test_bf16_on_a_cpu_without_it_is_said_to_be_slow(bf16, there, monkeypatch, c
         train(language_model(), STREAM, STREAM, steps=2, bf16=bf16, device="cpu")
     said = [line for line in caplog.messages if "leave bf16 out" in line]
     assert said == [SLOW_BF16] * (bf16 and not there)
-
-
-@pytest.mark.parametrize(
-    ("machine", "instructions", "expected"),
-    [
-        ("AMD64", {"avx512_bf16": False, "amx_tile": False, "mkldnn_bf16": True}, False),
-        ("x86_64", {"avx512_bf16": True, "amx_tile": False, "mkldnn_bf16": False}, True),
-        ("x86_64", {"avx512_bf16": False, "amx_tile": True, "mkldnn_bf16": False}, True),
-        ("x86_64", {"avx512_bf16": False}, True),  # nobody knows of the other
-        ("aarch64", {"avx512_bf16": True, "amx_tile": True, "mkldnn_bf16": False}, False),
-        ("arm64", {"avx512_bf16": False, "amx_tile": False, "mkldnn_bf16": True}, True),
-        ("arm64", {"avx512_bf16": False, "amx_tile": False}, True),
-    ],
-)
-def test_bf16_instructions_are_asked_for_by_machine(machine, instructions, expected, monkeypatch):
-    probes = {f"_is_{name}_supported": lambda yes=yes: yes for name, yes in instructions.items()}
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(torch, "cpu", SimpleNamespace(**probes))
-    monkeypatch.setattr(torch, "ops", SimpleNamespace(mkldnn=SimpleNamespace(**probes)))
-    assert has_bfloat16() is expected
-
-
-@pytest.mark.skipif(platform.system() != "Linux", reason="/proc/cpuinfo is Linux's")
-def test_bf16_instructions_of_this_machine_are_those_that_linux_lists():
-    listed = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
-    assert has_bfloat16() is bool({"avx512_bf16", "amx_bf16", "bf16"} & set(listed))
 
 
 class Compiled(torch.nn.Module):
