@@ -41,9 +41,12 @@ from slp_transformer.blockwise import causal_in_blocks
 
 
 def make_step(
-    name: str, size: Size, dtype: torch.dtype, device: str, compiled: bool
+    name: str, size: Size, dtype: torch.dtype, device: str, compiled: bool, shared: bool = False
 ) -> Callable[[], None]:
-    """A training step of a contender, as a function without arguments."""
+    """A training step of a contender, as a function without arguments.
+
+    For bfloat16 the peers have PyTorch's autocast, and with `shared` what this package has.
+    """
     torch.manual_seed(0)
     model = MODELS[name](size, size.context).to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
@@ -53,7 +56,7 @@ def make_step(
     ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
     context = contextlib.nullcontext()
     if dtype == torch.bfloat16:
-        mine = name == "slp_transformer"
+        mine = shared or name == "slp_transformer"
         context = bfloat16_products(device) if mine else torch.autocast(device, torch.bfloat16)
 
     def step() -> None:
@@ -96,7 +99,8 @@ def train(settings: argparse.Namespace) -> dict:
     """Time training steps."""
     size, dtype = SIZES[settings.size], getattr(torch, settings.type)
     names = settings.only or list(MODELS)
-    steps = {n: make_step(n, size, dtype, settings.device, settings.compile) for n in names}
+    how = dtype, settings.device, settings.compile, settings.shared
+    steps = {name: make_step(name, size, *how) for name in names}
     return compare(interleaved(steps, settings.rounds), 1000, "ms")
 
 
@@ -281,6 +285,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="6x384")
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--compile", action="store_true", help="run every model compiled")
+    parser.add_argument("--shared", action="store_true", help="bfloat16_products for the peers too")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=1, help="prompts, for decode")
     parser.add_argument("--new", type=int, default=512, help="tokens to write, for decode")
