@@ -8,7 +8,7 @@ sides: every product of two bfloat16 numbers is exact there.
 
 import platform
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -32,21 +32,32 @@ def has_bfloat16() -> bool:
     return None in probes or any(probe() for probe in probes)
 
 
-def bfloat16_products(device: str | torch.device) -> AbstractContextManager:
+class bfloat16_products(torch.autocast):
     """A context in which matrix products are computed in bfloat16, as in `torch.autocast`.
 
     On a CPU without instructions for it, those that are written as `@`, `matmul`, `linear` or
     `scaled_dot_product_attention` go by way of float32. Only the forward pass belongs inside.
-
-    Args:
-        device: where the tensors are.
     """
-    device = torch.device(device).type
-    context = ExitStack()
-    context.enter_context(torch.autocast(device, torch.bfloat16))
-    if device == "cpu" and not has_bfloat16():
-        context.enter_context(ThroughFloat32())
-    return context
+
+    def __init__(self, device: str | torch.device):
+        """Make a context, to be entered as often as wanted.
+
+        Args:
+            device: where the tensors are.
+        """
+        super().__init__(torch.device(device).type, torch.bfloat16)
+        emulated = self.device == "cpu" and not has_bfloat16()
+        self.products = ThroughFloat32() if emulated else nullcontext()
+
+    def __enter__(self) -> None:
+        """Begin to round."""
+        super().__enter__()
+        self.products.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        """End it, whatever has happened."""
+        self.products.__exit__(*error)
+        super().__exit__(*error)
 
 
 class ThroughFloat32(TorchFunctionMode):

@@ -202,10 +202,19 @@ def test_transforms_of_functions_go_through():
 @pytest.mark.parametrize("there", [False, True])
 def test_a_cpu_that_has_the_instructions_uses_them(there, seen, monkeypatch):
     monkeypatch.setattr(module, "has_bfloat16", lambda: there)
-    with bfloat16_products(torch.device("cpu")):
-        Y = whole(3, 5) @ whole(5, 2)
-    assert Y.dtype == torch.bfloat16 and len(seen) == (not there)
-    assert (whole(3, 5) @ whole(5, 2)).dtype == torch.float32 and len(seen) == (not there)
+    context = bfloat16_products(torch.device("cpu"))
+    for times in range(1, 4):  # a context is made once, and entered as often as wanted
+        with context:
+            assert (whole(3, 5) @ whole(5, 2)).dtype == torch.bfloat16
+        assert len(seen) == times * (not there)
+        assert (whole(3, 5) @ whole(5, 2)).dtype == torch.float32
+        assert len(seen) == times * (not there)
+
+
+def test_an_error_ends_it_too(lacks, seen):
+    with pytest.raises(RuntimeError), bfloat16_products("cpu"):
+        torch.rand(3, 5) @ torch.rand(3, 5)
+    assert (whole(3, 5) @ whole(5, 2)).dtype == torch.float32 and len(seen) == 1
 
 
 def test_training_goes_this_way(lacks, seen):
