@@ -122,6 +122,15 @@ def test_changed_models_are_run_as_they_are():
     assert not can_be_laid_out(model)
 
 
+def test_what_a_hook_has_kept_can_be_learned_from():
+    model, kept = make(), []
+    model.stack.register_forward_hook(lambda _, __, H: kept.append(H))
+    generate(model, [[1, 2]], 3)
+    W = torch.ones(kept[-1].shape[-1], requires_grad=True)
+    (kept[-1] * W).sum().backward()
+    assert W.grad is not None
+
+
 def test_a_model_that_has_written_still_learns():
     model = make()
     generate(model, [[1]], 40, temperature=0)
