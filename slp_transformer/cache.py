@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from torch import nn
 
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
@@ -117,15 +118,22 @@ class KVCache:
     def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
 
+        While their number stays the same, only those that move are copied.
+
         Args:
             rows: old places in the batch; there may be more or fewer than before.
 
         Raises:
             IndexError: if there is no such sequence.
         """
-        rooms = [*self._rooms.values(), *self.source._rooms.values()]
-        for room in rooms:
-            room.K, room.V = room.K[rows], room.V[rows]
+        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(-1)
+        for room in [*self._rooms.values(), *self.source._rooms.values()]:
+            if len(rows) != len(room.K):
+                room.K, room.V = room.K[rows], room.V[rows]
+                continue
+            for Z in (room.K, room.V):
+                used = Z[..., : room.taken, :]
+                used[moved] = used[rows[moved]]
 
 
 def _refusal(room: _Room, K: Tensor) -> str:
