@@ -1,7 +1,8 @@
 """Which way to compute the same thing: chosen by device, type and shape, in one place.
 
 PyTorch's own way serves everywhere. On a CPU, training goes others that were faster or took less
-memory there (results/speed). Other devices have not been measured.
+memory there (results/speed). Other devices have not been measured. Which products are computed in
+bfloat16, and how, is chosen by `slp_transformer.bfloat16.bfloat16_products`.
 """
 
 import torch
