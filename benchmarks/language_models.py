@@ -34,8 +34,9 @@ from torch import nn
 
 from slp_transformer import blockwise, generate
 from slp_transformer.attention import join_heads, split_heads
-from slp_transformer.bfloat16 import bfloat16_products
+from slp_transformer.bfloat16 import bfloat16_products, has_bfloat16
 from slp_transformer.blockwise import causal_in_blocks
+from slp_transformer.scale import count_parameters
 
 # --- One step of training ----------------------------------------------------------------------
 
@@ -96,12 +97,50 @@ def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s")
 
 
 def train(settings: argparse.Namespace) -> dict:
-    """Time training steps."""
+    """Time training steps, and a plain product for the machine's peak."""
     size, dtype = SIZES[settings.size], getattr(torch, settings.type)
     names = settings.only or list(MODELS)
     how = dtype, settings.device, settings.compile, settings.shared
     steps = {name: make_step(name, size, *how) for name in names}
-    return compare(interleaved(steps, settings.rounds), 1000, "ms")
+    sides = 2048 if settings.device == "cpu" else 8192
+    seconds = interleaved(
+        steps | {"product": product(sides, dtype, settings.device)}, settings.rounds
+    )
+    peak = 2 * sides**3 / statistics.median(seconds.pop("product"))
+    table = compare(seconds, 1000, "ms")
+    print(f"A product of two matrices of {sides} by {sides}: {peak / 1e9:.1f} GFLOP/s")
+    for name, took in seconds.items():
+        per_second = size.batch * size.context / statistics.median(took)
+        share = per_second * flops_per_token(size) / peak
+        table[name] |= {"tokens per second": per_second, "share of the peak": share}
+        print(f"{name:16} {per_second:10,.0f} tokens/s {share:7.0%} of that")
+    return table | {"peak": {"GFLOP per second": peak / 1e9, "sides": sides}}
+
+
+def flops_per_token(size: Size) -> float:
+    """Operations of a forward and a backward pass for one token, as models are compared by them.
+
+    That is 6 for each weight that is multiplied with, and 12·L·d·N for attention, of which a causal
+    model needs only half (Chowdhery et al. 2022, appendix B). What a library computes twice, or
+    leaves out, changes nothing in the count.
+    """
+    config = ours(size, size.context).config
+    weights = count_parameters(config).matrices + config.vocab_size * config.model_dim
+    return 6 * weights + 12 * size.blocks * size.width * size.context
+
+
+def product(sides: int, dtype: torch.dtype, device: str) -> Callable[[], None]:
+    """A product of two square matrices; in float32 where there is nothing faster."""
+    if device == "cpu" and not has_bfloat16():
+        dtype = torch.float32
+    A, B = (torch.randn(sides, sides, dtype=dtype, device=device) for _ in range(2))
+
+    def multiply() -> None:
+        torch.mm(A, B)
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    return multiply
 
 
 # --- Memory of a step --------------------------------------------------------------------------
