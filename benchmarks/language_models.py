@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -98,8 +99,10 @@ def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s")
 
 def train(settings: argparse.Namespace) -> dict:
     """Time training steps, and a plain product for the machine's peak."""
-    size, dtype = SIZES[settings.size], getattr(torch, settings.type)
-    names = settings.only or list(MODELS)
+    size = replace(SIZES[settings.size], dropout=settings.dropout)
+    dtype, names = getattr(torch, settings.type), settings.only or list(MODELS)
+    if size.dropout:
+        names = [name for name in names if name != "litgpt"]
     how = dtype, settings.device, settings.compile, settings.shared
     steps = {name: make_step(name, size, *how) for name in names}
     sides = 2048 if settings.device == "cpu" else 8192
@@ -324,6 +327,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="6x384")
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--compile", action="store_true", help="run every model compiled")
+    parser.add_argument("--dropout", type=float, default=0.0, help="for those that have dropout")
     parser.add_argument("--shared", action="store_true", help="bfloat16_products for the peers too")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=1, help="prompts, for decode")

@@ -27,6 +27,7 @@ class Size:
         heads: A.
         batch: sequences in a training step.
         context: tokens in each.
+        dropout: share dropped, wherever a library drops.
     """
 
     blocks: int
@@ -34,6 +35,7 @@ class Size:
     heads: int
     batch: int
     context: int = 256
+    dropout: float = 0.0
 
 
 SIZES = {
@@ -48,7 +50,8 @@ def ours(size: Size, context: int) -> nn.Module:
     from slp_transformer import TransformerConfig, TransformerLM
 
     sizes = {"model_dim": size.width, "num_heads": size.heads, "num_blocks": size.blocks}
-    return TransformerLM(TransformerConfig(VOCABULARY, context, activation="gelu", **sizes))
+    how = {"activation": "gelu", "dropout": size.dropout}
+    return TransformerLM(TransformerConfig(VOCABULARY, context, **sizes, **how))
 
 
 class TorchLM(nn.Module):
@@ -61,7 +64,7 @@ class TorchLM(nn.Module):
             size.width,
             size.heads,
             4 * size.width,
-            dropout=0.0,
+            dropout=size.dropout,
             activation="gelu",
             batch_first=True,
             norm_first=True,
@@ -91,9 +94,9 @@ def hugging_face(size: Size, context: int) -> nn.Module:
         n_layer=size.blocks,
         n_head=size.heads,
         activation_function="gelu",
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
+        resid_pdrop=size.dropout,
+        embd_pdrop=size.dropout,
+        attn_pdrop=size.dropout,
         use_cache=False,
         bos_token_id=None,
         eos_token_id=None,
@@ -125,14 +128,20 @@ def x_transformers(size: Size, context: int) -> nn.Module:
         heads=size.heads,
         attn_dim_head=size.width // size.heads,
         attn_flash=True,
+        attn_dropout=size.dropout,
+        ff_dropout=size.dropout,
     )
     return TransformerWrapper(
-        num_tokens=VOCABULARY, max_seq_len=context, attn_layers=layers, tie_embedding=True
+        num_tokens=VOCABULARY,
+        max_seq_len=context,
+        attn_layers=layers,
+        emb_dropout=size.dropout,
+        tie_embedding=True,
     )
 
 
 def litgpt(size: Size, context: int) -> nn.Module:
-    """Lightning's litgpt, in the form of GPT-NeoX."""
+    """Lightning's litgpt, in the form of GPT-NeoX, which has no dropout."""
     from litgpt.config import Config
     from litgpt.model import GPT
 

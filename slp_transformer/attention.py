@@ -187,7 +187,7 @@ def fused_attention(
         values = fused_attention(Q[more], K[more], V[more], mask, causal, dropout)
         return values.reshape(*Q.shape[:-1], V.shape[-1])
     if causal and mask is None and better_in_blocks(Q, K, V, dropout):
-        return causal_in_blocks(Q, K, V)
+        return causal_in_blocks(Q, K, V, dropout)
     if mask is None:
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
     check_mask(mask, (*Q.shape[:-1], M))

@@ -18,6 +18,7 @@ from slp_transformer.attention import (
 )
 from slp_transformer.cache import KVCache
 from slp_transformer.choices import better_recomputed
+from slp_transformer.dropping import Dropout
 from slp_transformer.recomputed import gelu_ffn
 from slp_transformer.shapes import Float, Tensor
 
@@ -272,7 +273,7 @@ class TransformerBlock(nn.Module):
             else FeedForward(model_dim, hidden_dim, activation)
         )
         self.norm_2 = LayerNorm(model_dim, eps)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def sublayers(self) -> list[nn.Module]:
         """What writes to the residual stream: attention, cross-attention if any, feedforward."""

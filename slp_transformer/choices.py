@@ -8,21 +8,27 @@ bfloat16, and how, is chosen by `slp_transformer.bfloat16.bfloat16_products`.
 import torch
 from torch.autograd import forward_ad
 
-from slp_transformer.blockwise import ENOUGH
 from slp_transformer.shapes import Tensor
+
+ENOUGH = 256  # queries from which on attention is faster in blocks than in PyTorch's kernel
+ENOUGH_TO_DROP = 64  # the same with dropout, which the kernel does not have
 
 
 def learns_on_a_cpu(*given: Tensor) -> bool:
-    """Whether a CPU computes something of which a gradient will be wanted, in the plain way.
+    """Whether a CPU computes something of which a gradient will be wanted, in the plain way."""
+    wanted = torch.is_grad_enabled() and any(Z.requires_grad for Z in given)
+    return wanted and on_a_plain_cpu(*given)
+
+
+def on_a_plain_cpu(*given: Tensor) -> bool:
+    """Whether a CPU computes something in the plain way.
 
     Not plain are compiled models, for which PyTorch decides by itself what to fuse and what to
     compute again, and transforms that a gradient written by hand does not know: those of
     `torch.func`, and derivatives in forward mode.
     """
     return (
-        torch.is_grad_enabled()
-        and any(Z.requires_grad for Z in given)
-        and all(Z.device.type == "cpu" for Z in given)
+        all(Z.device.type == "cpu" for Z in given)
         and not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
         and all(forward_ad.unpack_dual(Z).tangent is None for Z in given)
@@ -33,9 +39,11 @@ def better_in_blocks(Q: Tensor, K: Tensor, V: Tensor, dropout: float) -> bool:
     """Whether causal attention goes in blocks rather than to PyTorch's fused kernel.
 
     With gradients that is as fast or faster from 256 tokens on; with fewer there is little to leave
-    out. Without gradients the kernel has nothing to compute a second time. Dropout is left to it.
+    out. Without gradients the kernel has nothing to compute a second time. Where weights are
+    dropped, PyTorch has no kernel, and blocks need fewer random numbers.
     """
-    return not dropout and Q.shape[-2] >= ENOUGH and learns_on_a_cpu(Q, K, V)
+    enough = ENOUGH_TO_DROP if dropout else ENOUGH
+    return Q.shape[-2] >= enough and learns_on_a_cpu(Q, K, V)
 
 
 def better_recomputed(*given: Tensor) -> bool:

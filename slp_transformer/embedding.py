@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer.attention import check_dropout, check_size
+from slp_transformer.dropping import Dropout
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 
@@ -223,7 +224,7 @@ class InputEncoding(nn.Module):
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
         self.tokens = TokenEmbedding(vocab_size, model_dim)
         self.positions = kind(context_length, model_dim)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
         """The rows of X for a sequence of ids.

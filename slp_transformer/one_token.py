@@ -14,6 +14,7 @@ from torch import nn
 from slp_transformer.attention import MultiHeadAttention
 from slp_transformer.block import FeedForward, LayerNorm, SwiGLU, TransformerBlock, TransformerStack
 from slp_transformer.cache import KVCache
+from slp_transformer.dropping import Dropout
 from slp_transformer.embedding import (
     InputEncoding,
     LearnedPositions,
@@ -27,7 +28,7 @@ WORTH = 32  # words to come from which on it is worth laying the matrices out an
 KNOWN = {
     *(TransformerLM, InputEncoding, TokenEmbedding, LearnedPositions, SinusoidalPositions),
     *(TransformerStack, TransformerBlock, MultiHeadAttention, FeedForward, SwiGLU, LayerNorm),
-    *(nn.Dropout, nn.ModuleList),
+    *(Dropout, nn.ModuleList),
 }
 
 

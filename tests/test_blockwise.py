@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from slp_transformer import MultiHeadAttention, blockwise, fused_attention
+from slp_transformer import MultiHeadAttention, blockwise, dropping, fused_attention
 from slp_transformer.attention import attention, causal_mask
 from slp_transformer.blockwise import BLOCK, causal_in_blocks
 
@@ -39,6 +39,43 @@ def test_in_groups_of_sequences_it_is_the_same(monkeypatch):
         values = causal_in_blocks(Q, K, V)
         found.append([values, *torch.autograd.grad(values, (Q, K, V), along)])
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("piece", [1, 2**18])
+@pytest.mark.parametrize("N", [67, 128, 131])
+def test_dropped_weights_count_neither_there_nor_back(N, piece, monkeypatch):
+    monkeypatch.setattr(blockwise, "PIECE", piece)
+    monkeypatch.setattr(blockwise, "PER_CORE", 1e-9)
+    drawn = []
+
+    def draw_kept(shape, share):
+        drawn.append(dropping.draw_kept(shape, share))
+        return drawn[-1]
+
+    monkeypatch.setattr(blockwise, "draw_kept", draw_kept)
+    torch.manual_seed(0)
+    Q, K, V = inputs(N)
+    values = causal_in_blocks(Q, K, V, 0.25)
+    kept = torch.zeros(2, 3, N, N, dtype=torch.float64)
+    sequences = iter([slice(0, 1), slice(1, 2)] if piece == 1 else [slice(0, 2)])
+    for keep in drawn:  # a group's blocks follow each other, the last of them up to N
+        rows, end = keep.shape[1:]
+        if end == rows:
+            here = next(sequences)
+        kept[here, :, end - rows : end, :end] = keep.view(-1, 3, rows, end).double()
+    assert 0.7 < kept.tril().sum() / (3 * N * (N + 1)) < 0.8
+    scores = Q @ K.mT * 5**-0.5 + causal_mask(N, dtype=torch.float64)
+    expected = (torch.softmax(scores, -1) * kept * dropping.make_up(0.25)) @ V
+    torch.testing.assert_close(values, expected)
+    along = torch.randn_like(values)
+    found = torch.autograd.grad(values, (Q, K, V), along)
+    torch.testing.assert_close(found, torch.autograd.grad(expected, (Q, K, V), along))
+
+
+def test_in_bfloat16_weights_are_dropped_too(monkeypatch):
+    monkeypatch.setattr(blockwise, "has_bfloat16", lambda: False)
+    Q, K, V = (Z.detach().bfloat16() for Z in inputs(67))
+    assert not torch.equal(causal_in_blocks(Q, K, V, 0.5), causal_in_blocks(Q, K, V))
 
 
 def test_groups_keep_every_core_at_work(monkeypatch):
@@ -82,20 +119,23 @@ def test_a_later_token_changes_nothing_earlier():
         (257, True, 0.0, True),
         (251, True, 0.0, False),
         (257, False, 0.0, False),
-        (257, True, 0.3, False),
+        (257, True, 0.3, True),
+        (67, True, 0.3, True),
+        (61, True, 0.3, False),
+        (257, False, 0.3, False),
     ],
 )
 def test_training_on_a_cpu_takes_the_blocks(monkeypatch, N, learns, dropout, chosen):
     taken = []
 
-    def spy(Q, K, V):
-        taken.append(len(Q))
-        return blockwise.causal_in_blocks(Q, K, V)
+    def spy(Q, K, V, share):
+        taken.append(share)
+        return blockwise.causal_in_blocks(Q, K, V, share)
 
     monkeypatch.setattr("slp_transformer.attention.causal_in_blocks", spy)
     with torch.set_grad_enabled(learns):
         fused_attention(*inputs(N, torch.float32), causal=True, dropout=dropout)
-    assert bool(taken) is chosen
+    assert taken == [dropout] * chosen
 
 
 def test_sequences_with_more_axes_and_with_fewer():
