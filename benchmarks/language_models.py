@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -266,38 +267,39 @@ SHAPES = {  # batch, heads, tokens, d_k
 
 
 def attention(settings: argparse.Namespace) -> dict:
-    """Time causal attention, there and back: in our blocks, in others, in PyTorch's kernel."""
-    table = {}
+    """Time causal attention, there and back: in our blocks, in others, in PyTorch's function."""
+    table, share = {}, settings.dropout
+    fused = partial(F.scaled_dot_product_attention, is_causal=True, dropout_p=share)
     for shape, sizes in SHAPES.items():
         print(shape)
-        work = {"slp_transformer": there_and_back(in_blocks_of(blockwise.BLOCK), sizes)}
+        work = {"slp_transformer": there_and_back(in_blocks_of(blockwise.BLOCK, share), sizes)}
         for block in (32, 128):
-            work[f"blocks of {block}"] = there_and_back(in_blocks_of(block), sizes)
-        work["torch, fused"] = there_and_back(F.scaled_dot_product_attention, sizes, "is_causal")
+            work[f"blocks of {block}"] = there_and_back(in_blocks_of(block, share), sizes)
+        work["torch, fused"] = there_and_back(fused, sizes)
         table[shape] = compare(interleaved(work, settings.rounds), 1000, "ms")
     return table
 
 
-def there_and_back(attend: Callable, sizes: tuple, causal: str = "causal") -> Callable[[], None]:
+def there_and_back(attend: Callable, sizes: tuple) -> Callable[[], None]:
     """Attention and its gradient, as a function without arguments."""
     batch, heads, N, d_k = sizes
     X = [torch.randn(batch, N, heads * d_k, requires_grad=True) for _ in range(3)]
     along = torch.randn(batch, N, heads * d_k)
 
     def step() -> None:
-        values = attend(*(split_heads(x, heads) for x in X), **{causal: True})
+        values = attend(*(split_heads(x, heads) for x in X))
         torch.autograd.grad(join_heads(values), X, along)
 
     return step
 
 
-def in_blocks_of(block: int) -> Callable:
+def in_blocks_of(block: int, dropout: float) -> Callable:
     """Our attention with blocks of this size."""
 
-    def attend(*QKV: torch.Tensor, causal: bool) -> torch.Tensor:
+    def attend(*QKV: torch.Tensor) -> torch.Tensor:
         own, blockwise.BLOCK = blockwise.BLOCK, block
         try:
-            return causal_in_blocks(*QKV)
+            return causal_in_blocks(*QKV, dropout)
         finally:
             blockwise.BLOCK = own
 
