@@ -135,9 +135,11 @@ def attention(
         the mask lets see nothing gathers zeros.
 
     Raises:
-        ValueError: if the shapes do not fit together, or the mask is not additive.
+        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
+            share below 1.
     """
     check_qkv(Q, K, V)
+    check_dropout(dropout)
     d_k = Q.shape[-1]
     scores = Q @ K.transpose(-2, -1) / math.sqrt(d_k)
     if mask is None:
@@ -174,9 +176,11 @@ def fused_attention(
         The gathered values; zeros for a query that may see nothing.
 
     Raises:
-        ValueError: if the shapes do not fit together, or the mask is not additive.
+        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
+            share below 1.
     """
     check_qkv(Q, K, V)
+    check_dropout(dropout)
     N, M = Q.shape[-2], K.shape[-2]
     if causal and N != M:
         raise ValueError(

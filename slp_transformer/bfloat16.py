@@ -1,9 +1,9 @@
 """Matrix products in bfloat16, on CPUs without instructions for them too.
 
 `torch.autocast` rounds both sides of a product to bfloat16, adds up in float32, and rounds the sum.
-Where a CPU has no instructions for it, PyTorch does so number by number, and training takes some
-twenty times as long as in float32 (results/speed). The same sum comes from a product in float32 of
-the rounded sides: every product of two bfloat16 numbers is exact there.
+Where a CPU has no instructions for it, PyTorch does so number by number, and training takes
+twenty to thirty times as long as in float32 (results/speed). The same sum comes from a product in
+float32 of the rounded sides: every product of two bfloat16 numbers is exact there.
 """
 
 import platform

@@ -1,8 +1,10 @@
-"""Which way to compute the same thing: chosen by device, type and shape, in one place.
+"""Which way to compute the same thing in training: chosen by device, type and shape, in one place.
 
 PyTorch's own way serves everywhere. On a CPU, training goes others that were faster or took less
-memory there (results/speed). Other devices have not been measured. Which products are computed in
-bfloat16, and how, is chosen by `slp_transformer.bfloat16.bfloat16_products`.
+memory there (results/speed). Other devices have not been measured. Two choices are not made here,
+since they are made once rather than for each call: how products are computed in bfloat16
+(`slp_transformer.bfloat16.bfloat16_products`), and how single tokens are read in decoding
+(`slp_transformer.one_token.can_be_laid_out`).
 """
 
 import torch
@@ -40,7 +42,7 @@ def better_in_blocks(Q: Tensor, K: Tensor, V: Tensor, dropout: float) -> bool:
 
     With gradients that is as fast or faster from 256 tokens on; with fewer there is little to leave
     out. Without gradients the kernel has nothing to compute a second time. Where weights are
-    dropped, PyTorch has no kernel, and blocks need fewer random numbers.
+    dropped, PyTorch has no fused kernel, and blocks need fewer random numbers: there 64 are enough.
     """
     enough = ENOUGH_TO_DROP if dropout else ENOUGH
     return Q.shape[-2] >= enough and learns_on_a_cpu(Q, K, V)

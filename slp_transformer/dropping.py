@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer.choices import on_a_plain_cpu
@@ -48,6 +47,6 @@ class Dropout(nn.Dropout):
 
     def forward(self, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Drop a share of X in training, and scale up the rest; leave X as it is otherwise."""
-        if not (self.training and 0 < self.p < 1 and on_a_plain_cpu(X)):
-            return F.dropout(X, self.p, self.training)
+        if self.inplace or not (self.training and 0 < self.p < 1 and on_a_plain_cpu(X)):
+            return super().forward(X)
         return torch.where(draw_kept(X.shape, self.p), X * make_up(self.p), 0.0)

@@ -39,6 +39,8 @@ def can_be_laid_out(model: nn.Module) -> bool:
     """
     if next(model.parameters()).device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return False
+    if torch.nn.modules.module._has_any_global_hook():
+        return False
     return type(model) is TransformerLM and all(map(unchanged, model.modules()))
 
 

@@ -228,6 +228,14 @@ BAD = {
     "unknown norm, stack": (lambda: stack(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
     "dropout of 1": (lambda: mha(dropout=1.0), ["dropout", "1.0", "0"]),
     "dropout of -1": (lambda: block(dropout=-0.1), ["dropout", "-0.1"]),
+    "dropout of attention": (
+        lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), dropout=1.5),
+        ["dropout", "1.5"],
+    ),
+    "dropout of fused attention": (
+        lambda: fused_attention(*3 * [rows(67, 5).requires_grad_()], causal=True, dropout=-0.1),
+        ["dropout", "-0.1"],
+    ),
     "missing H_enc": (lambda: block(cross_attention=True)(rows(N, D)), ["H_enc"]),
     "missing H_enc, stack": (lambda: stack(cross_attention=True)(rows(N, D)), ["H_enc"]),
     "unwanted H_enc": (

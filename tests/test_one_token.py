@@ -116,6 +116,9 @@ def test_changed_models_are_run_as_they_are():
         assert not can_be_laid_out(model)
         handle.remove()
         assert can_be_laid_out(model)
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    assert not can_be_laid_out(model)
+    handle.remove()
     with torch.autocast("cpu", torch.bfloat16):
         assert not can_be_laid_out(model)
     model.stack.blocks[0].norm_2.forward = lambda X: X
