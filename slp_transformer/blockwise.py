@@ -3,8 +3,8 @@
 A block of queries is multiplied with the keys up to its own end and no further, so that nearly half
 of the scores, the future, are never computed. What is left are plain products of matrices, which a
 CPU computes at nearly its full speed; PyTorch's fused kernel, which keeps no weights, computes them
-a second time on the way back. For weights that are dropped it has no fused kernel; here nearly half
-of the random numbers, too, are never drawn.
+a second time on the way back. With dropout PyTorch has no such kernel on a CPU; here nearly half of
+the random numbers, too, are never drawn.
 """
 
 import math

@@ -132,7 +132,8 @@ def on_files(files: Files, config) -> Files:
         files.append(script)
     for name in site.modules:
         render = not (site.deferring or _kept(_api_path(name)))
-        text = f"# `{name}`\n\n" + (f"::: {name}\n" if render else "")
+        title = name.replace(".", ".<wbr>")  # where a narrow screen may break it
+        text = f"# <code>{title}</code>\n\n" + (f"::: {name}\n" if render else "")
         files.append(File.generated(config, _api_path(name), content=text))
     return files
 
