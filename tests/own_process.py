@@ -9,7 +9,13 @@ from pathlib import Path
 import slp_transformer
 
 PLACES = Path(slp_transformer.__file__).parent.parent, Path(__file__).parent
-OWN = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, PLACES))}
+OWN = {
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
+    # Every tensor of 64 KiB or more in pages of its own. Otherwise glibc's heap, which keeps holes
+    # for some orders of the same allocations, moves a peak by a quarter from one run to the next.
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+}
 
 
 def python(*arguments, **variables: str) -> subprocess.CompletedProcess:

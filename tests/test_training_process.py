@@ -63,9 +63,9 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_a_resumed_run_uses_no_more_memory_than_one_that_was_not_stopped(tmp_path):
-    """A second copy of the weights alone would exceed it twice over."""
+    """A second copy of the weights alone would exceed it ten times over."""
     used = {how: int(printed(MEMORY, tmp_path, how)) for how in ("run", "resume")}
     weights = (tmp_path / "step-00000002" / "model.safetensors").stat().st_size
     assert weights > 50e6
     assert used["run"] > 3.5 * weights  # gradients, and two moments, come on top
-    assert used["resume"] < used["run"] + weights / 2, used
+    assert used["resume"] < used["run"] + weights / 10, used
