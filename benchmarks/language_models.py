@@ -35,9 +35,9 @@ from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
 from torch import nn
 
 from slp_transformer import blockwise, generate
-from slp_transformer.attention import join_heads, split_heads
 from slp_transformer.bfloat16 import bfloat16_products, has_bfloat16
 from slp_transformer.blockwise import causal_in_blocks
+from slp_transformer.heads import join_heads, split_heads
 from slp_transformer.scale import count_parameters
 
 # --- One step of training ----------------------------------------------------------------------

@@ -386,7 +386,7 @@ from slp_transformer.attention import attention
 show.source(attention)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.attention.AttentionHead">AttentionHead</autoref> puts the
+# <autoref identifier="slp_transformer.heads.AttentionHead">AttentionHead</autoref> puts the
 # four matrices around it.
 
 # %%
@@ -438,7 +438,7 @@ show.heatmap(alpha, rows=words, columns=words, top=1)
 # \tag{8.15}
 # $$
 #
-# <autoref identifier="slp_transformer.attention.MultiHeadAttention">MultiHeadAttention</autoref>
+# <autoref identifier="slp_transformer.heads.MultiHeadAttention">MultiHeadAttention</autoref>
 # lets us read and set each head's matrices in this form. Four heads:
 #
 # | head | who asks | for what |
@@ -571,8 +571,8 @@ torch.testing.assert_close(loop[IT], a_it)
 
 # %% [markdown]
 # The loops over tokens and heads are gone from the package's version:
-# <autoref identifier="slp_transformer.attention.split_heads">split_heads</autoref> and
-# <autoref identifier="slp_transformer.attention.join_heads">join_heads</autoref> turn them into
+# <autoref identifier="slp_transformer.heads.split_heads">split_heads</autoref> and
+# <autoref identifier="slp_transformer.heads.join_heads">join_heads</autoref> turn them into
 # axes of one tensor. [Chapter 3](03_one_matrix.py) takes that apart.
 
 # %%

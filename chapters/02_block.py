@@ -55,16 +55,16 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 
 # %% [markdown]
 # The package takes all rows at once, and the loop over units becomes a product of matrices.
-# <autoref identifier="slp_transformer.block.FeedForward">FeedForward</autoref> uses the book's
+# <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
-# <autoref identifier="slp_transformer.block.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
+# <autoref identifier="slp_transformer.matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 # The lines about GELU, which comes below, are the same equation for training on a CPU:
 # <autoref identifier="slp_transformer.recomputed.gelu_ffn">gelu_ffn</autoref> keeps less for the
 # gradient.
 
 # %%
 from slp_transformer import FeedForward, show
-from slp_transformer.block import affine
+from slp_transformer.matrices import affine
 
 show.source(FeedForward.forward, affine)
 
@@ -249,7 +249,7 @@ torch.testing.assert_close(norm(x), loop)
 print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.block.LayerNorm">LayerNorm</autoref> hands the arithmetic
+# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> hands the arithmetic
 # to PyTorch, which fuses it into one step. The loop above is the witness that it is the same.
 
 # %%

@@ -478,7 +478,7 @@ split[1, 3, 0] = 40
 # about in memory. Products don't mind. The package does it in one line, and the way back too:
 
 # %%
-from slp_transformer.attention import join_heads, split_heads
+from slp_transformer.heads import join_heads, split_heads
 
 assert torch.equal(split_heads(Q, A), split)
 assert split_heads(Q, A).data_ptr() == Q.data_ptr()  # a view, no copy

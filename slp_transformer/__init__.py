@@ -1,25 +1,14 @@
 """The Transformer chapter of Jurafsky and Martin's *Speech and Language Processing*, as code.
 
-Each definition lives once, in the order of the book: `attention`, `block`, `embedding`,
-`language_model`, `encoder_decoder`. The names below are the ones that most readers reuse; the
-attention equation itself is `slp_transformer.attention.attention`, behind its module's name.
+Each definition lives once, in the order of the book: `attention`, `heads`, `feedforward`,
+`layer_norm`, `block`, `embedding`, `language_model`, `encoder_decoder`. The names below are the
+ones that most readers reuse; the attention equation itself is `slp_transformer.attention.attention`,
+behind its module's name.
 """
 
 import slp_transformer.starting  # noqa: F401  before torch: it sees to Ctrl-C in the command
-from slp_transformer.attention import (
-    AttentionHead,
-    MultiHeadAttention,
-    causal_mask,
-    fused_attention,
-    padding_mask,
-)
-from slp_transformer.block import (
-    FeedForward,
-    LayerNorm,
-    SwiGLU,
-    TransformerBlock,
-    TransformerStack,
-)
+from slp_transformer.attention import causal_mask, fused_attention, padding_mask
+from slp_transformer.block import TransformerBlock, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.decoding import generate
@@ -31,7 +20,10 @@ from slp_transformer.embedding import (
     sinusoidal_positions,
 )
 from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.heads import AttentionHead, MultiHeadAttention
 from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
+from slp_transformer.layer_norm import LayerNorm
 
 __all__ = [
     "AttentionHead",

@@ -3,8 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from slp_transformer.attention import check_dropout, check_size
 from slp_transformer.block import Activation, NormOrder
+from slp_transformer.dropping import check_dropout
+from slp_transformer.matrices import check_size
 
 Positions = Literal["learned", "sinusoidal"]
 

@@ -16,6 +16,16 @@ from slp_transformer.shapes import Bool, Float, Tensor
 STEPS = 2**16  # as many shares can be told apart
 
 
+def check_dropout(dropout: float) -> None:
+    """Refuse a share to drop that is not between 0 and 1.
+
+    Raises:
+        ValueError: naming the share.
+    """
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout is the share to drop, from 0 up to but not 1, not {dropout!r}.")
+
+
 def in_steps(share: float) -> int:
     """A share in steps of 1/65,536, but never all of them."""
     return min(round(share * STEPS), STEPS - 1)

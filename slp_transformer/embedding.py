@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.attention import check_dropout, check_size
-from slp_transformer.dropping import Dropout
+from slp_transformer.dropping import Dropout, check_dropout
+from slp_transformer.matrices import check_size
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 

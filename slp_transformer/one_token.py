@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.attention import MultiHeadAttention
-from slp_transformer.block import FeedForward, LayerNorm, SwiGLU, TransformerBlock, TransformerStack
+from slp_transformer.block import TransformerBlock, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.dropping import Dropout
 from slp_transformer.embedding import (
@@ -21,7 +20,10 @@ from slp_transformer.embedding import (
     SinusoidalPositions,
     TokenEmbedding,
 )
+from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.heads import MultiHeadAttention
 from slp_transformer.language_model import TransformerLM
+from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.shapes import Float, Int, Tensor
 
 WORTH = 32  # words to come from which on it is worth laying the matrices out anew

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from slp_transformer.attention import head_sizes
-from slp_transformer.block import SwiGLU
 from slp_transformer.config import TransformerConfig
+from slp_transformer.feedforward import SwiGLU
+from slp_transformer.heads import head_sizes
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import nn
 
-from slp_transformer.attention import check_size
+from slp_transformer.matrices import check_size
 
 Parallel = Literal["ddp", "fsdp"]
 

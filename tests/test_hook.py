@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
+import depending  # noqa: E402
 import linking  # noqa: E402
+import reading  # noqa: E402
 import reference  # noqa: E402
 import running  # noqa: E402
 import weaving  # noqa: E402
@@ -63,11 +65,11 @@ def project(tmp_path):
 def chapter(project, text=CHAPTER, name="07_small"):
     path = project / "chapters" / f"{name}.py"
     path.write_text(text, encoding="utf-8")
-    return running.read_chapter(path, project)
+    return reading.read_chapter(path, project)
 
 
 def key(project, text=CHAPTER):
-    return running.key_of(chapter(project, text))
+    return depending.key_of(chapter(project, text))
 
 
 # --- What makes a chapter run again --------------------------------------------------------------
@@ -149,12 +151,12 @@ def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, cod
 )
 def test_imports_are_followed_to_the_files_that_define(project, line, files):
     small = chapter(project, f"# %%\n{line}\n")
-    assert {path.stem for path in running.modules_behind(small)} == files
+    assert {path.stem for path in depending.modules_behind(small)} == files
 
 
 def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
     before = key(project)
-    monkeypatch.setattr(running, "version", lambda library: "0")
+    monkeypatch.setattr(depending, "version", lambda library: "0")
     assert key(project) != before
 
 
@@ -296,8 +298,8 @@ def test_a_range_of_figures_is_no_range_of_equations(project):
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
     small = chapter(project, "# %%\nfrom slp_transformer import g, show\n")
-    assert running.objects_named(small) == ["slp_transformer.low.g"]
-    assert running.modules_named(small) == ["slp_transformer.low", "slp_transformer.show"]
+    assert depending.objects_named(small) == ["slp_transformer.low.g"]
+    assert depending.modules_named(small) == ["slp_transformer.low", "slp_transformer.show"]
 
 
 def test_what_is_shown_or_linked_counts_as_explained(project):

@@ -188,6 +188,7 @@ def test_the_training_path_makes_no_n_by_n_mask(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    monkeypatch.delattr("slp_transformer.heads.causal_mask")
     monkeypatch.delattr("slp_transformer.attention.causal_mask")
     model()(some_ids(B, N)).sum().backward()
     assert [call["is_causal"] for call in calls] == [True, True]

@@ -31,7 +31,7 @@ from slp_transformer import (
     fused_attention,
     padding_mask,
 )
-from slp_transformer.attention import join_heads, split_heads
+from slp_transformer.heads import join_heads, split_heads
 
 
 def mha(**options) -> MultiHeadAttention:
@@ -380,6 +380,7 @@ def test_fused_causal_is_a_flag_and_no_mask(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    monkeypatch.delattr("slp_transformer.heads.causal_mask")
     monkeypatch.delattr("slp_transformer.attention.causal_mask")
     layer, X = mha(), normal(B, N, D)
     layer(X, causal=True)

@@ -254,7 +254,7 @@ WITH_SOURCE = {
 
 def test_sources_are_found():
     """The next test is no test if the pattern finds nothing."""
-    found = list(sources(WITH_SOURCE["slp_transformer.attention.AttentionHead"]))
+    found = list(sources(WITH_SOURCE["slp_transformer.heads.AttentionHead"]))
     assert found == [
         (["qkv-final", "head-out"], {"8.10", "8.14", "7.10", "7.14"}),
         (["QKV", "head-par", "A-out"], {"8.32", "8.34", "7.33", "7.35"}),

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from slp_transformer import show
-from slp_transformer.attention import MultiHeadAttention, causal_mask
+from slp_transformer.attention import causal_mask
+from slp_transformer.heads import MultiHeadAttention
 
 INF = float("inf")
 
@@ -42,7 +43,7 @@ def test_source_is_the_package_s_own_less_its_docstrings(thing):
 def test_source_links_to_the_reference_and_tells_methods_apart():
     text = show.source(causal_mask, MultiHeadAttention.forward)._repr_markdown_()
     assert '<autoref identifier="slp_transformer.attention.causal_mask">' in text
-    assert 'identifier="slp_transformer.attention.MultiHeadAttention.forward"' in text
+    assert 'identifier="slp_transformer.heads.MultiHeadAttention.forward"' in text
     assert "# MultiHeadAttention.forward\n" in text
     assert text.startswith("```python\ndef causal_mask(")
 

@@ -14,7 +14,8 @@ from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
-from running import Chapter, module_name
+from depending import module_name
+from reading import Chapter
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SLUG = r"`[A-Za-z][\w^.,-]*`"

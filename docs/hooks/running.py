@@ -1,36 +1,25 @@
 """Runs chapters: only when their code or the package behind it changed, and says what failed where.
 
 A chapter is a percent script. Jupytext reads it, nbclient executes its cells, and the outputs are
-kept in a cache. The key to the cache is what the outputs depend on: the chapter's code cells, the
-modules of the package that it imports (and those that they import), the data that lies beside them,
-the recorded runs in results/ if its code names that folder, and the versions of Python, PyTorch and
-Matplotlib. Prose, headings and alt texts are not part of it.
+kept in a cache. The key to the cache is what the outputs depend on, which `depending` finds out.
 """
 
-import ast
-import hashlib
 import json
 import os
-import platform
 import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from reading import Chapter
 from traitlets.config import Config
 
-PACKAGE = "slp_transformer"
-RESULTS = "results"
 WORKERS = 2
 
 
@@ -44,193 +33,6 @@ class ChapterError(Exception):
     def __init__(self, message: str, outputs: list | None = None):
         super().__init__(message)
         self.outputs = outputs or []
-
-
-@dataclass(frozen=True, eq=False)
-class Chapter:
-    """One script of chapters/, as read from disk.
-
-    Attributes:
-        path: where it stands.
-        root: the project's folder.
-        text: what it says.
-        notebook: its cells, without outputs.
-    """
-
-    path: Path
-    root: Path
-    text: str
-    notebook: nbformat.NotebookNode
-
-    @property
-    def name(self) -> str:
-        """The path from the project's folder, for messages."""
-        return self.path.relative_to(self.root).as_posix()
-
-    @property
-    def code_cells(self) -> list[nbformat.NotebookNode]:
-        """The cells that are executed, in their order."""
-        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
-
-    def place(self, index: int) -> tuple[int, int]:
-        """The number of the code cell at this index among all cells, and its first line."""
-        position, found = 0, -1
-        for number, cell in enumerate(self.notebook.cells, start=1):
-            if cell.cell_type != "code":
-                continue
-            found += 1
-            start = self.text.find(cell.source, position)
-            position = max(start, position)
-            if found == index:
-                return number, self.text.count("\n", 0, position) + 1
-            position += len(cell.source)
-        raise IndexError(index)
-
-
-def read_chapter(path: Path, root: Path) -> Chapter:
-    """Reads one chapter."""
-    text = path.read_text(encoding="utf-8")
-    return Chapter(path, root, text, jupytext.reads(text, fmt="py:percent"))
-
-
-def read_chapters(root: Path) -> list[Chapter]:
-    """Reads all chapters, in the order of their numbers."""
-    return [read_chapter(path, root) for path in sorted((root / "chapters").glob("[0-9]*.py"))]
-
-
-# ---------------------------------------------------------------------------- what it depends on
-
-
-def modules_behind(chapter: Chapter) -> list[Path]:
-    """The package's files that a chapter imports, directly or through one another."""
-    found: set[Path] = set()
-    for cell in chapter.code_cells:
-        _follow(_imported(_parse(cell.source), None), chapter.root, found)
-    return sorted(found)
-
-
-def modules_named(chapter: Chapter) -> list[str]:
-    """The modules of the package that a chapter itself imports, in the order of their files."""
-    found: set[Path] = set()
-    for cell in chapter.code_cells:
-        for name in _imported(_parse(cell.source), None):
-            found.update(_files_of(name, chapter.root))
-    return [module_name(path, chapter.root) for path in sorted(found)]
-
-
-def objects_named(chapter: Chapter) -> list[str]:
-    """The classes and functions of the package that a chapter imports, where they are defined."""
-    found = []
-    for cell in chapter.code_cells:
-        for name in sorted(_imported(_parse(cell.source), None)):
-            for path in _files_of(name, chapter.root):
-                module = module_name(path, chapter.root)
-                if name != module:
-                    found.append(f"{module}.{name.rpartition('.')[2]}")
-    return list(dict.fromkeys(found))
-
-
-def data_behind(chapter: Chapter) -> list[Path]:
-    """What a chapter's code may read: data beside the modules it imports, and recorded runs.
-
-    A chapter that names results/ anywhere in its code depends on all of that folder, so that no
-    author has to say which file is read.
-    """
-    folders = {path.parent for path in modules_behind(chapter)}
-    found = {path for folder in folders for path in folder.iterdir() if path.suffix != ".py"}
-    if any(re.search(rf"\b{RESULTS}\b", cell.source) for cell in chapter.code_cells):
-        found.update((chapter.root / RESULTS).rglob("*"))
-    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
-
-
-def module_name(path: Path, root: Path) -> str:
-    """The dotted name of a file of the package."""
-    parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _parse(source: str) -> ast.Module:
-    """Python, less the lines that only a notebook understands (`%magic`, `!command`)."""
-    try:
-        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
-    except SyntaxError:
-        return ast.Module([], [])  # running it will say so, with the line
-
-
-def _imported(tree: ast.AST, package: str | None) -> set[str]:
-    """The dotted names of the package that a piece of code imports."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level and package:
-                above = package.split(".")
-                base = ".".join([*above[: len(above) - node.level + 1], *filter(None, [base])])
-            names.update(f"{base}.{alias.name}" for alias in node.names)
-    return {name for name in names if name.split(".")[0] == PACKAGE}
-
-
-def _follow(names: Iterable[str], root: Path, found: set[Path]) -> None:
-    for name in names:
-        for path in _files_of(name, root):
-            if path not in found:
-                found.add(path)
-                inside = path.stem == "__init__"
-                dotted = module_name(path, root)
-                package = dotted if inside else dotted.rpartition(".")[0]
-                _follow(_imported_by(path.read_text(encoding="utf-8"), package), root, found)
-
-
-@lru_cache(maxsize=256)
-def _imported_by(text: str, package: str) -> set[str]:
-    return _imported(ast.parse(text), package)
-
-
-@lru_cache(maxsize=16)
-def _from_imports(text: str) -> list[ast.ImportFrom]:
-    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-
-
-def _files_of(name: str, root: Path) -> list[Path]:
-    """The file that a dotted name stands for; for a name that a package hands on, its source."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        path = root.joinpath(*parts[:length])
-        if path.with_suffix(".py").is_file():
-            return [path.with_suffix(".py")]
-        init = path / "__init__.py"
-        if not init.is_file():
-            continue
-        if length == len(parts) or parts[length] == "*":
-            return [init]
-        package, wanted = ".".join(parts[:length]), parts[length]
-        for node in _from_imports(init.read_text(encoding="utf-8")):
-            for alias in node.names:
-                if (alias.asname or alias.name) == wanted:
-                    origin = next(iter(_imported(ast.Module([node], []), package)), package)
-                    origin = f"{origin.rpartition('.')[0]}.{alias.name}"
-                    return _files_of(origin, root) if origin != name else [init]
-        return [init]
-    return []
-
-
-def key_of(chapter: Chapter) -> str:
-    """What the chapter's outputs depend on, as one hash."""
-    digest = hashlib.sha256()
-    for cell in chapter.code_cells:
-        digest.update(cell.source.encode() + b"\0")
-    for path in modules_behind(chapter) + data_behind(chapter):
-        digest.update(path.relative_to(chapter.root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
-    digest.update(platform.python_version().encode())
-    for library in ("torch", "matplotlib"):
-        try:
-            digest.update(f"{library} {version(library)}".encode())
-        except PackageNotFoundError:
-            pass
-    return digest.hexdigest()[:24]
 
 
 # ---------------------------------------------------------------------------- the cache

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from slp_transformer.attention import check_size
 from slp_transformer.guitar import TabTokenizer, prepare_tabs, read_tabs
 from slp_transformer.guitar.corpus import as_tensor
+from slp_transformer.matrices import check_size
 from slp_transformer.shapes import Int, Tensor
 from slp_transformer.text import TextTokenizer, prepare
 from slp_transformer.text.preparing import TOKENIZER, reopen

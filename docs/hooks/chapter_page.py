@@ -1,0 +1,93 @@
+"""What stands around a chapter in its page: links, notes, and the way to its headings."""
+
+import html
+import logging
+import re
+
+import depending
+import running
+from reading import Chapter
+from state import api_url, relative, site
+
+log = logging.getLogger("mkdocs.hooks.chapters")
+
+
+def links(chapter: Chapter, page) -> str:
+    """The line below a chapter's title: its notebook, its script, the modules that it uses."""
+    stem = chapter.path.stem
+    here = [
+        f'<a href="{stem}.ipynb" download>Notebook</a>',
+        f'<a href="{stem}.py" download>Script</a>',
+    ]
+    modules = [
+        f'<a href="{relative(api_url(name), page)}"><code>{name.partition(".")[2]}</code></a>'
+        for name in depending.modules_named(chapter)
+        if "." in name and not name.endswith(".show")
+    ]
+    uses = f"<span>Uses {' '.join(modules)}</span>" if modules else ""
+    return f'<p class="slp-links" data-search-exclude>{" ".join(here)} {uses}</p>'
+
+
+def notes(chapter: Chapter) -> str:
+    """What a reader of a chapter should know that has not run, has failed, or lacks an alt text."""
+    outputs = site.outputs[chapter.path.stem]
+    if outputs is None:
+        failure = _failure(chapter)
+        return _failed(failure) if failure else _RUNNING
+    found = ""
+    if site.serving:
+        for sentence in running.missing_alts(chapter, outputs):
+            found += _note(
+                "failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>"
+            )
+            if sentence not in site.warned:
+                site.warned.add(sentence)
+                log.error(sentence)
+    return found
+
+
+_RUNNING = (
+    '<div class="admonition slp-running" data-search-exclude>'
+    '<p class="admonition-title">Running …</p>'
+    "<p>This chapter is being executed. Its outputs appear here when it is done.</p></div>"
+)
+
+
+def _note(kind: str, title: str, body: str) -> str:
+    return (
+        f'<div class="admonition {kind}" data-search-exclude>'
+        f'<p class="admonition-title">{title}</p>{body}</div>'
+    )
+
+
+def _failed(failure: running.ChapterError) -> str:
+    return _note("failure", "This chapter failed", f"<pre>{html.escape(str(failure))}</pre>")
+
+
+def _failure(chapter: Chapter) -> running.ChapterError | None:
+    key = site.keys[chapter.path.stem]
+    return site.background.failures.get(key) if site.background else None
+
+
+def failed_outputs(chapter: Chapter) -> list | None:
+    """The outputs up to the cell that raised."""
+    failure = _failure(chapter)
+    return failure.outputs if failure and failure.outputs else None
+
+
+def to_chapter(match: re.Match) -> str:
+    """A link from one script to the next is a link from one page to the next."""
+    return f'href="../{match[1]}/' if match[1] in site.summaries else match[0]
+
+
+def nested(headings: list[tuple[int, str, str]]) -> list[dict]:
+    """The headings as the tree that MkDocs wants."""
+    root: list[dict] = []
+    open_levels: list[tuple[int, list[dict]]] = [(0, root)]
+    for level, name, text in headings:
+        while open_levels[-1][0] >= level:
+            open_levels.pop()
+        token = {"level": level, "id": name, "name": html.escape(text), "children": []}
+        open_levels[-1][1].append(token)
+        open_levels.append((level, token["children"]))
+    return root

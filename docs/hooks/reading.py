@@ -1,0 +1,61 @@
+"""Chapters as they stand on the disk: percent scripts, read by Jupytext."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+PACKAGE = "slp_transformer"
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """One script of chapters/, as read from disk.
+
+    Attributes:
+        path: where it stands.
+        root: the project's folder.
+        text: what it says.
+        notebook: its cells, without outputs.
+    """
+
+    path: Path
+    root: Path
+    text: str
+    notebook: nbformat.NotebookNode
+
+    @property
+    def name(self) -> str:
+        """The path from the project's folder, for messages."""
+        return self.path.relative_to(self.root).as_posix()
+
+    @property
+    def code_cells(self) -> list[nbformat.NotebookNode]:
+        """The cells that are executed, in their order."""
+        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    def place(self, index: int) -> tuple[int, int]:
+        """The number of the code cell at this index among all cells, and its first line."""
+        position, found = 0, -1
+        for number, cell in enumerate(self.notebook.cells, start=1):
+            if cell.cell_type != "code":
+                continue
+            found += 1
+            start = self.text.find(cell.source, position)
+            position = max(start, position)
+            if found == index:
+                return number, self.text.count("\n", 0, position) + 1
+            position += len(cell.source)
+        raise IndexError(index)
+
+
+def read_chapter(path: Path, root: Path) -> Chapter:
+    """Reads one chapter."""
+    text = path.read_text(encoding="utf-8")
+    return Chapter(path, root, text, jupytext.reads(text, fmt="py:percent"))
+
+
+def read_chapters(root: Path) -> list[Chapter]:
+    """Reads all chapters, in the order of their numbers."""
+    return [read_chapter(path, root) for path in sorted((root / "chapters").glob("[0-9]*.py"))]

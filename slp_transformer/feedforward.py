@@ -1,0 +1,138 @@
+"""The feedforward layer: what happens to each token by itself.
+
+The book's of 2025, and the gated one of the August 2026 draft and of today's models.
+"""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import nn, zeros
+
+from slp_transformer.choices import better_recomputed
+from slp_transformer.matrices import affine, check_features, check_size, matrix
+from slp_transformer.recomputed import gelu_ffn
+from slp_transformer.shapes import Float, Tensor
+
+
+class FeedForward(nn.Module):
+    r"""The feedforward layer: the same two-layer network at every position.
+
+    $$\mathrm{FFN}(\mathbf x)=\mathrm{ReLU}(\mathbf x\mathbf W_1+b_1)\mathbf W_2+b_2$$
+
+    Source: `ffn` (8.21; the Aug 2026 draft has SwiGLU in its place). GELU, GPT-2's choice, is an
+    option.
+
+    Attributes:
+        W_1: [d×d_ff].
+        b_1: [d_ff].
+        W_2: [d_ff×d].
+        b_2: [d].
+    """
+
+    def __init__(
+        self,
+        model_dim: int,
+        hidden_dim: int | None = None,
+        activation: Literal["relu", "gelu"] = "relu",
+    ):
+        """Make a feedforward layer.
+
+        Args:
+            model_dim: d.
+            hidden_dim: d_ff; 4d if not given.
+            activation: "relu" as the book, or "gelu".
+
+        Raises:
+            ValueError: if a size is not a positive whole number, or the activation is neither.
+        """
+        super().__init__()
+        check_size(model_dim=model_dim)
+        hidden_dim = 4 * model_dim if hidden_dim is None else hidden_dim
+        check_size(hidden_dim=hidden_dim)
+        if activation not in ("relu", "gelu"):
+            raise ValueError(
+                f'activation must be "relu" or "gelu" for FeedForward, not {activation!r}.'
+            )
+        self.model_dim = model_dim
+        self.activation = F.relu if activation == "relu" else F.gelu
+        self.W_1 = matrix(model_dim, hidden_dim)
+        self.b_1 = nn.Parameter(zeros(hidden_dim))
+        self.W_2 = matrix(hidden_dim, model_dim)
+        self.b_2 = nn.Parameter(zeros(model_dim))
+
+    @property
+    def output_matrix(self) -> nn.Parameter:
+        """The matrix that writes to the residual stream."""
+        return self.W_2
+
+    def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Apply the network to each row of X.
+
+        Raises:
+            ValueError: if the rows of X are not of size d.
+        """
+        check_features("X", X, self.model_dim, axes=1)
+        if self.activation is F.gelu and better_recomputed(X, *self.parameters()):
+            return gelu_ffn(X, self.W_1, self.b_1, self.W_2, self.b_2)
+        hidden = self.activation(affine(X, self.W_1, self.b_1))
+        return affine(hidden, self.W_2, self.b_2)
+
+
+class SwiGLU(nn.Module):
+    r"""The gated feedforward layer of today's models.
+
+    $$\mathrm{FFN}_{SwiGLU}(\mathbf x)=(\mathrm{Swish}_1(\mathbf x\mathbf W_1+b_1)\otimes
+    (\mathbf x\mathbf W_2+b_2))\mathbf W_3+b_3$$
+
+    Source: `swish` and `swiglu` (7.21 and 7.22; not in the 2025 draft), with β = 1.
+
+    Attributes:
+        W_1: the gate [d×d_ff].
+        b_1: [d_ff].
+        W_2: what is gated [d×d_ff].
+        b_2: [d_ff].
+        W_3: [d_ff×d].
+        b_3: [d].
+    """
+
+    def __init__(self, model_dim: int, hidden_dim: int | None = None):
+        """Make a gated feedforward layer.
+
+        Args:
+            model_dim: d.
+            hidden_dim: d_ff; `default_hidden_dim` if not given.
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__()
+        check_size(model_dim=model_dim)
+        hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
+        check_size(hidden_dim=hidden_dim)
+        self.model_dim = model_dim
+        self.W_1 = matrix(model_dim, hidden_dim)
+        self.b_1 = nn.Parameter(zeros(hidden_dim))
+        self.W_2 = matrix(model_dim, hidden_dim)
+        self.b_2 = nn.Parameter(zeros(hidden_dim))
+        self.W_3 = matrix(hidden_dim, model_dim)
+        self.b_3 = nn.Parameter(zeros(model_dim))
+
+    @property
+    def output_matrix(self) -> nn.Parameter:
+        """The matrix that writes to the residual stream."""
+        return self.W_3
+
+    @staticmethod
+    def default_hidden_dim(model_dim: int) -> int:
+        """8d/3, rounded up: three such matrices weigh as much as the two of a plain layer of 4d."""
+        return -(-8 * model_dim // 3)
+
+    def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Apply the network to each row of X.
+
+        Raises:
+            ValueError: if the rows of X are not of size d.
+        """
+        check_features("X", X, self.model_dim, axes=1)
+        gate = F.silu(affine(X, self.W_1, self.b_1))
+        return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)
