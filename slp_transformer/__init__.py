@@ -2,8 +2,8 @@
 
 Each definition lives once, in the order of the book: `attention`, `heads`, `feedforward`,
 `layer_norm`, `block`, `embedding`, `language_model`, `encoder_decoder`. The names below are the
-ones that most readers reuse; the attention equation itself is `slp_transformer.attention.attention`,
-behind its module's name.
+ones that most readers reuse; the attention equation itself is behind its module's name,
+`slp_transformer.attention.attention`.
 """
 
 import slp_transformer.starting  # noqa: F401  before torch: it sees to Ctrl-C in the command

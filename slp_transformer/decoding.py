@@ -184,7 +184,7 @@ class Reader:
         """Logits of the word after `ids`, which begin with the ids of the call before."""
         new = ids if self.cache is None else ids[:, self.cache.length :]
         if self.cache is not None and new.shape[1] == 1 and self._laid_out():
-            U = self.one_token(new, self.cache)[:, None]
+            U = self.one_token(new, self.cache, self.H_enc, self.source_mask)[:, None]
         elif self.H_enc is None:
             U = self.model(new, cache=self.cache)
         else:
