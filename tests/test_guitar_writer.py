@@ -1,10 +1,12 @@
 """ASCII tab: laid out as players know it, and nothing in it that cannot be read back."""
 
+import random
 import re
 
 import pytest
 
 from slp_transformer.guitar.ascii_writer import columns_per_step, format_tab, write_tab
+from slp_transformer.guitar.files import read_text
 from slp_transformer.guitar.fretboard import (
     HALF_STEP_DOWN,
     OPEN_D,
@@ -103,6 +105,26 @@ def test_what_is_written_can_be_read_back(width):
         assert read_back(text, columns_per_step(tab.bars)) == tab.bars
         body = text.partition("tuning:")[2].splitlines()
         assert max(map(len, body)) <= max(width, len(body[0]))
+
+
+def random_bar(rng, highest):
+    """A bar with notes anywhere on the neck, as no hand would play them."""
+    steps = rng.choice([5, 8, 11, 16])
+    events = []
+    for step in sorted(rng.sample(range(steps), rng.randint(2, 5))):
+        strings = sorted(rng.sample(range(1, 7), rng.choice([1, 1, 2, 3, 6])), reverse=True)
+        events.append(event(step, *((string, rng.randint(0, highest)) for string in strings)))
+    return Bar(steps, tuple(events))
+
+
+@pytest.mark.parametrize("highest", [9, 19, 24])
+def test_the_reader_finds_the_same_notes_however_unlikely(highest):
+    rng = random.Random(highest)
+    for _ in range(100):
+        tab = Tab("Far apart", bars=tuple(random_bar(rng, highest) for _ in range(5)))
+        (read,), problems = read_text(format_tab(tab))
+        assert [e.notes for e in read.events()] == [e.notes for e in tab.events()]
+        assert not problems
 
 
 def test_a_bar_that_is_too_long_is_cut_before_an_event():

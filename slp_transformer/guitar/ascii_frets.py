@@ -20,6 +20,7 @@ from slp_transformer.guitar.ascii_tab import Segments
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
 
 HIGHEST_FRET = 24
+NEVER = 1e6  # more than any reading costs otherwise
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,14 @@ def pair_cost(runs: list[Run]) -> float:
     Two digits that can only be two notes tell that the writer leaves no dash between quick notes;
     about a quarter as many such pairs will look like a fret from 10 to 24. The cost is the
     resulting log-odds against a pair, times three (a fret out of reach costs 1).
+
+    In a piece with no such pair, and no run of three digits, two digits are always one fret,
+    however far the hand has to go.
     """
     doubles = [run for run in runs if len(run.digits) == 2]
     pairs = sum(is_pair(run) for run in doubles)
+    if not pairs and all(len(run.digits) < 3 for run in runs):
+        return NEVER
     share = (0.25 * pairs + 0.01) / (len(doubles) - pairs + 1)
     share = min(max(share, 0.001), 0.9)
     return 3 * log((1 - share) / share)
