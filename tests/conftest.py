@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from jaxtyping import config, install_import_hook
 
 install_import_hook("slp_transformer", "typechecking.checker")
@@ -16,3 +17,16 @@ def unchecked():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """Records what PyTorch's kernel is asked for, and lets it answer."""
+    calls, real = [], F.scaled_dot_product_attention
+
+    def spy(Q, K, V, attn_mask=None, dropout_p=0.0, is_causal=False, **rest):
+        calls.append({"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal})
+        return real(Q, K, V, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, **rest)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    return calls

@@ -237,19 +237,6 @@ def test_fused_flag_and_mask_together_equal_their_sum():
 # --- The fused kernel --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def kernel(monkeypatch):
-    """Records what PyTorch's kernel is asked for, and lets it answer."""
-    calls, real = [], F.scaled_dot_product_attention
-
-    def spy(Q, K, V, attn_mask=None, dropout_p=0.0, is_causal=False, **rest):
-        calls.append({"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal})
-        return real(Q, K, V, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, **rest)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
-    return calls
-
-
 def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
     monkeypatch.delattr("slp_transformer.attention.causal_mask")
     Q, K, V = qkv(B, keys=N)

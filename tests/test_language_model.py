@@ -180,19 +180,12 @@ def test_trace_has_an_entry_a_block_and_changes_nothing():
     assert len(trace) == 2 and trace[0]["alpha"].shape == (B, A, N, N)
 
 
-def test_the_training_path_makes_no_n_by_n_mask(monkeypatch):
-    calls, real = [], F.scaled_dot_product_attention
-
-    def spy(*args, **options):
-        calls.append(options)
-        return real(*args, **options)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+def test_the_training_path_makes_no_n_by_n_mask(kernel, monkeypatch):
     monkeypatch.delattr("slp_transformer.heads.causal_mask")
     monkeypatch.delattr("slp_transformer.attention.causal_mask")
     model()(some_ids(B, N)).sum().backward()
-    assert [call["is_causal"] for call in calls] == [True, True]
-    assert all(call.get("attn_mask") is None for call in calls)
+    assert [call["is_causal"] for call in kernel] == [True, True]
+    assert all(call["attn_mask"] is None for call in kernel)
 
 
 def test_context_of_one_token_up_to_the_longest():

@@ -7,7 +7,6 @@ import math
 import loops
 import pytest
 import torch
-import torch.nn.functional as F
 from comparing import (
     D_K,
     D_SHARED,
@@ -372,21 +371,14 @@ def test_bfloat16_stays_finite_and_close():
 # --- The fused kernel, dropout, saving ---------------------------------------------------------
 
 
-def test_fused_causal_is_a_flag_and_no_mask(monkeypatch):
-    calls, real = [], F.scaled_dot_product_attention
-
-    def spy(*args, **options):
-        calls.append(options)
-        return real(*args, **options)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
     monkeypatch.delattr("slp_transformer.heads.causal_mask")
     monkeypatch.delattr("slp_transformer.attention.causal_mask")
     layer, X = mha(), normal(B, N, D)
     layer(X, causal=True)
     layer(X, H_enc=X)
-    assert [call["is_causal"] for call in calls] == [True, False]
-    assert all(call.get("attn_mask") is None for call in calls)
+    assert [call["is_causal"] for call in kernel] == [True, False]
+    assert all(call["attn_mask"] is None for call in kernel)
 
 
 def test_dropout_only_in_training():
