@@ -1,5 +1,7 @@
 """Shapes in the package's signatures are checked while the tests run."""
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -30,3 +32,13 @@ def kernel(monkeypatch):
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
     return calls
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    """A folder to work in, with a text in it."""
+    from commands import SENTENCE  # not above: the package has to be imported after the hook
+
+    monkeypatch.chdir(tmp_path)
+    Path("fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
+    return tmp_path

@@ -1,0 +1,25 @@
+"""Calling the command line in this process."""
+
+from slp_transformer.checkpoint import checkpoint_folder
+from slp_transformer.command_line import main
+
+SENTENCE = "The quick brown fox jumps over the lazy dog, and so do I.\n"
+SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
+SMALL = [*SIZES, "--steps", "4", "--every", "2", "--batch-size", "3", "--device", "cpu", "--quiet"]
+
+
+def weights(run: str) -> bytes:
+    return (checkpoint_folder(run) / "model.safetensors").read_bytes()
+
+
+def fine(*words: str) -> None:
+    assert main([*words]) == 0
+
+
+def refused(capsys, *words: str) -> str:
+    """The sentence with which a command is refused; nothing may be on stdout."""
+    capsys.readouterr()
+    assert main([*words]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1, said
+    return said.err
