@@ -5,6 +5,7 @@ import re
 
 import linking
 from mkdocs.exceptions import PluginError
+from reading import PACKAGE
 from state import api_url, module_names, relative, site
 
 
@@ -61,12 +62,13 @@ def module_table() -> str:
     """Every module with its first sentence."""
     rows = []
     for name in module_names():
-        link = f'<a href="{api_url(name).removeprefix("api/")}"><code>{name}</code></a>'
+        short = name.removeprefix(PACKAGE + ".")
+        link = f'<a href="{api_url(name).removeprefix("api/")}"><code>{short}</code></a>'
         text = _code_marks(linking.first_sentence(site.modules[name]))
         rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
     head = "<thead><tr><th>Module</th><th>What lives there</th></tr></thead>"
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
-    return f'<div class="slp-wide" tabindex="0">{table}</div>'
+    return f'<div class="slp-wide slp-modules" tabindex="0">{table}</div>'
 
 
 def _code_marks(text: str) -> str:
