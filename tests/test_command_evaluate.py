@@ -17,6 +17,8 @@ from slp_transformer.guitar import (
     Note,
     Tab,
     TabTokenizer,
+    practice_corpus,
+    write_tab,
 )
 from slp_transformer.loss import mean_loss
 from slp_transformer.recipes import BUILT_IN
@@ -79,7 +81,10 @@ def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
 
 
 def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
-    fine("train", "--guitar", "--run", "g", *SMALL)
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
     which = ["--samples", "2", "--tokens", "80", "--seed", "5"]
     capsys.readouterr()
     fine("evaluate", "g", *which, "--json")

@@ -77,15 +77,16 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     A flag's value is kept as "table.name", if it is given at all.
     """
     settings = [setting for setting in all_settings() if setting.name not in ("source", "kind")]
+    built_in = {kind: make_recipe(kind).tables() for kind in ("text", "guitar")}
     first = sorted((s for s in settings if is_first(s)), key=lambda s: FIRST.index(s.name))
     group = parser.add_argument_group("what most people change")
     for setting in first:
-        add_setting(group, setting, defaults(setting))
+        add_setting(group, setting, defaults(setting, built_in))
     for table in ("data", "model", "training"):
         group = parser.add_argument_group(f"more of the {table}")
         for setting in settings:
             if setting.table == table and setting not in first:
-                add_setting(group, setting, defaults(setting))
+                add_setting(group, setting, defaults(setting, built_in))
 
 
 def is_first(setting: Setting) -> bool:
@@ -137,15 +138,12 @@ def in_words(help: str) -> str:
     return re.sub(r"\bNone\b", NONE, help).replace("`", "").rstrip(".")
 
 
-def defaults(setting: Setting) -> str:
-    """What the built-in recipes have: one value, or that of each kind."""
-    values = {
-        kind: shown(make_recipe(kind).tables()[setting.table][setting.name])
-        for kind in ("text", "guitar")
-    }
+def defaults(setting: Setting, recipes: dict[str, Tables]) -> str:
+    """What some recipes have, by their names: one value, or that of each."""
+    values = {name: shown(tables[setting.table][setting.name]) for name, tables in recipes.items()}
     if len(set(values.values())) == 1:
-        return values["text"]
-    return ", ".join(f"{kind} {value}" for kind, value in values.items())
+        return next(iter(values.values()))
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def shown(value: Any) -> str:

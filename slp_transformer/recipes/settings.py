@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
@@ -74,14 +75,16 @@ class Setting:
         return self.read(text)
 
 
-def all_settings() -> list[Setting]:
+@cache
+def all_settings() -> tuple[Setting, ...]:
     """Every setting, in the order of the tables."""
-    return [
-        make_setting(table, field.name, field.type, explanations(owner, "Attributes")[field.name])
+    told = {table: explanations(owner, "Attributes") for table, owner in TABLES.items()}
+    return tuple(
+        make_setting(table, field.name, field.type, told[table][field.name])
         for table, owner in TABLES.items()
         for field in dataclasses.fields(owner)
         if (table, field.name) not in NOT_TO_CHOOSE
-    ]
+    )
 
 
 def make_setting(table: str, name: str, annotation: Any, help: str) -> Setting:
