@@ -1,7 +1,12 @@
-"""Calling the command line in this process."""
+"""Calling the command line in this process; tests that import this need the text extra."""
+
+import pytest
 
 from slp_transformer.checkpoint import checkpoint_folder
 from slp_transformer.command_line import main
+
+for needed in ("safetensors", "tomli_w"):
+    pytest.importorskip(needed, reason="keeping a run needs the text extra")
 
 SENTENCE = "The quick brown fox jumps over the lazy dog, and so do I.\n"
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]

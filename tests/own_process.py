@@ -12,8 +12,8 @@ PLACES = Path(slp_transformer.__file__).parent.parent, Path(__file__).parent
 OWN = {
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
-    # Every tensor of 64 KiB or more in pages of its own. Otherwise glibc's heap, which keeps holes
-    # for some orders of the same allocations, moves a peak by a quarter from one run to the next.
+    # Every tensor of 64 KiB or more in pages of its own. Otherwise a peak depends on the holes in
+    # glibc's heap, and those on the address where it begins, which is another in each run.
     "MALLOC_MMAP_THRESHOLD_": "65536",
 }
 

@@ -24,9 +24,6 @@ from slp_transformer.loss import mean_loss
 from slp_transformer.recipes import BUILT_IN
 from slp_transformer.text import reopen
 
-for needed in ("safetensors", "tomli_w"):
-    pytest.importorskip(needed, reason="keeping a run needs the text extra")
-
 
 def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     text = SENTENCE * 20

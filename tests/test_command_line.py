@@ -22,10 +22,6 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.text import TextTokenizer, reopen
 
-for needed in ("safetensors", "tomli_w"):
-    pytest.importorskip(needed, reason="keeping a run needs the text extra")
-
-
 # --- From text to text ---------------------------------------------------------------------------
 
 

@@ -16,10 +16,6 @@ from commands import SIZES, SMALL, fine, weights
 from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.text import moby_dick
 
-for needed in ("safetensors", "tomli_w"):
-    pytest.importorskip(needed, reason="keeping a run needs the text extra")
-
-
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")

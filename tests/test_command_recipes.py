@@ -13,10 +13,6 @@ from slp_transformer.recipes import BUILT_IN, make_recipe
 from slp_transformer.recipes.settings import NOT_TO_CHOOSE, all_settings
 from slp_transformer.training_settings import TrainingSettings
 
-for needed in ("safetensors", "tomli_w"):
-    pytest.importorskip(needed, reason="keeping a run needs the text extra")
-
-
 # --- Recipes -------------------------------------------------------------------------------------
 
 

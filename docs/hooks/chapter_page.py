@@ -1,15 +1,12 @@
 """What stands around a chapter in its page: links, notes, and the way to its headings."""
 
 import html
-import logging
 import re
 
 import depending
 import running
 from reading import Chapter
-from state import api_url, relative, site
-
-log = logging.getLogger("mkdocs.hooks.chapters")
+from state import api_url, log, relative, short_name, site
 
 
 def links(chapter: Chapter, page) -> str:
@@ -20,7 +17,7 @@ def links(chapter: Chapter, page) -> str:
         f'<a href="{stem}.py" download>Script</a>',
     ]
     modules = [
-        f'<a href="{relative(api_url(name), page)}"><code>{name.partition(".")[2]}</code></a>'
+        f'<a href="{relative(api_url(name), page)}"><code>{short_name(name)}</code></a>'
         for name in depending.modules_named(chapter)
         if "." in name and not name.endswith(".show")
     ]
@@ -37,31 +34,30 @@ def notes(chapter: Chapter) -> str:
     found = ""
     if site.serving:
         for sentence in running.missing_alts(chapter, outputs):
-            found += _note(
-                "failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>"
-            )
+            found += note("failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>")
             if sentence not in site.warned:
                 site.warned.add(sentence)
                 log.error(sentence)
     return found
 
 
-_RUNNING = (
-    '<div class="admonition slp-running" data-search-exclude>'
-    '<p class="admonition-title">Running …</p>'
-    "<p>This chapter is being executed. Its outputs appear here when it is done.</p></div>"
-)
-
-
-def _note(kind: str, title: str, body: str) -> str:
+def note(kind: str, title: str, body: str) -> str:
+    """Something to be told in a box, which the search does not find."""
     return (
         f'<div class="admonition {kind}" data-search-exclude>'
         f'<p class="admonition-title">{title}</p>{body}</div>'
     )
 
 
+_RUNNING = note(
+    "slp-running",
+    "Running …",
+    "<p>This chapter is being executed. Its outputs appear here when it is done.</p>",
+)
+
+
 def _failed(failure: running.ChapterError) -> str:
-    return _note("failure", "This chapter failed", f"<pre>{html.escape(str(failure))}</pre>")
+    return note("failure", "This chapter failed", f"<pre>{html.escape(str(failure))}</pre>")
 
 
 def _failure(chapter: Chapter) -> running.ChapterError | None:

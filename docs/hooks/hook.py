@@ -23,9 +23,8 @@ from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from reading import PACKAGE, Chapter
-from state import api_path, chapter_of, module_names, page_path, site
+from state import api_path, chapter_of, log, module_names, page_path, short_name, site
 
-log = logging.getLogger("mkdocs.hooks.chapters")
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
 
@@ -42,7 +41,7 @@ def on_config(config):
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
-    modules = [{name.partition(".")[2]: api_path(name)} for name in module_names()]
+    modules = [{short_name(name): api_path(name)} for name in module_names()]
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),

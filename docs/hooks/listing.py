@@ -5,8 +5,7 @@ import re
 
 import linking
 from mkdocs.exceptions import PluginError
-from reading import PACKAGE
-from state import api_url, module_names, relative, site
+from state import api_url, module_names, relative, short_name, site
 
 
 def card(summary: linking.Summary, page) -> str:
@@ -62,8 +61,8 @@ def module_table() -> str:
     """Every module with its first sentence."""
     rows = []
     for name in module_names():
-        short = name.removeprefix(PACKAGE + ".")
-        link = f'<a href="{api_url(name).removeprefix("api/")}"><code>{short}</code></a>'
+        url = api_url(name).removeprefix("api/")
+        link = f'<a href="{url}"><code>{short_name(name)}</code></a>'
         text = _code_marks(linking.first_sentence(site.modules[name]))
         rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
     head = "<thead><tr><th>Module</th><th>What lives there</th></tr></thead>"

@@ -5,6 +5,7 @@ import re
 
 import linking
 import reference
+from chapter_page import note
 from state import api_path, api_url, relative, site
 
 
@@ -59,8 +60,6 @@ def with_links_back(content: str, page) -> str:
     return re.sub(pattern, back, content, flags=re.DOTALL)
 
 
-PREPARING = (
-    '<div class="admonition slp-running" data-search-exclude>'
-    '<p class="admonition-title">Soon …</p>'
-    "<p>The reference is prepared while the first chapter runs.</p></div>"
+PREPARING = note(
+    "slp-running", "Soon …", "<p>The reference is prepared while the first chapter runs.</p>"
 )

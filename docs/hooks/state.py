@@ -1,5 +1,6 @@
 """What the hook knows between two events, and where each page is."""
 
+import logging
 from pathlib import Path
 
 import depending
@@ -9,6 +10,8 @@ import reference
 import running
 from mkdocs.utils import get_relative_url
 from reading import PACKAGE, Chapter
+
+log = logging.getLogger("mkdocs.hooks.chapters")
 
 
 class Site:
@@ -89,9 +92,14 @@ def chapter_of(page) -> Chapter | None:
     return next((c for c in site.chapters if page.file.src_uri == page_path(c.path.stem)), None)
 
 
+def short_name(name: str) -> str:
+    """A module's name within the package."""
+    return name.removeprefix(PACKAGE + ".")
+
+
 def api_path(name: str) -> str:
     """The source of a module's page in the reference."""
-    return f"api/{name.removeprefix(PACKAGE + '.')}.md"
+    return f"api/{short_name(name)}.md"
 
 
 def api_url(name: str) -> str:
