@@ -6,8 +6,8 @@ Usage::
     python benchmarks/language_models.py train --size 4x128 --type bfloat16
     python benchmarks/language_models.py train --size 6x384 --compile
     python benchmarks/language_models.py memory --size 6x384
+    python benchmarks/language_models.py train --size 4x128 --dropout 0.1 --busy
     python benchmarks/language_models.py decode --size 6x384 --batch 16
-    python benchmarks/language_models.py attention
 
 The peers are installed beside the package: ``pip install transformers x-transformers litgpt``.
 
@@ -18,15 +18,15 @@ printed is the median over the rounds of the peer's time divided by ours: above 
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -34,22 +34,17 @@ import torch.nn.functional as F
 from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
 from torch import nn
 
-from slp_transformer import blockwise, generate
-from slp_transformer.bfloat16 import bfloat16_products, has_bfloat16
-from slp_transformer.blockwise import causal_in_blocks
-from slp_transformer.heads import join_heads, split_heads
+from slp_transformer import generate
 from slp_transformer.scale import count_parameters
+from slp_transformer.training.precision import has_bfloat16
 
 # --- One step of training ----------------------------------------------------------------------
 
 
 def make_step(
-    name: str, size: Size, dtype: torch.dtype, device: str, compiled: bool, shared: bool = False
+    name: str, size: Size, dtype: torch.dtype, device: str, compiled: bool
 ) -> Callable[[], None]:
-    """A training step of a contender, as a function without arguments.
-
-    For bfloat16 the peers have PyTorch's autocast, and with `shared` what this package has.
-    """
+    """A training step of a contender, as a function without arguments."""
     torch.manual_seed(0)
     model = MODELS[name](size, size.context).to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
@@ -59,8 +54,7 @@ def make_step(
     ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
     context = contextlib.nullcontext()
     if dtype == torch.bfloat16:
-        mine = shared or name == "slp_transformer"
-        context = bfloat16_products(device) if mine else torch.autocast(device, torch.bfloat16)
+        context = torch.autocast(device, torch.bfloat16)
 
     def step() -> None:
         optimiser.zero_grad()
@@ -87,6 +81,17 @@ def interleaved(work: dict[str, Callable[[], None]], rounds: int) -> dict[str, l
     return seconds
 
 
+@contextlib.contextmanager
+def one_core_busy() -> Iterator[None]:
+    """Another process that computes without pause, as a reader's browser may."""
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+
+
 def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s") -> dict:
     """Print each contender's median and its ratio to ours, and return both."""
     mine, table = seconds["slp_transformer"], {}
@@ -104,7 +109,7 @@ def train(settings: argparse.Namespace) -> dict:
     dtype, names = getattr(torch, settings.type), settings.only or list(MODELS)
     if size.dropout:
         names = [name for name in names if name != "litgpt"]
-    how = dtype, settings.device, settings.compile, settings.shared
+    how = dtype, settings.device, settings.compile
     steps = {name: make_step(name, size, *how) for name in names}
     sides = 2048 if settings.device == "cpu" else 8192
     seconds = interleaved(
@@ -252,60 +257,6 @@ def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[]
     return loop
 
 
-# --- Attention alone ---------------------------------------------------------------------------
-
-SHAPES = {  # batch, heads, tokens, d_k
-    "64 tokens": (12, 4, 64, 32),
-    "128 tokens": (8, 6, 128, 64),
-    "192 tokens": (8, 6, 192, 64),
-    "4x128": (16, 4, 256, 32),
-    "6x384": (8, 6, 256, 64),
-    "512 tokens": (4, 6, 512, 64),
-    "1,024 tokens": (2, 12, 1024, 64),
-    "2,048 tokens": (1, 12, 2048, 64),
-}
-
-
-def attention(settings: argparse.Namespace) -> dict:
-    """Time causal attention, there and back: in our blocks, in others, in PyTorch's function."""
-    table, share = {}, settings.dropout
-    fused = partial(F.scaled_dot_product_attention, is_causal=True, dropout_p=share)
-    for shape, sizes in SHAPES.items():
-        print(shape)
-        work = {"slp_transformer": there_and_back(in_blocks_of(blockwise.BLOCK, share), sizes)}
-        for block in (32, 128):
-            work[f"blocks of {block}"] = there_and_back(in_blocks_of(block, share), sizes)
-        work["torch, fused"] = there_and_back(fused, sizes)
-        table[shape] = compare(interleaved(work, settings.rounds), 1000, "ms")
-    return table
-
-
-def there_and_back(attend: Callable, sizes: tuple) -> Callable[[], None]:
-    """Attention and its gradient, as a function without arguments."""
-    batch, heads, N, d_k = sizes
-    X = [torch.randn(batch, N, heads * d_k, requires_grad=True) for _ in range(3)]
-    along = torch.randn(batch, N, heads * d_k)
-
-    def step() -> None:
-        values = attend(*(split_heads(x, heads) for x in X))
-        torch.autograd.grad(join_heads(values), X, along)
-
-    return step
-
-
-def in_blocks_of(block: int, dropout: float) -> Callable:
-    """Our attention with blocks of this size."""
-
-    def attend(*QKV: torch.Tensor) -> torch.Tensor:
-        own, blockwise.BLOCK = blockwise.BLOCK, block
-        try:
-            return causal_in_blocks(*QKV, dropout)
-        finally:
-            blockwise.BLOCK = own
-
-    return attend
-
-
 # --- The command -------------------------------------------------------------------------------
 
 
@@ -314,23 +265,29 @@ def describe() -> dict:
     import importlib.metadata as installed
 
     peers = ("torch", "transformers", "x-transformers", "litgpt")
+    versions = {name: installed.version(name) for name in peers if is_there(name)}
     return {
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
-    } | {name: installed.version(name) for name in peers}
+    } | versions
+
+
+def is_there(peer: str) -> bool:
+    """Whether a library is installed."""
+    return importlib.util.find_spec(peer.replace("-", "_")) is not None
 
 
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("train", "memory", "decode", "attention"))
+    parser.add_argument("what", choices=("train", "memory", "decode"))
     parser.add_argument("--size", choices=SIZES, default="6x384")
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--compile", action="store_true", help="run every model compiled")
     parser.add_argument("--dropout", type=float, default=0.0, help="for those that have dropout")
-    parser.add_argument("--shared", action="store_true", help="bfloat16_products for the peers too")
+    parser.add_argument("--busy", action="store_true", help="keep one core busy with other work")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=1, help="prompts, for decode")
     parser.add_argument("--new", type=int, default=512, help="tokens to write, for decode")
@@ -341,8 +298,9 @@ def main() -> None:
     settings = parser.parse_args()
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    kinds = {"train": train, "memory": memory, "decode": decode, "attention": attention}
-    table = kinds[settings.what](settings)
+    kinds = {"train": train, "memory": memory, "decode": decode}
+    with one_core_busy() if settings.busy else contextlib.nullcontext():
+        table = kinds[settings.what](settings)
     if settings.save is not None:
         asked = {k: v for k, v in vars(settings).items() if k != "save"}
         told = {"asked": asked, "on": describe(), "table": table}

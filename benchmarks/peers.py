@@ -12,6 +12,7 @@ from dataclasses import dataclass
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 VOCABULARY = 65
@@ -81,6 +82,47 @@ class TorchLM(nn.Module):
         N = ids.shape[1]
         X = self.E(ids) + self.P.weight[:N]
         return self.stack(X, mask=self.mask[:N, :N], is_causal=True) @ self.E.weight.T
+
+
+class NanoBlock(nn.Module):
+    """A block in nanoGPT's form: one matrix for Q, K and V, `nn.Linear`, PyTorch's attention."""
+
+    def __init__(self, size: Size):
+        """Make it without biases, as nanoGPT's training scripts do."""
+        super().__init__()
+        width = size.width
+        self.heads, self.dropout = size.heads, size.dropout
+        self.norm_1, self.norm_2 = (nn.LayerNorm(width, bias=False) for _ in range(2))
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
+        self.drop = nn.Dropout(size.dropout)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Attention and the feedforward layer, each added to the stream."""
+        parts = self.qkv(self.norm_1(X)).chunk(3, dim=-1)
+        Q, K, V = (Z.unflatten(-1, (self.heads, -1)).transpose(1, 2) for Z in parts)
+        dropout = self.dropout if self.training else 0.0
+        values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=True)
+        X = X + self.drop(self.out(values.transpose(1, 2).flatten(2)))
+        return X + self.drop(self.down(F.gelu(self.up(self.norm_2(X)))))
+
+
+class NanoGPT(nn.Module):
+    """A GPT of such blocks, with one embedding at both ends."""
+
+    def __init__(self, size: Size, context: int):
+        """Make it."""
+        super().__init__()
+        self.E, self.P = nn.Embedding(VOCABULARY, size.width), nn.Embedding(context, size.width)
+        self.blocks = nn.Sequential(*(NanoBlock(size) for _ in range(size.blocks)))
+        self.norm, self.drop = nn.LayerNorm(size.width, bias=False), nn.Dropout(size.dropout)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits for the word after each position."""
+        X = self.drop(self.E(ids) + self.P.weight[: ids.shape[1]])
+        return self.norm(self.blocks(X)) @ self.E.weight.T
 
 
 def hugging_face(size: Size, context: int) -> nn.Module:
@@ -163,6 +205,7 @@ Make = Callable[[Size, int], nn.Module]
 MODELS: dict[str, Make] = {
     "slp_transformer": ours,
     "torch.nn": TorchLM,
+    "nanoGPT's form": NanoGPT,
     "Hugging Face": lambda size, context: Logits(hugging_face(size, context)),
     "x-transformers": x_transformers,
     "litgpt": litgpt,

@@ -7,7 +7,9 @@
 #
 # You will be able to write each equation of the section as a short loop, say what shape every
 # vector has and why the scores are scaled, and read the same equations in the package's code.
-# Nothing to read first; you should know what a dot product is. About 30 minutes.
+# Nothing to read first; you should know what a dot product is. If PyTorch is new to you, take
+# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes stand in
+# the [notation](../docs/notation.md). About 60 minutes.
 
 # %% [markdown]
 # ## What a word reads from the others
@@ -17,7 +19,7 @@
 # attention gives it a mixture of the rows before it, with the useful ones weighted most.
 #
 # Real rows are learned, and their numbers have no names. Ours are made by hand, so that you can
-# foretell what comes out. Five features: is this a person, a thing, an action, a quality, or
+# say beforehand what will come out. Five features: is this a person, a thing, an action, a quality, or
 # glue that holds a sentence together? *It* is a faint thing, and glue.
 
 # %%
@@ -73,7 +75,8 @@ print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
 # The thing in *it* is no longer faint. Now the weights have to come from the rows themselves.
-# The simplest measure of how much two rows have in common is their dot product.
+# The simplest measure of how much two rows have in common is their dot product. (PyTorch writes
+# it [`@`](../docs/pytorch.md#the-product), and products of matrices as well.)
 #
 # <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
 #
@@ -95,7 +98,8 @@ for j in range(IT + 1):
 
 # %% [markdown]
 # A score can be any number. Softmax turns the scores of one token into weights: positive, and
-# together 1. Only the tokens up to i take part, in the sum below as well.
+# together 1. Only the tokens up to i take part, in the sum below as well. (PyTorch's softmax wants
+# to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
 # <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>
 #
@@ -132,7 +136,7 @@ print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 # (the book's Fig. 8.3 · 7.3).
 
 
-# %% alt="Heat strip of the weights of “it” over the seven words up to itself. The string has 0.53, it itself 0.20, the, the and because 0.07 each, guitarist and tuned 0.03 each."
+# %% alt="Heat strip of the weights of “it” over the seven words up to itself. The string has 0.53, it itself 0.20, the, the and because 0.07 each, guitarist and tuned 0.03 each." caption="What “it” reads by the simplest attention (Fig. 8.3 · 7.3)"
 def simple_attention(X, i):
     scores = [score(X[i], X[j]) for j in range(i + 1)]
     alpha_i = softmax(torch.stack(scores))
@@ -148,6 +152,15 @@ from slp_transformer import show
 show.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
+# On the site you can change the rows in [Figure](#fig-rows-to-change), and watch the scores and weights
+# follow: make *it* more of a person, or *guitarist* a thing.
+
+# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. Guitarist is 3 of a person, tuned 3 of an action, string 3 of a thing, flat 2 of a quality; it is 1 of a thing and 1 of glue; the, because and was are 1 of glue." caption="The rows of X: change one, and watch who reads what" figure="rows-to-change"
+show.touch_scores(
+    X, words, ["person", "thing", "action", "quality", "glue"], start=IT
+)
+
+# %% [markdown]
 # ### No look ahead
 #
 # Every sum stops at i. So a row can change what comes out at its own place and later, never
@@ -156,7 +169,7 @@ show.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # input says who really reached whom.
 
 
-# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own place and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words."
+# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own place and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words." caption="Information flows from left to right (Fig. 8.4 · 7.4)"
 def five_outputs(X):
     return torch.stack([simple_attention(X, i)[0] for i in range(5)])
 
@@ -183,7 +196,8 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 
 # %% [markdown]
 # So a row gets to play three parts, each through a matrix of its own: a *query*, what it looks
-# for; a *key*, what it can be found by; and a *value*, what it passes on when found.
+# for; a *key*, what it can be found by; and a *value*, what it passes on when found. Three such
+# matrices and the attention that they make are a *head*.
 #
 # <span class="eq" id="eq-qkv">qkv · 8.9 · 7.9</span>
 #
@@ -251,7 +265,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # %% [markdown]
 # The Feb 2024 draft had a step between, without the division:
 #
-# <span class="eq" id="eq-score-unscaled">score-unscaled · only in the Feb 2024 draft · 10.9</span>
+# <span class="eq" id="eq-score-unscaled">score-unscaled · 10.9 in the Feb 2024 draft</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
@@ -260,7 +274,8 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # Why divide? A dot product adds up $d_k$ terms, so its spread grows like $\sqrt{d_k}$. Far-apart
 # scores make softmax pick one token and give the rest nothing. Its gradient,
 # $\alpha(1-\alpha)$ on the diagonal, is then close to 0, and the head stops learning. A thousand
-# queries, each with eight keys, all random with variance 1, show it.
+# queries, each with eight keys, all random with variance 1, show it. (A query [1 × d_k] meets eight
+# keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
 
 # %%
 torch.manual_seed(1)
@@ -314,7 +329,7 @@ for word in ("tuned", "it", "flat"):
 
 # %% [markdown]
 # A head's result has size $d_v$. One more matrix brings it back to the model's size d, so that
-# it can be added to the token's stream.
+# it can be added to the row that the token came with ([chapter 2](02_block.py) does that).
 #
 # <span class="eq" id="eq-head-out">head-out · 8.14 · 7.14</span>
 #
@@ -395,7 +410,7 @@ from slp_transformer import AttentionHead, causal_mask
 show.source(AttentionHead.forward)
 
 # %% [markdown]
-# With our matrices it gives what the loops gave; PyTorch's own attention is the third witness.
+# With our matrices it gives what the loops gave, and PyTorch's own attention gives it a third time.
 # And the simplest attention was the same function all along, with every row as its own query,
 # key and value. (Multiplying the queries by $\sqrt d$ takes back the division.)
 
@@ -419,7 +434,7 @@ torch.testing.assert_close(simple, A_simple)
 # All weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
 # and *flat* find the string. Words that ask for nothing spread their weights evenly.
 
-# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far."
+# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far." caption="The weights of one head, a row for each token that reads"
 show.heatmap(alpha, rows=words, columns=words, top=1)
 
 # %% [markdown]
@@ -487,9 +502,12 @@ for c in range(A):  # the book's head 1 is heads[0]
 # \mathbf{head}^c_i=\sum_{j\le i}\alpha^c_{ij}\,\mathbf v^c_j
 # \tag{8.18}
 # $$
+#
+# Nothing is learned on this page, so PyTorch need not remember how each number came about: that is
+# what [`no_grad`](../docs/pytorch.md#gradients) says.
 
 
-# %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned."
+# %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What “it” reads through each of four heads"
 @torch.no_grad()
 def all_heads(X, i):
     heads, alphas = [], []
@@ -517,7 +535,7 @@ show.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 # \tag{8.19}
 # $$
 
-# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are laid end to end into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third."
+# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are laid end to end into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The results of four heads, laid end to end (Fig. 8.6 · 7.6, its upper half)"
 joined = torch.cat(heads_it)
 assert joined.shape == (A * d_v,) and mha.W_O.shape == (A * d_v, d)
 
@@ -533,7 +551,7 @@ show.panels(*figure)
 # %% [markdown]
 # That was the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one product:
 
-# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action."
+# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action." caption="Wᴼ makes one row of them (Fig. 8.6 · 7.6, its lower half)"
 a_it = (joined @ mha.W_O).detach()
 assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
@@ -570,6 +588,16 @@ torch.testing.assert_close(mha(X, causal=True), loop)
 torch.testing.assert_close(loop[IT], a_it)
 
 # %% [markdown]
+# All weights of all four heads at once; on the site, choose in [Figure](#fig-weights-to-choose) who
+# reads, and through which head.
+
+# %% alt="Heat map of the weights of it, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What a token reads through each of four heads" figure="weights-to-choose"
+_, alphas = mha(X, causal=True, return_weights=True)
+assert alphas.shape == (A, N, N)
+torch.testing.assert_close(alphas[:, IT, : IT + 1], torch.stack(alphas_it))
+show.touch_weights(alphas, words, start=IT)
+
+# %% [markdown]
 # The loops over tokens and heads are gone from the package's version:
 # <autoref identifier="slp_transformer.heads.split_heads">split_heads</autoref> and
 # <autoref identifier="slp_transformer.heads.join_heads">join_heads</autoref> turn them into
@@ -584,15 +612,85 @@ show.source(MultiHeadAttention.forward)
 # %% [markdown]
 # ## Try it
 #
-# - Make *it* a faint person as well: `[1, 1, 0, 0, 1]`. The strip should split evenly between
-#   *guitarist*, *string* and *it*. For the head to hesitate too, its things must ask for persons:
-#   set the first number in the second row of `W_Q` to 2.
-# - Double `W_Q`. The weight of *string* in the row of *it* should rise from 0.88 to nearly 1:
-#   scores twice as large make a sharper question. A tenth of `W_Q` should leave it nearly even.
-# - Set `W_V` to zeros in head 3 of the four. Its weights should stay as they are, and the action
-#   in $\mathbf a_{it}$ should fall from 3.66 to 0.90, all of it from the averages of heads 1
-#   and 4 and a trace of head 2. Where a head looks and what it brings are separate.
-# - Leave out `/ len(k_j) ** 0.5` in `scaled_score`. The assertion below the eight steps should
-#   fail.
+# 1. Make *it* a faint person as well: `[1, 1, 0, 0, 1]`. How will the strip of the simplest
+#    attention change? Then let the things of the one head ask for persons too, by setting the first
+#    number in the second row of `W_Q` to 2. What does *it* read now?
+#
+#    <details><summary>What happens</summary>
+#
+#    The strip splits evenly between *guitarist*, *string* and *it*: each has a score of 3. The
+#    head hesitates only after the second change, and then between *guitarist* and *string*.
+#
+#    </details>
+#
+# 2. Double `W_Q`, then take a tenth of it. What will happen to the weight of *string* in the row of
+#    *it*, which is 0.88?
+#
+#    <details><summary>What happens</summary>
+#
+#    It rises to nearly 1: scores twice as large make a sharper question. With a tenth it is
+#    only a little above that of the other words.
+#
+#    </details>
+#
+# 3. Set `W_V` to zeros in head 3 of the four. Do its weights change? Does $\mathbf a_{it}$?
+#
+#    <details><summary>What happens</summary>
+#
+#    The weights stay as they are, and the action in $\mathbf a_{it}$ falls from 3.66 to 0.90. What
+#    is left comes from the averages of heads 1 and 4, and a trace from head 2. Where a head looks and
+#    what it brings are separate.
+#
+#    </details>
+#
+# 4. Leave out `/ len(k_j) ** 0.5` in `scaled_score`. Which assertion will notice?
+#
+#    <details><summary>What happens</summary>
+#
+#    The one below the eight steps, which divide by $\sqrt 2$ themselves.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - Attention gives each token a weighted sum of rows, its own and earlier ones; the weights of one
+#   token are positive and sum to 1.
+# - Queries meet keys to decide where to look; values are what is fetched from there.
+# - Scores are divided by $\sqrt{d_k}$, so that their spread does not grow with $d_k$ and the softmax
+#   keeps a gradient.
+# - No sum reaches beyond i. So what comes later cannot change what came before.
+# - Heads work side by side, each with matrices of its own; their results are laid end to end, and
+#   $\mathbf W^O$ brings them back to d.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. All scores of a token are equal. What does its head give?
+#
+#    <details><summary>Answer</summary>
+#
+#    The plain average of the values so far. Equal scores make equal weights, whatever the scores
+#    are.
+#
+#    </details>
+#
+# 2. Here d = 512, $d_k=d_v=64$ and A = 8. What shapes have $\mathbf W^{Q1}$, the joined heads of one
+#    token, and $\mathbf W^O$?
+#
+#    <details><summary>Answer</summary>
+#
+#    [512 × 64], [1 × 512] and [512 × 512].
+#
+#    </details>
+#
+# 3. Why may $d_v$ differ from $d_k$, while queries and keys must have one size?
+#
+#    <details><summary>Answer</summary>
+#
+#    A query and a key meet in a dot product, number by number. Values are only scaled and added to
+#    each other, and $\mathbf W^O$ takes whatever size they have.
+#
+#    </details>
 #
 # Next: [The block](02_block.py), where attention meets the feedforward layer.

@@ -6,8 +6,8 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
-# what each step adds to the residual stream; and recognise the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 25 minutes.
+# what each step adds to a token's row; and recognise the two classic mistakes with layer
+# norm. Read first: [Attention](01_attention.py). About 50 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -58,9 +58,6 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer.matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
-# The lines about GELU, which comes below, are the same equation for training on a CPU:
-# <autoref identifier="slp_transformer.recomputed.gelu_ffn">gelu_ffn</autoref> keeps less for the
-# gradient.
 
 # %%
 from slp_transformer import FeedForward, show
@@ -103,7 +100,7 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # $$
 
 
-# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line."
+# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish"
 def swish(x, beta=1.0):
     return x * torch.sigmoid(beta * x)
 
@@ -165,8 +162,8 @@ for layer in (plain, gated):
 # %% [markdown]
 # ## Layer norm
 #
-# A sublayer works best when its input always has the same size. Layer norm sees to that for one
-# token at a time: take the d numbers of its row, move them to mean 0, stretch them to
+# Attention and the feedforward layer are the two *sublayers* of a block. A sublayer works best when
+# its input always has the same size. Layer norm sees to that for one token at a time: take the d numbers of its row, move them to mean 0, stretch them to
 # deviation 1. No other token is involved, and no other sentence of the batch.
 #
 # <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
@@ -209,7 +206,7 @@ print(f"mean {mu:.0f}, deviation {sigma:.0f}")
 # $$
 
 
-# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative."
+# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="Layer norm: mean 0, deviation 1"
 def normalise(x):
     mu, sigma = mean_and_deviation(x)
     return (x - mu) / sigma
@@ -250,7 +247,7 @@ print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> hands the arithmetic
-# to PyTorch, which fuses it into one step. The loop above is the witness that it is the same.
+# to PyTorch, which does it in one step. The assertion above says that the loop gives the same.
 
 # %%
 show.source(LayerNorm.forward)
@@ -270,8 +267,9 @@ right = (x - x.mean()) / x.std(correction=0)
 torch.testing.assert_close(right, x_hat)
 print(f"σ of our row: {sigma:.3f}, by std(): {x.std():.3f}")
 print(f"its last number: {right[-1]:.3f}, by std(): {wrong[-1]:.3f}")
-for d in (8, 768):
-    print(f"d = {d}: rows come out {sqrt((d - 1) / d):.4f} times as large")
+for size in (8, 768):
+    shrunk = sqrt((size - 1) / size)
+    print(f"d = {size}: rows come out {shrunk:.4f} times as large")
 
 # %% [markdown]
 # **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and (8.24) divides by it.
@@ -356,7 +354,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # <span class="eq" id="eq-t2">t2 · 8.27 · 7.28</span>
 #
 # $$
-# \mathbf t^2_i=\mathrm{MultiHeadAttention}(\mathbf t^1_i,[\mathbf t^1_1,\dots,\mathbf t^1_i])
+# \mathbf t^2_i=\mathrm{MultiHeadAttention}(\mathbf t^1_i,[\mathbf t^1_1,\dots,\mathbf t^1_N])
 # \tag{8.27}
 # $$
 #
@@ -386,7 +384,7 @@ print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f
 print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: (8.27) names all N tokens, (7.28) those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before, and that is what the formula above and the code say.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: (8.27) names all N tokens, (7.28) those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before. So the code reads the list as <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
 # Then the feedforward half, in the same rhythm: normalise, compute, add.
@@ -433,19 +431,23 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (The lines about `C1` to `C3` are
-# for the encoder-decoder of chapter 10; they are skipped here.)
+# The package does the same six steps with all rows at once. (`see` hands each step to whoever
+# watches, and on; `drop` does nothing unless told to. The lines about `C1` to `C3` are for the
+# encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
 show.source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# A block keeps its steps for whoever asks: give it a dict, and it fills in T1 to T5, H and the
-# attention weights α. Each row must be what the loop computed.
+# <autoref identifier="slp_transformer.points.tracing">tracing</autoref> watches: it keeps T1 to T5, H and
+# the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%
-trace = {}
-H = block(X, causal=True, trace=trace)
+from slp_transformer import tracing
+
+with tracing(block) as passes:
+    H = block(X, causal=True)
+trace = passes[0]
 names = ["T1", "T2", "T3", "T4", "T5", "H"]
 for i in range(N):
     t1, t2, t3 = attention_half(i, X, block)
@@ -461,7 +463,7 @@ assert H is trace["H"] and H.shape == (N, d)
 # Here is that head: *it* reads *string*. The other words have nothing to ask. Their scores are
 # all 0, and since weights must sum to 1, they take the plain average of what they see.
 
-# %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has faint equal lines to itself and all earlier words."
+# %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has faint equal lines to itself and all earlier words." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
 alpha = trace["alpha"][0]
 string, because = words.index("string"), words.index("because")
 print(f"“it” gives “string” {alpha[it, string].item():.3f} of its attention,")
@@ -474,31 +476,35 @@ show.flow(alpha.detach(), rows=words, columns=words, row=it)
 # traces from *string* on. Those traces stay below the threshold of the hidden unit, so the
 # feedforward layer wrote in one place only.
 
-# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found."
+# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found." caption="The block as a sum: what each sublayer writes (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
-parts = []
-for name, M in [("X", X), ("T²", trace["T2"]), ("T⁵", trace["T5"]), ("H", H)]:
-    rows = words if name == "X" else None
-    M = show.Panel(M, name, "N × d", rows, features, top=1, decimals=None)
-    parts += [M, "+"]
-parts[5:] = ["=", parts[6]]
-show.panels(*parts)
+look = {"shape": "N × d", "columns": features, "top": 1, "decimals": None}
+show.panels(
+    show.Panel(X, "X", rows=words, **look),
+    "+",
+    show.Panel(trace["T2"], "T²", **look),
+    "+",
+    show.Panel(trace["T5"], "T⁵", **look),
+    "=",
+    show.Panel(H, "H", **look),
+)
 
 # %% [markdown]
 # The length of a write says how much a sublayer changed a stream. In a trained model, where
 # features have no names, this is often the first thing to look at;
 # [chapter 5](05_language_model.py) does so.
 
-# %% alt="Table of lengths, one row per word. X is 1 everywhere. Attention wrote 1.01 at it, 0.20 at string, 0.17 at because, 0.13 at was, 0.11 at flat and nothing before string. The feedforward layer wrote 1.02 at it and nothing elsewhere."
+# %% alt="Table of lengths, one row per word. X is 1 everywhere. Attention wrote 1.01 at it, 0.20 at string, 0.17 at because, 0.13 at was, 0.11 at flat and nothing before string. The feedforward layer wrote 1.02 at it and nothing elsewhere." caption="How much each sublayer writes, word by word"
 lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
-assert (lengths[:string, 1] == 0).all()  # there is no string to read yet
+first = kinds.index("string")
+assert (lengths[:first, 1] == 0).all()  # there is no string to read yet
 assert lengths[:, 2].count_nonzero() == 1
 show.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Lengths", top=1)
 
 # %% [markdown]
-# ### A third witness
+# ### PyTorch agrees
 #
-# PyTorch's own layer, given our matrices, agrees. It keeps its matrices the other way round
+# PyTorch's own layer gives the same when it has our matrices. It keeps its matrices the other way round
 # ([out × in]) and has biases in its attention, which begin at 0; the layer norms begin with γ = 1 and β = 0 in both.
 # A random block makes the test harder to pass by chance.
 
@@ -571,18 +577,18 @@ show.source(TransformerBlock._post_norm)
 # $\sqrt d=8$: that is post-norm. In pre-norm no norm stands in the stream, and with fresh
 # weights, where what a sublayer adds has nothing to do with what is there, it grows.
 
-# %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block."
+# %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The length of a row after each of 24 blocks, pre-norm and post-norm"
 torch.manual_seed(4)
-d, depth = 64, 24
-lengths = {"pre-norm": [], "post-norm": []}
-for name, curve in lengths.items():
-    H = torch.randn(N, d)
+size, depth = 64, 24  # d is 64 here
+lengths = {"pre": [], "post": []}
+for norm, curve in lengths.items():
+    H = torch.randn(N, size)
     curve.append(H.norm(dim=-1).mean().item())
     for _ in range(depth):
-        random_block = TransformerBlock(d, 4, norm=name.split("-")[0])
+        random_block = TransformerBlock(size, 4, norm=norm)
         H = random_block(H, causal=True).detach()
         curve.append(H.norm(dim=-1).mean().item())
-    print(f"{name}: length {curve[0]:.1f} at first, {curve[-1]:.1f} at last")
+    print(f"{norm}-norm: length {curve[0]:.1f} first, {curve[-1]:.1f} last")
 show.lines(lengths, x="after block", y="mean length of a row")
 
 # %% [markdown]
@@ -601,12 +607,13 @@ show.lines(lengths, x="after block", y="mean length of a row")
 from slp_transformer import TransformerStack
 
 torch.manual_seed(5)
-stack = TransformerStack(num_blocks=3, model_dim=d, num_heads=4)
-X, trace = torch.randn(N, d), []
-top = stack(X, causal=True, trace=trace)
+stack = TransformerStack(num_blocks=3, model_dim=size, num_heads=4)
+X = torch.randn(N, size)
+with tracing(stack) as trace:
+    top = stack(X, causal=True)
 torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
 assert len(trace) == 3
-assert TransformerStack(3, d, 4, norm="post").final_norm is None
+assert TransformerStack(3, size, 4, norm="post").final_norm is None
 assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
 show.source(TransformerStack.forward)
 
@@ -616,13 +623,82 @@ show.source(TransformerStack.forward)
 # %% [markdown]
 # ## Try it
 #
-# - Lower the hidden unit's threshold: set `block.ffn.b_1` to −2 instead of −3.6. Now *found* lights
-#   up at *string* too, which is no pronoun: the *and* has become an *or*, and an assertion says so.
-# - Make the guitarist a second string: write *string* for *person* in `kinds`. Then *it* shares its
-#   attention between the two, half each. Do the same to *pitch*, the last, instead: *it* does not
-#   see what comes later.
-# - Let `mean_and_deviation` divide by `d - 1` under the root. Which assertion notices first?
-# - Set `depth = 96`. With four times the blocks, are the rows of the pre-norm stack four times as
-#   long, or nearer to twice?
+# 1. Lower the hidden unit's threshold: set `block.ffn.b_1` to −2 instead of −3.6. Where else will
+#    *found* light up?
+#
+#    <details><summary>What happens</summary>
+#
+#    At *string*, which is no pronoun: 3.02 is above 2 too. The *and* has become an *or*, and the
+#    assertion that the feedforward layer writes in one place only says so.
+#
+#    </details>
+#
+# 2. Make the guitarist a second string: write *string* for *person* in `kinds`. What does *it* read?
+#    And if *pitch*, the last word, is a string instead?
+#
+#    <details><summary>What happens</summary>
+#
+#    With two strings before it, *it* shares its attention between them, half each. What comes last
+#    it does not see.
+#
+#    </details>
+#
+# 3. Let `mean_and_deviation` divide by `d - 1` under the root. Which assertion notices first?
+#
+#    <details><summary>What happens</summary>
+#
+#    `assert (mu, sigma) == (5, 2)`, in the same cell: the deviation is now 2.14.
+#
+#    </details>
+#
+# 4. Set `depth = 96`. With four times the blocks, are the rows of the pre-norm stack four times as
+#    long, or nearer to twice?
+#
+#    <details><summary>What happens</summary>
+#
+#    Nearer to twice. What the sublayers add points in all directions, so the squares of the lengths
+#    add up, and the length grows like the root of the number of blocks.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - A block has two sublayers: attention, which moves information between tokens, and the feedforward
+#   layer, which works on each row alone.
+# - Each reads a normalised copy of the row and adds what it found. Nothing is overwritten.
+# - Layer norm takes one row to mean 0 and deviation 1, dividing by d, and γ and β may undo it.
+# - Pre-norm normalises before each sublayer and needs one more norm at the top; post-norm normalises
+#   after each addition.
+# - What a sublayer wrote, and how long it is, can be read off a trace.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. All weights of both sublayers are 0. What does a pre-norm block give, and what a post-norm block?
+#
+#    <details><summary>Answer</summary>
+#
+#    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalised, since the
+#    norms stand in the way.
+#
+#    </details>
+#
+# 2. A row is multiplied by 10. What changes in the output of its layer norm?
+#
+#    <details><summary>Answer</summary>
+#
+#    Nothing, as long as ε does not matter: mean and deviation grow tenfold as well.
+#
+#    </details>
+#
+# 3. A block has d = 768 and $d_{ff}=4d$. Which half has more weights, attention or the feedforward
+#    layer?
+#
+#    <details><summary>Answer</summary>
+#
+#    The feedforward layer: its two matrices have $8d^2$ numbers, the four of attention $4d^2$.
+#
+#    </details>
 #
 # Next: [One matrix X](03_one_matrix.py), where the loops go away.

@@ -8,7 +8,7 @@
 # You will be able to write attention and the block for all tokens at once; build masks and say
 # how they differ from PyTorch's; and split a matrix into heads and join it again, knowing where
 # memory is shared. Read first: [Attention](01_attention.py) and [The block](02_block.py).
-# About 40 minutes.
+# About 70 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens
@@ -59,7 +59,7 @@ for i in range(N):  # the page's form, one token at a time
 # (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
 # $$
 
-# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of tuned has 8 for guitarist and 8 for string, which comes later; the row of the has 4 for string; the row of string has 8 for guitarist."
+# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of tuned has 8 for guitarist and 8 for string, which comes later; the row of the has 4 for string; the row of string has 8 for guitarist." caption="All scores in one product (Fig. 8.9 · 7.9)"
 S = torch.zeros(N, N)
 for i in range(N):
     for j in range(N):
@@ -87,7 +87,7 @@ show.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # M_{ij}=\begin{cases}-\infty & j>i\\ 0 & \text{otherwise}\end{cases}
 # $$
 
-# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of tuned's two 8s only the one for guitarist is left."
+# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of tuned's two 8s only the one for guitarist is left." caption="The mask is added to the scores (Fig. 8.10 · 7.10)"
 from slp_transformer import causal_mask
 
 M = torch.zeros(N, N)
@@ -97,8 +97,8 @@ for i in range(N):
 
 assert torch.equal(M, causal_mask(N))
 parts = [(S, "QKᵀ"), (M, "M"), (S + M, "mask(QKᵀ)")]
-A, B, C = [show.Panel(matrix, title, "N × N") for matrix, title in parts]
-show.panels(A, "+", B, "=", C)
+left, added, masked = [show.Panel(*part, "N × N") for part in parts]
+show.panels(left, "+", added, "=", masked)
 
 # %% [markdown]
 # The package writes the same without loops:
@@ -160,8 +160,8 @@ assert alpha.shape == (N, N) and head.shape == (N, d_v)
 torch.testing.assert_close(head, loop)
 
 free = torch.softmax(Q @ K.T / d_k**0.5, dim=-1)
-for name, A in [("unmasked", free), ("masked", alpha)]:
-    print(f"tuned, {name}: {A[1, 0]:.3f} guitarist, {A[1, 3]:.3f} string")
+for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
+    print(f"tuned, {name}: {row[0]:.3f} guitarist, {row[3]:.3f} string")
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this line with
@@ -212,7 +212,7 @@ torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 # %% [markdown]
 # The whole head in matrix form (Fig. 8.11 · 7.11), our numbers in it. First the scores,
 
-# %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four."
+# %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, its first part)"
 show.panels(
     show.Panel(Q, "Q = X W_Q", "N × dₖ", rows=words),
     "×",
@@ -224,7 +224,7 @@ show.panels(
 # %% [markdown]
 # then the weights and the values,
 
-# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column."
+# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, its second part)"
 show.panels(
     show.Panel(alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1),
     "×",
@@ -236,7 +236,7 @@ show.panels(
 # %% [markdown]
 # and the way back to the model's size.
 
-# %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns."
+# %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, its last part)"
 show.panels(
     show.Panel(head, "head", "N × dᵥ", rows=words),
     "×",
@@ -317,7 +317,7 @@ assert torch.equal(converted, causal_mask(N))
 # mask sees nothing but padding. A softmax over nothing but −∞ is 0/0, and one NaN spreads to all
 # weights in the backward pass. In the package, a token that may see nothing reads zeros.
 
-# %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere."
+# %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere." caption="A padding mask and the causal mask, added"
 from slp_transformer import padding_mask
 
 ids = torch.tensor([0, 5, 8, 2])  # 0 stands for padding
@@ -392,16 +392,16 @@ torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
 # The package has no loop over heads. It keeps the heads' matrices side by side too, in one `W_Q`
 # of size $[d\times Ad_k]$, so one product gives the queries of all heads. PyTorch's module goes
 # one step further and keeps $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in one matrix, and
-# transposed, [outputs × inputs]. With the weights copied over, it is the third witness.
+# transposed, [outputs × inputs]. With the weights copied over, it gives the same.
 
 # %%
 by_heads = torch.cat([X @ W.W_Q for W in mha.heads], dim=-1)
 torch.testing.assert_close(X @ mha.W_Q, by_heads)
 
-A, d = 3, 6  # PyTorch's module insists on d_k = d_v = d/A
-mha = MultiHeadAttention(d, A)
+d, num_heads = 6, 3  # PyTorch's module insists on d_k = d_v = d/A
+mha = MultiHeadAttention(d, num_heads)
 X = torch.randn(11, d)
-theirs = torch.nn.MultiheadAttention(d, A, bias=False)
+theirs = torch.nn.MultiheadAttention(d, num_heads, bias=False)
 W_QKV = torch.cat([mha.W_Q.T, mha.W_K.T, mha.W_V.T])
 assert theirs.in_proj_weight.shape == W_QKV.shape == (3 * d, d)
 theirs.in_proj_weight.data = W_QKV.detach()
@@ -419,10 +419,10 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # they come from.
 #
 # $\mathbf X$ is a staircase, so the rows sum to 1, 2, 3, 4, 5, and no reordering leaves it as it
-# is. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100 for head 3. A query of 40
+# is. From here on `A` is the number of heads again. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100 for head 3. A query of 40
 # then can only be token 4 in head 2.
 
-# %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i."
+# %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that tell where they come from"
 N, A, d, d_k = 5, 3, 7, 2
 X = torch.ones(N, d).tril()
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
@@ -446,7 +446,7 @@ show.panels(
 # *transpose* brings the head to the front, $[A\times N\times d_k]$, so that `split[c]` is the
 # book's $\mathbf Q^c$.
 
-# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing of another head."
+# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing of another head." caption="The queries of three heads, after view and transpose"
 viewed = Q.view(N, A, d_k)
 split = viewed.transpose(0, 1)
 assert split.shape == (A, N, d_k)
@@ -456,6 +456,12 @@ for c in range(A):
 names = ["split[0] = Q¹", "split[1] = Q²", "split[2] = Q³"]
 panels = [show.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
 show.panels(panels[0], "  ", panels[1], "  ", panels[2])
+
+# %% [markdown]
+# [Figure](#fig-heads-step-by-step) goes through the steps one at a time, and back again:
+
+# %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
+show.touch_heads(Q, num_heads=A)
 
 # %% [markdown]
 # Neither step moved a number. A tensor is a row of numbers in memory, and *strides* that say how
@@ -542,7 +548,7 @@ torch.testing.assert_close(added, joined @ mha.W_O)
 #
 # `heads` has the right number of numbers, so why not ask for the shape straight away?
 
-# %% alt="Left, joined rightly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads."
+# %% alt="Left, joined rightly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads." caption="Joined rightly, and by a view alone"
 wrong = heads.view(N, A * d_k)  # no error, no warning
 assert wrong.shape == joined.shape
 assert not torch.equal(wrong, joined)
@@ -578,7 +584,7 @@ torch.manual_seed(3)
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
 
 
-# %% alt="Three maps of which output is reached by which input, five by five. Right: the lower triangle. View alone when joining: the first output is reached by tokens 1 to 3, so there are marks above the diagonal. View alone both ways: nothing above the diagonal, but the last token is not reached by tokens 1 to 3."
+# %% alt="Three maps of which output is reached by which input, five by five. Right: the lower triangle. View alone when joining: the first output is reached by tokens 1 to 3, so there are marks above the diagonal. View alone both ways: nothing above the diagonal, but the last token is not reached by tokens 1 to 3." caption="Who reaches whom, when a transpose is left out"
 def wrong_split(Q):
     return Q.view(A, N, d_k)
 
@@ -632,8 +638,8 @@ for name, m in maps.items():
 # %%
 def block_loop(X, block):
     T1 = torch.stack([block.norm_1(x_i) for x_i in X])
-    A = mha_by_heads(T1, block.attention)  # what reads other streams
-    O = torch.stack([x_i + a_i for x_i, a_i in zip(X, A, strict=True)])
+    T2 = mha_by_heads(T1, block.attention)  # what reads other rows
+    O = torch.stack([x_i + t2_i for x_i, t2_i in zip(X, T2, strict=True)])
     return torch.stack([o_i + block.ffn(block.norm_2(o_i)) for o_i in O])
 
 
@@ -675,7 +681,8 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines, and hands out the steps to whoever passes a `trace`.
+# The package has these six lines. `see` hands each step to whoever watches, as
+# <autoref identifier="slp_transformer.points.tracing">tracing</autoref> does below.
 
 # %%
 show.source(TransformerBlock._pre_norm)
@@ -688,11 +695,13 @@ T4 = block.norm_2(T3)
 T5 = block.ffn(T4)
 H = T5 + T3
 
-trace = {}
-block(X, causal=True, trace=trace)
+from slp_transformer import tracing
+
+with tracing(block) as passes:
+    block(X, causal=True)
 for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
     assert T.shape == X.shape
-    torch.testing.assert_close(trace[name], T)
+    torch.testing.assert_close(passes[0][name], T)
 torch.testing.assert_close(T3, O)
 
 # %% [markdown]
@@ -732,14 +741,81 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # %% [markdown]
 # ## Try it
 #
-# - Put the rows of `X` and the `words` in the order *guitarist, the, string, tuned*. *Tuned* now
-#   comes last; in the figure of the weights its row should be half *guitarist*, half *string*.
-# - Replace `-torch.inf` in the loop for `M` by −1000. The comparison with `causal_mask` should
-#   fail. Without it, the weights should stay as they are, since $e^{-1000}$ rounds to 0. With −1
-#   in place of −1000, the comparison of the head with its loop should fail.
-# - In the tempting wrong way, write `turned.contiguous().view(N, A * d_k)`. The assertion that it
-#   is wrong should fail: `contiguous` makes the copy, and then a view is right.
-# - In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`.
-#   The comparison with the package should fail.
+# 1. Put the rows of `X` and the `words` in the order *guitarist, the, string, tuned*. What will
+#    *tuned* read now?
+#
+#    <details><summary>What happens</summary>
+#
+#    It comes last and sees both: in the figure of the weights its row is half *guitarist*, half
+#    *string*. (Cells further down that print the words by number now name others.)
+#
+#    </details>
+#
+# 2. Replace `-torch.inf` in the loop for `M` by −1000, and take out the comparison with `causal_mask`.
+#    Do the weights change? And with −1?
+#
+#    <details><summary>What happens</summary>
+#
+#    With −1000 the weights stay as they are, since $e^{-1000}$ rounds to 0. With −1 the future leaks,
+#    and the comparison of the head with its loop fails.
+#
+#    </details>
+#
+# 3. In the tempting wrong way, write `turned.contiguous().view(N, A * d_k)`. Is it still wrong?
+#
+#    <details><summary>What happens</summary>
+#
+#    No, and the assertion that it is wrong fails: `contiguous` makes the copy, and then a view is right.
+#
+#    </details>
+#
+# 4. In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`. What
+#    will notice?
+#
+#    <details><summary>What happens</summary>
+#
+#    The comparison with the package. The shape is right, and nothing else is.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - One product gives the queries of all tokens, and one the scores of all pairs.
+# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's
+#   boolean masks have two conventions, one the opposite of the other.
+# - All heads are one tensor with an axis of its own; view, then transpose splits, transpose, then
+#   reshape joins.
+# - Wrong reshapes have the right shape. A comparison with the loop finds them, with sizes that all
+#   differ.
+# - A block is two lines, O = X + MHA(LayerNorm(X)) and H = O + FFN(LayerNorm(O)), and blocks stack.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Why does a score of 0 not hide a token?
+#
+#    <details><summary>Answer</summary>
+#
+#    Because exp(0) = 1: the token keeps a share, and a large one if the other scores are negative.
+#
+#    </details>
+#
+# 2. A text gets three times as long. How many times as many scores are there, and how many times as
+#    many queries?
+#
+#    <details><summary>Answer</summary>
+#
+#    Nine times the scores, three times the queries.
+#
+#    </details>
+#
+# 3. Which shapes have `Q`, `split_heads(Q, A)` and the scores of all heads, for N tokens?
+#
+#    <details><summary>Answer</summary>
+#
+#    $[N\times Ad_k]$, $[A\times N\times d_k]$ and $[A\times N\times N]$.
+#
+#    </details>
 #
 # Next: [Input: embeddings and positions](04_input.py), where X comes from.

@@ -8,7 +8,7 @@
 # You will be able to look up embeddings with and without one-hot rows; show by experiment that
 # attention alone cannot tell one word order from another; add learned or sinusoidal positions;
 # and say what limits the length of a sequence. Read first: [Attention](01_attention.py) and
-# [One matrix X](03_one_matrix.py). About 20 minutes.
+# [One matrix X](03_one_matrix.py). About 45 minutes.
 
 # %% [markdown]
 # ## Words become numbers
@@ -81,7 +81,7 @@ w = vocabulary.index("string")
 assert look_up(w, E).equal(E[w])
 assert (one_hot(w, V) @ E).equal(E[w])
 
-# %% alt="Three matrices: a one-hot row of 8 cells with a 1 at string, times E with 8 rows and 7 columns, equals the row of E for string, which has a 1 at noun and at music."
+# %% alt="Three matrices: a one-hot row of 8 cells with a 1 at string, times E with 8 rows and 7 columns, equals the row of E for string, which has a 1 at noun and at music." caption="One token as a one-hot row times E (Fig. 8.12 · 7.12)"
 from slp_transformer import show
 
 show.panels(
@@ -96,7 +96,7 @@ show.panels(
 # A whole sentence is $N$ one-hot rows, one below the other, and the product is the whole input,
 # as in Fig. 8.13 (7.13). Both rows for `the` select the same row of $\mathbf E$.
 
-# %% alt="Three matrices: 9 one-hot rows, one a token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word the, are the same."
+# %% alt="Three matrices: 9 one-hot rows, one a token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word the, are the same." caption="All tokens as one-hot rows times E (Fig. 8.13 · 7.13)"
 hots = torch.stack([one_hot(w, V) for w in ids])
 assert hots.shape == (N, V)
 assert (hots @ E).equal(E[ids])
@@ -133,8 +133,10 @@ size = 1024 * 50_000 * 4 / 1e6  # 4 bytes a number
 print(f"one-hots of 1,024 tokens from 50,000 words: {size:.0f} MB")
 
 # %% [markdown]
-# The gradient shows that it is a product all the same: a row of $\mathbf E$ learns as often as
-# its word occurs. Here `the` learns twice, and a word that is not in the text does not learn.
+# The gradient shows that it is a product all the same: in a look-up, a row of $\mathbf E$ learns as
+# often as its word occurs. Here `the` learns twice, and a word that is not in the text does not learn.
+# (That is the look-up alone. In [chapter 5](05_language_model.py) the same matrix also scores the
+# words at the top of the model, and there every row learns at every step.)
 
 # %%
 first_five = ids[:5]  # the guitarist tuned the string
@@ -228,7 +230,7 @@ for i in range(N):
     X[i] = E[ids[i]] + P[i]
 assert not X[0].equal(X[3])  # the two the's are told apart now
 
-# %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different."
+# %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different." caption="Tokens plus positions make X (Fig. 8.14 · 7.14)"
 show.panels(
     show.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
     "+",
@@ -272,7 +274,7 @@ batch = torch.stack([ids, ids.flip(0)])
 assert encoding(batch).shape == (2, N, d)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives <em>P</em> as many rows as the window has tokens. The package gives it <code>context_length</code> rows and uses the first N of them, so that shorter sequences fit too. The original Transformer multiplies the token's row by √d before it adds the position; the book does not, and neither does the code. The February 2024 draft prints the shape of the position matrix as [1×N]; it is [N×d]. First weights and dropout are not in the book: both matrices begin as small normal numbers, as GPT-2's do, and dropout is an option that is off.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives <em>P</em> as many rows as the window has tokens. The package gives it <code>context_length</code> rows and uses the first N of them, so that shorter sequences fit too. The original Transformer multiplies the token's row by √d before it adds the position; the book does not, and neither does the code unless it is asked to (chapter 11). The February 2024 draft prints the shape of the position matrix as [1×N]; it is [N×d]. First weights and dropout are not in the book: both matrices begin as small normal numbers, as GPT-2's do, and dropout is an option that is off.</p></div>
 
 # %% [markdown]
 # ## What does not fit
@@ -348,7 +350,7 @@ P = sinusoidal_positions(48, 32)
 torch.testing.assert_close(P, sinusoid(48, 32))
 show.source(sinusoidal_positions)
 
-# %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 places from left to right. The top rows change sign every few places, the rows below ever more slowly; the lowest hardly change at all."
+# %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 places from left to right. The top rows change sign every few places, the rows below ever more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
 show.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 
 # %% [markdown]
@@ -362,7 +364,7 @@ show.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; the curves from place 0 and from place 20 lie on one another."
+# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
 G = P @ P.T
 assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
@@ -396,12 +398,80 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 # %% [markdown]
 # ## Try it
 #
-# - Give `output_of` any other order of the same words, such as `string the the tuned guitarist`,
-#   without `P`. The output of `string` does not move. With `P` it does.
-# - Set `P` to the same row at every place. The first assertion to fail is the one that tells the
-#   two `the` apart: a constant says nothing about where.
-# - Call `encoding(ids + 1)`. The message names the id that does not fit, and where it stands.
-# - Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Now all
-#   hands turn alike, and places 44 apart, seven full turns, cannot be told apart.
+# 1. Give `output_of` any other order of the same words, such as `string the the tuned guitarist`,
+#    without `P` and with it. When will the output of `string` move?
+#
+#    <details><summary>What happens</summary>
+#
+#    With `P` only. Without it, the block sees a bag of words.
+#
+#    </details>
+#
+# 2. Set `P` to the same row at every place. Which assertion fails first?
+#
+#    <details><summary>What happens</summary>
+#
+#    The one that tells the two `the` apart: a constant says nothing about where.
+#
+#    </details>
+#
+# 3. Call `encoding(ids + 1)`. What will the message have to say?
+#
+#    <details><summary>What happens</summary>
+#
+#    It names the id that does not fit, and where it stands.
+#
+#    </details>
+#
+# 4. Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Which places
+#    can no longer be told apart?
+#
+#    <details><summary>What happens</summary>
+#
+#    All hands turn alike now, once in $2\pi$ places. Seven turns are very nearly 44 places, so
+#    places 44 apart have almost the same row.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - An embedding takes a row out of E; as a product, it is a one-hot row times E.
+# - Without positions, attention sees a bag of words: shuffled rows give shuffled outputs.
+# - X is the token's row plus the place's row, one sum, no factor.
+# - Learned positions end with their matrix, and a row learns only from texts that reach it.
+# - Sinusoidal positions are computed; the dot product of two of them depends on their distance.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. A vocabulary has 50,000 words and d is 768. How many numbers has E, and how many of them does one
+#    token use?
+#
+#    <details><summary>Answer</summary>
+#
+#    38.4 million, and 768.
+#
+#    </details>
+#
+# 2. A causal mask is on and there are no positions. Can one block tell *dog bites man* from *man bites
+#    dog* by its last row? By the row of *bites*?
+#
+#    <details><summary>Answer</summary>
+#
+#    The last rows belong to different words, so they differ; but each is what any order of the two words
+#    before it would give. The row of *bites* differs too: it sees *dog* in one and *man* in the other.
+#
+#    </details>
+#
+# 3. The model has learned 1,024 positions. What happens with a text of 1,025 tokens, and what would
+#    happen with sinusoidal positions?
+#
+#    <details><summary>Answer</summary>
+#
+#    There is no row for the last token, and the package refuses. Sinusoidal positions can be computed
+#    for any place, but the model has not learned from that one.
+#
+#    </details>
 #
 # Next: [The language model](05_language_model.py).

@@ -8,7 +8,7 @@
 # You will be able to follow token ids through a whole model, shape by shape, to a distribution
 # over the next word; read a model's layers with the logit lens; and count any model's parameters,
 # GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
-# [The input](04_input.py). About 25 minutes.
+# [The input](04_input.py). About 50 minutes.
 
 # %% [markdown]
 # ## Eight sentences
@@ -43,8 +43,10 @@ from slp_transformer import TransformerConfig, TransformerLM
 
 torch.manual_seed(2)
 torch.set_num_threads(1)  # a model this small is fastest on one core
-V, N, d, L = len(vocabulary), 10, 32, 3
-config = TransformerConfig(V, N, model_dim=d, num_heads=2, num_blocks=L)
+vocab_size, N, d, L = len(vocabulary), 10, 32, 3
+config = TransformerConfig(
+    vocab_size, N, model_dim=d, num_heads=2, num_blocks=L
+)
 model = TransformerLM(config)
 E, P = model.embedding.tokens.E, model.embedding.positions.P
 E.data *= 5
@@ -99,7 +101,7 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # The last row at the top, $\mathbf h^L_N$, has to say which word comes next. Compare it with
 # each word's embedding by a dot product: the word that is most alike scores highest. The matrix
 # E that turned words into rows at the bottom turns a row into words at the top, so $\mathbf E^\top$
-# is called the *unembedding*, and E is *tied*.
+# is called the *unembedding*, and E is *tied*. The scores are called *logits*.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -120,7 +122,7 @@ def logits(h, E):
 
 
 u = logits(H[-1], E)
-assert u.shape == (V,)
+assert u.shape == (vocab_size,)
 torch.testing.assert_close(lm_head(H[-1], E), u)
 torch.testing.assert_close(model(ids)[-1], u)
 show.source(lm_head, TransformerLM.forward)
@@ -153,7 +155,7 @@ def softmax(u):
 
 
 y = softmax(u)
-assert y.shape == (V,) and (y > 0).all()
+assert y.shape == (vocab_size,) and (y > 0).all()
 torch.testing.assert_close(y.sum(), torch.tensor(1.0))
 torch.testing.assert_close(next_word_probabilities(model(ids))[-1], y)
 show.source(next_word_probabilities)
@@ -170,38 +172,40 @@ from torch.nn.functional import cross_entropy
 
 batch = torch.stack([to_ids(" ".join(s)) for s in sentences])
 read, target = batch[:, :-1], batch[:, 1:]  # the target is the next word
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
 losses = []
 for _ in range(350):
     U = model(read)
     loss = cross_entropy(U.flatten(0, 1), target.flatten())
-    optimizer.zero_grad()
+    optimiser.zero_grad()
     loss.backward()
-    optimizer.step()
+    optimiser.step()
     losses.append(loss.item())
 
 # %% [markdown]
 # How low can the loss go? No model can know whether the guitarist or the drummer comes after
 # *the*: half the sentences have each. Counting shares in the text gives the best possible
-# prediction after every beginning, and with it the lowest possible loss.
+# prediction after every beginning, and with it the lowest possible loss. The unit is the *nat*: the
+# loss is the mean of $-\ln$ of the probabilities that the words which came had been given.
 
 # %%
 from collections import Counter
 from math import log
 
-seen = Counter(tuple(s[:i]) for s in sentences for i in range(N + 1))
+seen = Counter(" ".join(s[:i]) for s in sentences for i in range(N + 1))
 
 
 def share(beginning, word):
-    return seen[*beginning, word] / seen[tuple(beginning)]
+    longer = " ".join([*beginning, word])
+    return seen[longer] / seen[" ".join(beginning)]
 
 
-# %% alt="The loss over 350 steps: it starts a little above the dashed line of a uniform guess at 2.77, falls quickly below 0.5 within about 60 steps, and ends just above the dashed line of the best possible loss at 0.231."
+# %% alt="The loss over 350 steps: it starts near the dashed line of a uniform guess, falls steeply at first, and ends just above the dashed line of the best possible loss." caption="The loss while the model learns eight sentences"
 pairs = [(s[:i], s[i]) for s in sentences for i in range(1, N)]
 best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
 print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at last")
 print(f"best possible {best:.3f}")
-levels = {"uniform guess": log(V), "best possible": best}
+levels = {"uniform guess": log(vocab_size), "best possible": best}
 show.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 
 # %% [markdown]
@@ -211,13 +215,13 @@ show.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 # was*, and what the softmax makes of them. Logits may be negative, and only their differences
 # count.
 
-# %% alt="Bars of the sixteen logits u. Flat has by far the largest, 8.2; sharp with 2.5 and low with 0.9 follow, and most other words are slightly negative."
+# %% alt="Bars of the sixteen logits u. Flat has by far the largest; sharp and low follow, and most other words are slightly negative." caption="The logits of the next word (Fig. 8.15 · 7.15, its lower half)"
 model.requires_grad_(False)
 ids = to_ids("the guitarist tightened the string because it was")
 u = model(ids)[-1]
 show.bars(u, vocabulary, title="u", decimals=1)
 
-# %% alt="Bars of the sixteen probabilities y. Flat has nearly all of the probability; every other word is close to zero."
+# %% alt="Bars of the sixteen probabilities y. Flat has nearly all of the probability; every other word is close to zero." caption="The probabilities of the next word (Fig. 8.15 · 7.15, its upper half)"
 y = next_word_probabilities(u)
 print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
 show.bars(y, vocabulary, title="y", top=1)
@@ -226,10 +230,10 @@ show.bars(y, vocabulary, title="y", top=1)
 # After *tuned* the text is of two minds, and so should the model be. Once more, at all
 # positions: row i is the distribution after having read word i and those before it.
 
-# %% alt="Heat map of eight positions by sixteen words. After the: guitarist and drummer one half each. After guitarist: tuned one half, loosened and tightened one quarter each. Then single words with probability near 1: the, string, because, it, was. After was: flat and sharp, one half each."
+# %% alt="Heat map of eight positions by sixteen words. After the: guitarist and drummer one half each. After guitarist: tuned one half, loosened and tightened one quarter each. Then single words with probability near 1: the, string, because, it, was. After was: flat and sharp, one half each." caption="What the model expects after each word"
 words = "the guitarist tuned the string because it was".split()
 Y = next_word_probabilities(model(to_ids(" ".join(words))))
-assert Y.shape == (len(words), V)
+assert Y.shape == (len(words), vocab_size)
 for word in ("flat", "sharp"):
     model_says = Y[-1, vocabulary.index(word)]
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
@@ -256,12 +260,12 @@ assert furthest < 0.15  # with other seeds too
 # one word, and see which logits move. Changing word j may move those at j and after, never those
 # before.
 
-# %% alt="Heat map of eight positions by eight changed words. On and below the diagonal the logits moved, by up to 8.5; above it every cell is 0. In the last row, was, the largest changes besides its own come from guitarist, the second the, and tuned."
+# %% alt="Heat map of eight positions by eight changed words. On and below the diagonal the logits moved; above it every cell is 0." caption="Which logits move when one word changes"
 ids = to_ids(" ".join(words))
 moved = torch.zeros(len(ids), len(ids))
 for j in range(len(ids)):
     changed = ids.clone()
-    changed[j] = (ids[j] + 1) % V  # some other word
+    changed[j] = (ids[j] + 1) % vocab_size  # some other word
     moved[:, j] = (model(changed) - model(ids)).abs().amax(dim=-1)
 
 torch.testing.assert_close(moved.triu(diagonal=1), torch.zeros_like(moved))
@@ -269,20 +273,25 @@ assert (moved.diagonal() > 0).all()
 show.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
-# The last row also tells what the prediction after *was* leans on: on who did it and what they
-# did, and hardly on *because*.
+# Read the last row: the larger a number, the more the prediction after *was* leans on that word.
+
+# %%
+leans = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
+print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
 
 # %% [markdown]
 # ## What each sublayer writes
 #
 # [Chapter 2](02_block.py) measured a block made by hand. Here are the lengths of what each
-# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). Ask for a trace, and the
-# model hands over the steps of each block.
+# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). `tracing` keeps
+# the steps of each block.
 
-# %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word; the feedforward layers mostly write more than attention, whose largest writes in block 2 are at the second the and at was."
+# %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
 ids = to_ids("the guitarist tightened the string because it was")
-trace = []
-model(ids, trace=trace)
+from slp_transformer import tracing
+
+with tracing(model) as trace:
+    model(ids)
 streams = [model.embedding(ids)] + [steps["H"] for steps in trace]
 
 writes, names = [streams[0]], ["X"]
@@ -295,8 +304,13 @@ columns = "the guitarist tightened the string because it was".split()
 show.heatmap(lengths, names, columns, "Length of what is written", decimals=1)
 
 # %% [markdown]
-# Attention in block 2 writes most at the second *the* and at *was*: there the next word hangs on
-# words that stand further back.
+# The two words at which the attention of each block writes most. After *the* and after *was* the next
+# word hangs on words that stand further back.
+
+# %%
+for number, steps in enumerate(trace, start=1):
+    most = steps["T2"].norm(dim=-1).topk(2).indices
+    print(f"block {number}: at", " and ".join(columns[i] for i in most))
 
 # %% [markdown]
 # ## The logit lens
@@ -304,7 +318,7 @@ show.heatmap(lengths, names, columns, "Length of what is written", decimals=1)
 # Since every block adds to the same stream, one can ask of any layer: if the model stopped here,
 # what would it say? The head reads the stream early.
 #
-# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
+# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3 in the Aug 2026 draft</span>
 #
 # $$
 # \mathrm{softmax}(\mathbf h^{\ell}_i\,\mathbf E^\top)
@@ -358,7 +372,7 @@ from slp_transformer.scale import count_parameters
 matrices = 2 * d * L * (2 * d + 4 * d)
 biases = L * (4 * d + d)
 norms = (2 * L + 1) * 2 * d  # two a block, and the final one
-embeddings = V * d + N * d  # E once, since the head is tied, and P
+embeddings = vocab_size * d + N * d  # E once, since the head is tied, and P
 total = matrices + biases + norms + embeddings
 assert matrices == 12 * L * d**2
 assert total == sum(W.numel() for W in model.parameters())
@@ -368,11 +382,11 @@ print(f"{matrices:,} in matrices, {total:,} in all")
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.scale.count_parameters">count_parameters</autoref> needs
-# only a configuration, so it can count models that fit on no desk. GPT-2 small has 124,439,808
+# only a configuration, so it can count models that are too large for any one computer. GPT-2 small has 124,439,808
 # parameters in its published form, where the attention has biases too; ours has none, as in the
 # book. GPT-3 should come to 175 billion.
 
-# %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6."
+# %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6." caption="Where GPT-3's parameters are"
 from slp_transformer.scale import approximate_parameters
 
 gpt2 = count_parameters(TransformerConfig(50257, 1024, 768, 12, 12)).total
@@ -394,11 +408,71 @@ show.bars(billions, parts, title="GPT-3, billions of parameters", decimals=2)
 # %% [markdown]
 # ## Try it
 #
-# - Give the model a sentence it has never read: *the drummer tightened the string because it was*.
-#   Will it go by the drummer or by the string? The text cannot tell, since there each has only
-#   its own; seeds 2 and 4 make models that disagree.
-# - Remove the sentence in which the guitarist tuned a string that was sharp. What should y become
-#   after *tuned*, and after the first *the*? Does the best possible loss rise or fall?
-# - Take `causal=True` out of `top_of_stack`. Which assertion fails, and why?
+# 1. Give the model a sentence it has never read: *the drummer tightened the string because it was*.
+#    Will it go by the drummer or by the string? Try other seeds as well.
+#
+#    <details><summary>What happens</summary>
+#
+#    The text cannot tell, since there each has only its own; seeds 2 and 4 make models that disagree.
+#
+#    </details>
+#
+# 2. Remove the sentence in which the guitarist tuned a string that was sharp. What should y become
+#    after *tuned*, and after the first *the*? Does the best possible loss rise or fall?
+#
+#    <details><summary>What happens</summary>
+#
+#    After *the guitarist tuned the string because it was*, only *flat* is left, with probability 1. After
+#    the first *the*, four sentences of seven have the drummer. The best possible loss falls: there is
+#    less left to guess.
+#
+#    </details>
+#
+# 3. Take `causal=True` out of `top_of_stack`. Which assertion fails, and why?
+#
+#    <details><summary>What happens</summary>
+#
+#    The first comparison with the package, in the next cell: without the mask the rows look ahead, so
+#    they are different rows.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - A language model is an input, a stack of blocks, a last layer norm and a head.
+# - The head compares the last row with every word's embedding; its scores are the logits, and their
+#   softmax is the distribution over the next word.
+# - Every position predicts its next word in one pass, and the causal mask keeps each from peeking.
+# - Trained on next words alone, the model comes to give the shares of the text.
+# - The matrices of L blocks have about $12Ld^2$ numbers.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Add 5 to all logits. What happens to the probabilities?
+#
+#    <details><summary>Answer</summary>
+#
+#    Nothing: $e^5$ cancels in the softmax. Only differences of logits count.
+#
+#    </details>
+#
+# 2. E is tied. A word is nowhere in the text to learn from. Does its row of E change in training?
+#
+#    <details><summary>Answer</summary>
+#
+#    Yes. It is never looked up, but it is scored at every position, and each time pushed away from
+#    what was there.
+#
+#    </details>
+#
+# 3. How many numbers do the matrices of 12 blocks with d = 768 have?
+#
+#    <details><summary>Answer</summary>
+#
+#    By the formula $12\cdot12\cdot768^2$, which is about 85 million.
+#
+#    </details>
 #
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -8,7 +8,7 @@
 # You will be able to compute cross-entropy and perplexity by hand; say why one pass scores every
 # position; do a whole training step yourself, the optimiser included; and see what each part of
 # the Transformer is worth, on a ladder from a table of pairs to a language model. Read first:
-# [The language model](05_language_model.py). About 30 minutes.
+# [The language model](05_language_model.py). About two hours; the ladder can wait for another day.
 
 # %% [markdown]
 # ## One word
@@ -26,7 +26,7 @@
 # \tag{7.53}
 # $$
 
-# %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079."
+# %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the surprise at each word"
 import torch
 
 from slp_transformer import show
@@ -73,7 +73,7 @@ for following in range(4):
 # The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing,
 # every halving costs another $\ln 2\approx 0.69$, and 0 costs infinitely much:
 
-# %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1."
+# %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The surprise at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
 surprise = [-torch.tensor(p).log() for p in chances]
 show.lines(
@@ -117,7 +117,7 @@ torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
 show.source(next_token_loss)
 
 # %% [markdown]
-# PyTorch's `cross_entropy` is both the package's engine and our third witness. It takes logits, not
+# PyTorch's `cross_entropy` agrees with the loop, and the package calls it. It takes logits, not
 # probabilities, and for a reason:
 
 # %%
@@ -133,7 +133,7 @@ print("from the logits:", next_token_loss(u, first).item())
 # Training will change the logits in the direction that lowers the loss. For one position that
 # direction is as simple as can be: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
 
-# %% alt="Bars of y minus ŷ for the four words: guitar +0.75, string minus 0.5, drum and moon minus 0.125."
+# %% alt="Bars of y minus ŷ for the four words: guitar +0.75, string minus 0.5, drum and moon minus 0.125." caption="The direction in which the logits should move"
 u = y_hat.log().requires_grad_()  # logits that give ŷ
 next_token_loss(u[None], torch.tensor([1])).backward()
 torch.testing.assert_close(-u.grad, y - y_hat)
@@ -150,7 +150,7 @@ show.bars(-u.grad, words, title="y − ŷ")
 # is what it reads, one place further on:
 
 # %%
-from slp_transformer.batches import TokenWindows
+from slp_transformer.training.batches import TokenWindows
 
 text = "the guitarist tuned the string because it was flat".split()
 vocabulary = sorted(set(text))
@@ -165,7 +165,7 @@ assert says.tolist() == stream[1:].tolist()
 # Which of the words below may a prediction above be made from? The causal mask has the answer:
 # all that come before it in the text.
 
-# %% alt="Eight words that are read stand below, eight words to be said above, shifted by one: above the stands guitarist, above guitarist stands tuned, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out."
+# %% alt="Eight words that are read stand below, eight words to be said above, shifted by one: above the stands guitarist, above guitarist stands tuned, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out." caption="Each word is predicted from those before it"
 from slp_transformer import causal_mask
 
 allowed = causal_mask(N) == 0
@@ -187,6 +187,16 @@ U = model(reads)  # all at once
 for i in range(N):
     one_more = model(reads[: i + 1])  # word after word
     torch.testing.assert_close(one_more[-1], U[i])
+
+# %% [markdown]
+# Each position has a loss of its own, and the loss of the text is their mean (Fig. 8.17 · 7.22). This
+# model has learned nothing yet, so each lies near $\ln 8\approx2.08$, an even guess among eight words:
+
+# %% alt="Bars of the loss at each of eight positions, minus the logarithm of the probability of the word to be said there. The model is untrained, and all of them are near 2.1 nats." caption="The loss at each position, whose mean is the loss" figure="loss-by-position"
+each = F.cross_entropy(U, says, reduction="none").detach()
+torch.testing.assert_close(each.mean(), next_token_loss(U, says).detach())
+print(f"mean {each.mean():.3f} nats")
+show.bars(each, said_words, title="−log ŷ of the word that came", decimals=2)
 
 # %% [markdown]
 # Nor can it cheat. Exchange one word that is read, and see which positions' losses move: its own and
@@ -212,7 +222,7 @@ assert torch.equal(moved > 1e-6, allowed)
 # same window one token later.
 
 # %%
-from slp_transformer.batches import random_windows
+from slp_transformer.training.batches import random_windows
 
 luck = torch.Generator().manual_seed(7)
 x, targets = random_windows(stream, 4, 2, luck)
@@ -230,7 +240,7 @@ show.source(random_windows)
 # <span class="eq" id="eq-likelihood">likelihood · 7.56 in the Aug 2026 draft</span>
 #
 # $$
-# \log P(w_{1:T})=\sum_{t=1}^{T}\log P(w_t\mid w_{<t})
+# \log P(w_{1:T})=\log\prod_{t=1}^{T}P(w_t\mid w_{<t})=\sum_{t=1}^{T}\log P(w_t\mid w_{<t})
 # \tag{7.56}
 # $$
 
@@ -347,8 +357,8 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
 # than 1, all weights taken together, is shortened to 1. And the learning rate is not the same all
 # the time: it warms up while the averages mean little, and falls when the rest is fine tuning.
 
-# %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003."
-from slp_transformer.training_settings import TrainingSettings, cosine_schedule
+# %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
+from slp_transformer.training.settings import TrainingSettings, cosine_schedule
 
 thousand = TrainingSettings(steps=1000, learning_rate=3e-3)
 places = [0, *range(49, 1000, 19)]
@@ -364,17 +374,17 @@ show.source(cosine_schedule)
 
 # %%
 def step_by_hand(model, batch, memory, step, settings):
-    weights = list(model.parameters())
     loss = next_token_loss(model(*batch.inputs), batch.targets)
-    gradients = torch.autograd.grad(loss, weights)
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
     length = sum(g.square().sum() for g in gradients).sqrt()
     shorter = min(1.0, settings.clip / length)
-    for i in range(len(weights)):
-        W, (m, v) = weights[i], memory[i]
+    eta = settings.rate(step)
+    for i, W in enumerate(model.parameters()):
+        g, (m, v) = gradients[i] * shorter, memory[i]
         decay = settings.weight_decay if W.dim() == 2 else 0.0
-        where = (step + 1, settings.rate(step), decay)
-        new, *memory[i] = adamw(W.data, gradients[i] * shorter, m, v, *where)
-        W.data = new
+        W_new, m, v = adamw(W.data, g, m, v, step + 1, eta, decay)
+        W.data = W_new
+        memory[i] = m, v
     return loss.detach(), length
 
 
@@ -385,7 +395,7 @@ def step_by_hand(model, batch, memory, step, settings):
 from copy import deepcopy
 
 from slp_transformer.training import training_step
-from slp_transformer.training_settings import make_optimiser
+from slp_transformer.training.optimiser import make_optimiser
 
 twin = deepcopy(model)
 settings = TrainingSettings(steps=60, batch_size=1, learning_rate=0.01)
@@ -435,7 +445,7 @@ print(f"loss {record.valid_loss:.3f}; it says:", *said)
 
 # %% [markdown]
 # The model knows its one sentence by heart. Beyond that,
-# <autoref identifier="slp_transformer.training.train">train</autoref> measures the loss on text that
+# <autoref identifier="slp_transformer.training.loop.train">train</autoref> measures the loss on text that
 # is held out, keeps checkpoints, resumes, stops early, and picks the device.
 #
 # ## The ladder
@@ -450,52 +460,31 @@ print(f"loss {record.valid_loss:.3f}; it says:", *said)
 # python chapters/07_training.py --corpus my_text.txt --steps 4800
 # ```
 
-# %%
-import argparse
-import sys
-from pathlib import Path
-
-parser = argparse.ArgumentParser(description="Climb a ladder of models.")
-about = "a text file, a folder of them, or a named corpus"
-parser.add_argument("--corpus", default="moby-dick", help=about)
-parser.add_argument("--save", type=Path, help="folder for curves and texts")
-sizes = {"steps": 1200, "last-steps": 800}
-for name, value in {**sizes, "last-width": 64, "last-blocks": 3}.items():
-    kind = {"type": int, "default": value}
-    parser.add_argument(f"--{name}", **kind, help=f"default {value}")
-in_notebook = "ipykernel" in sys.modules
-told = parser.parse_args([] if in_notebook else None)
+# What the command line says is read in
+# <autoref identifier="slp_transformer.command_line.ladder">a module of its own</autoref>; on this page
+# and in a notebook nothing is said, and the sizes are those that the text names.
 
 # %%
-from contextlib import contextmanager
-
+from slp_transformer.command_line import ladder as asked
 from slp_transformer.text import read_documents, train_tokenizer
 
-
-@contextmanager
-def one_sentence():  # instead of a traceback, and exit code 2
-    try:
-        yield
-    except (ImportError, ValueError) as error:
-        parser.error(str(error))
-
-
-# %%
-with one_sentence():
+told = asked.settings()
+with asked.one_sentence():  # bad input on the command line is told in one
     text = "\n\n".join(read_documents(told.corpus))
     tokenizer = train_tokenizer([text], kind="characters")
-    stream = torch.tensor(tokenizer.encode(text))
-    start = torch.tensor(tokenizer.encode(" "))
+stream = torch.tensor(tokenizer.encode(text))
+start = torch.tensor(tokenizer.encode(" "))
 cut = len(stream) * 9 // 10
 learned, held_out = stream[:cut], stream[cut:]
-V, N, d = tokenizer.vocab_size, 8, 32
+vocab_size, N, d = tokenizer.vocab_size, 8, 32
 print(f"{len(learned):,} characters to learn from, {len(held_out):,} held out")
-print(f"|V| = {V}, so an even guess costs {log(V):.2f} nats")
+print(f"|V| = {vocab_size}, an even guess costs {log(vocab_size):.2f} nats")
 
 # %% [markdown]
 # Every rung but the last reads windows of 8 characters, 32 at a time, for 1,200 steps, all at the
 # same rate. Then it writes: from a space on, each character is drawn from its distribution after the
-# last 8. All rungs throw the same dice, so where they write differently, the models differ.
+# last 8. All rungs draw with the same random numbers, so where they write differently, the models
+# differ.
 
 # %%
 from textwrap import fill
@@ -518,24 +507,25 @@ def write(model, window, length=200):
 curves, texts, final = {}, {}, {}
 same = {"steps": told.steps, "batch_size": 32, "learning_rate": 1e-2}
 last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
-with one_sentence():  # better now than in the middle
-    TrainingSettings(**same), TrainingSettings(**last)
-    size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
-    large = TransformerLM(TransformerConfig(V, 64, num_heads=4, **size))
-    TokenWindows(held_out, large.config.context_length)
+size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
+with asked.one_sentence():  # better now than in the middle
+    for how in (same, last):
+        TrainingSettings(**how)
+    config = TransformerConfig(vocab_size, 64, num_heads=4, **size)
+    large = TransformerLM(config)
+    TokenWindows(held_out, config.context_length)
 
 
 # %%
-
-
-def climb(name, model, window=N, **how):
-    how = same | how
-    every = max(1, how["steps"] // 20)
-    how |= {"context_length": window, "every": every}
-    records = train(model, learned, held_out, **how)
+def climb(name, model, window=N, how=same):
+    every = max(1, how["steps"] // 20)  # steps between measurements
+    records = train(
+        model, learned, held_out, **how, context_length=window, every=every
+    )
     read = how["batch_size"] * window / 1000  # thousands a step
     curves[name] = [(r.step * read, r.valid_loss) for r in records]
-    texts[name], final[name] = write(model, window), records[-1].valid_loss
+    final[name] = records[-1].valid_loss
+    texts[name] = write(model, window)
     print(f"{name}: {final[name]:.3f} nats")
     print(texts[name])
 
@@ -551,7 +541,7 @@ def climb(name, model, window=N, **how):
 from slp_transformer.embedding import TokenEmbedding
 
 torch.manual_seed(0)
-bigram = TokenEmbedding(V, V)
+bigram = TokenEmbedding(vocab_size, vocab_size)
 climb("bigram", bigram)
 
 # %% [markdown]
@@ -560,7 +550,7 @@ climb("bigram", bigram)
 # loss.
 
 # %%
-pairs = torch.zeros(V, V)
+pairs = torch.zeros(vocab_size, vocab_size)
 for a, b in zip(learned.tolist(), learned[1:].tolist(), strict=False):
     pairs[a, b] += 1
 counted = (pairs + 0.1) / (pairs + 0.1).sum(dim=-1, keepdim=True)
@@ -570,16 +560,26 @@ often = pairs.sum(dim=-1) > len(learned) / 50
 off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
 print(f"after frequent characters, no probability is {off:.2f} away")
 
-# %% alt="Heat map of five characters by twelve that may follow, as the bigram model has learned. After q comes u with 0.48 and all others are near 0; after t mostly h or a space; after h e; after n a space, d or g; after a comma nearly always a space."
+# %% alt="Heat map of five characters by twelve that may follow, as the bigram model has learned. After q u is far ahead of all others; after t mostly h or a space; after h e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
 lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
 chosen = table[tokenizer.encode(lefts)][:, tokenizer.encode(rights)]
 show.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
 
+# %%
+if "q" in lefts and "u" in rights:
+    q, u = tokenizer.encode("qu")
+    share = (pairs[q, u] / pairs[q].sum()).item()
+    print(f"q is followed by u: {share:.2f} of the time in the text,")
+    print(f"with {table[q, u]:.2f} in the trained table; q stands")
+    print(
+        f"{pairs[q].sum().int().item()} times in {len(learned):,} characters"
+    )
+
 # %% [markdown]
-# A batch changes only the rows of characters that occur in it. *q* is rare, so its row has come only
-# half of the way: *u* stands at 0.48, while in the text nothing else follows.
+# A batch changes only the rows of characters that occur in it, and *q* is rare. So its row has come
+# only part of the way.
 
 # %% [markdown]
 # ### One head
@@ -598,7 +598,7 @@ from slp_transformer import InputEncoding, MultiHeadAttention, lm_head
 class Attends(nn.Module):
     def __init__(self, num_heads):
         super().__init__()
-        self.input = InputEncoding(V, N, d)
+        self.input = InputEncoding(vocab_size, N, d)
         self.attention = MultiHeadAttention(d, num_heads)
 
     def forward(self, ids):
@@ -636,7 +636,7 @@ climb("four heads", louder(four, four.input))
 # What do they look at? Here are the weights of the last position of a window, averaged over all
 # windows of the held-out text.
 
-# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself: the one head with a weight of 0.77, the four with 0.85, 0.77, 0.62 and 0.85. Nearly all of the rest goes to the character before, 0.13 to 0.29, and to the one before that, up to 0.08; further back it is next to nothing."
+# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back it is next to nothing." caption="How far back each head looks"
 windows = next(TokenWindows(held_out, N).in_order(len(held_out))).inputs[0]
 rows = []
 for model in (one, four):
@@ -660,7 +660,9 @@ show.heatmap(torch.cat(rows), names, places, top=1)
 
 # %%
 torch.manual_seed(0)
-small = TransformerLM(TransformerConfig(V, N, d, num_heads=4, num_blocks=3))
+small = TransformerLM(
+    TransformerConfig(vocab_size, N, d, num_heads=4, num_blocks=3)
+)
 climb("blocks", louder(small, small.embedding))
 
 # %% [markdown]
@@ -671,8 +673,8 @@ climb("blocks", louder(small, small.embedding))
 
 # %%
 torch.manual_seed(0)
-large = TransformerLM(large.config)
-climb("more room", louder(large, large.embedding), window=64, **last)
+large = TransformerLM(config)
+climb("more room", louder(large, large.embedding), window=64, how=last)
 
 # %%
 models = dict(zip(final, [bigram, one, four, small, large], strict=True))
@@ -681,23 +683,17 @@ for name, loss in final.items():
     costs = f"{loss:.2f} nats, {loss / log(2):.2f} bits a character"
     ppl = f"perplexity {perplexity(loss):4.1f}"
     print(f"{name:10} {size:7,} parameters: {costs}, {ppl}")
-if told == parser.parse_args([]):  # as the page shows it
+if told == asked.settings([]):  # as the page shows it
     assert list(final.values()) == sorted(final.values(), reverse=True)
 
-# %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room."
+# %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room." caption="The ladder: held-out loss of five models"
 axes = {"x": "thousands of characters read", "y": "nats per character"}
 ladder = show.lines(curves, **axes)
 ladder
 
 # %%
 if told.save:
-    told.save.mkdir(parents=True, exist_ok=True)
-    rows = [f"{n},{x:g},{y:.4f}" for n in curves for x, y in curves[n]]
-    rows = "\n".join(["rung,thousands read,nats", *rows]) + "\n"
-    (told.save / "losses.csv").write_text(rows, encoding="utf-8")
-    said = "\n\n".join(f"--- {n}\n{each}" for n, each in texts.items())
-    (told.save / "samples.txt").write_text(said + "\n", encoding="utf-8")
-    ladder.save(told.save / "losses.svg")
+    asked.keep(told.save, curves, texts, ladder)
 
 # %% [markdown]
 # Each rung stands below the one before. What one head hands on is a single blend of the characters
@@ -724,8 +720,9 @@ if told.save:
 # Command, machine and date stand in `results/ladder`, with the curves and what each rung wrote. Where
 # that folder is at hand, the curves are drawn here.
 
-# %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling."
+# %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling." caption="The same ladder on Tiny Shakespeare"
 import csv
+from pathlib import Path
 
 import slp_transformer
 
@@ -753,22 +750,97 @@ show.lines(recorded, **axes) if recorded else None
 #
 # Names in capitals, a colon, lines of verse, and mostly words: all of it from having been asked,
 # again and again, for the next character.
-#
+
+# %% [markdown]
 # ## Try it
 #
-# - Take `causal=True` out of `Attends`. One head then falls to 0.4 nats: it reads the answer, which
-#   stands in its window. Its text shows what that is worth.
-# - In `Attends`, read `self.input.tokens(ids)` alone. Without positions, four heads stay near 2.35:
-#   they know what was there, but not where.
-# - Make it 8 heads, then 16, with the same number of parameters. The loss should go on falling, but
-#   by less each time, to about 2.21.
-# - Let the text be short: `learned = stream[:20_000]`, and run with `--last-steps 1200`. On what it
-#   learns from, the last rung falls to 1.5 nats; on the held-out text it is at its best around step
-#   800, and then gets worse. Let `climb` pass `patience=3` on to `train`, and it stops near step 1,000.
-# - Leave the two corrections out of `adamw`. The assertion after the first step fails: it is less
-#   than half as long as it should be.
+# 1. Take `causal=True` out of `Attends`. What will the loss of the one head do, and its text?
+#
+#    <details><summary>What happens</summary>
+#
+#    It falls far below all the others: the head reads the answer, which stands in its window. Its
+#    text shows what that is worth.
+#
+#    </details>
+#
+# 2. In `Attends`, read `self.input.tokens(ids)` alone, without positions. What can four heads still
+#    find?
+#
+#    <details><summary>What happens</summary>
+#
+#    They know what was there, but not where. They end near the one head.
+#
+#    </details>
+#
+# 3. Make it 8 heads, then 16, with the same number of parameters. Does it go on getting better?
+#
+#    <details><summary>What happens</summary>
+#
+#    Yes, but by less each time.
+#
+#    </details>
+#
+# 4. Let the text be short: `learned = stream[:20_000]`, and run with `--last-steps 1200`. What will
+#    the last rung's two losses do?
+#
+#    <details><summary>What happens</summary>
+#
+#    On what it learns from, the loss goes on falling; on the held-out text it turns, and gets worse.
+#    Let `climb` pass `patience=3` on to `train`, and it stops after three measurements without a
+#    better one.
+#
+#    </details>
+#
+# 5. Leave the two corrections out of `adamw`. What will the first step be?
+#
+#    <details><summary>What happens</summary>
+#
+#    Less than half as long: it is multiplied by $(1-\beta_1)/\sqrt{1-\beta_2}$, which is 0.45. The
+#    assertion after the first step fails.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is
+#   their mean, in nats.
+# - The target is the next token: what is read, shifted by one. One pass scores all positions.
+# - Perplexity is e to the power of the loss; it compares only models with the same tokens.
+# - A step: loss, gradients, shorten them if they are long, move each weight a little against its
+#   gradient.
+# - Judge on text that was held out. Attention, more heads, blocks and room each lower that loss.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. A model gives the words that came 1/2, 1/4 and 1/8. What are its loss and its perplexity?
+#
+#    <details><summary>Answer</summary>
+#
+#    The mean of 1, 2 and 3 times $\ln 2$: 1.39 nats. The perplexity is 4.
+#
+#    </details>
+#
+# 2. The loss of a model on its very first step is 9, and the vocabulary has 100 words. What is wrong?
+#
+#    <details><summary>Answer</summary>
+#
+#    An even guess costs $\ln 100\approx4.6$. Weights that are too large at the start make it sure of
+#    wrong words.
+#
+#    </details>
+#
+# 3. Forget to shift the targets, so that each position has to name the word it reads. What will the
+#    loss do?
+#
+#    <details><summary>Answer</summary>
+#
+#    Fall to nearly 0, since the answer stands in the input. What it has learned is to copy.
+#
+#    </details>
 #
 # Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language. A
 # run that is kept, and goes on after a power cut, is in the reference of
-# <autoref identifier="slp_transformer.training.train">train</autoref>; guitar tab is learned in
+# <autoref identifier="slp_transformer.training.loop.train">train</autoref>; guitar tab is learned in
 # [chapter 12](12_guitar_tab.py).

@@ -7,8 +7,8 @@
 #
 # You will be able to say who may look at whom in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
-# encoder-decoder whose attention you can foretell. Read first: [The block](02_block.py) and
-# [The input](04_input.py). About 30 minutes.
+# encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and
+# [The input](04_input.py). About 60 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
@@ -101,7 +101,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
     assert bool(reach.any()) == (mask is None)
 
 # %% [markdown]
-# ## A bridge between two stacks
+# ## Cross-attention, a bridge between two stacks
 #
 # An encoder-decoder (Fig. 13.5) is two stacks. The encoder reads the source, both ways, and
 # leaves one row for each of its $n$ tokens: $\mathbf H^{enc}$, $[n\times d]$. The decoder is a
@@ -209,18 +209,19 @@ X, H_enc = torch.randn(m, d), torch.randn(n, d)
 mha = MultiHeadAttention(d, num_heads=2, key_dim=3, value_dim=5)
 
 loop = torch.stack([gather(x_i, H_enc, mha) for x_i in X])
-A, alpha = mha(X, H_enc=H_enc, return_weights=True)
-assert A.shape == (m, d) and alpha.shape == (2, m, n)
-torch.testing.assert_close(A, loop)
+out, alpha = mha(X, H_enc=H_enc, return_weights=True)
+assert out.shape == (m, d) and alpha.shape == (2, m, n)
+torch.testing.assert_close(out, loop)
 torch.testing.assert_close(mha(X, H_enc=H_enc), loop)  # the fused path
 loop = [gather(X[i], X[: i + 1], mha) for i in range(m)]
 torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 
 # %% [markdown]
-# In the package one line chooses where keys and values come from: `source = X` or `H_enc`.
+# In the package `project` chooses where keys and values come from: from X, all in one product, or
+# from `H_enc`.
 
 # %%
-show.source(MultiHeadAttention.forward)
+show.source(MultiHeadAttention.forward, MultiHeadAttention.project)
 
 # %% [markdown]
 # ## The decoder block
@@ -261,9 +262,9 @@ def decoder_block(block, X, H_enc):
 from slp_transformer import TransformerBlock
 
 torch.manual_seed(12)
-m, n, d, A = 3, 5, 14, 2
+m, n, d, num_heads = 3, 5, 14, 2
 X, H_enc = torch.randn(m, d), torch.randn(n, d)
-block = TransformerBlock(d, A, hidden_dim=11, cross_attention=True)
+block = TransformerBlock(d, num_heads, hidden_dim=11, cross_attention=True)
 for W in block.parameters():
     torch.nn.init.normal_(W, std=0.5)  # norms and biases too
 
@@ -291,7 +292,7 @@ assert apart > 0.1
 print(f"equation and figure differ by up to {apart:.1f} here")
 
 # %% [markdown]
-# PyTorch is the third witness. Its decoder layer is post-norm unless told `norm_first=True`, it
+# PyTorch has such a block too. Its decoder layer is post-norm unless told `norm_first=True`, it
 # stores each matrix transposed, the three of attention in one, and it has biases in attention,
 # which the book has not: they are set to 0.
 
@@ -313,9 +314,9 @@ def copy_layer(theirs, weight, bias):
 
 
 # %%
-theirs = torch.nn.TransformerDecoderLayer(
-    d, A, dim_feedforward=11, dropout=0.0, norm_first=True, batch_first=True
-)
+how = {"dim_feedforward": 11, "dropout": 0.0, "norm_first": True}
+Layer = torch.nn.TransformerDecoderLayer
+theirs = Layer(d, num_heads, batch_first=True, **how)
 copy_attention(theirs.self_attn, block.attention)
 copy_attention(theirs.multihead_attn, block.cross_attention)
 copy_layer(theirs.linear1, block.ffn.W_1, block.ffn.b_1)
@@ -402,6 +403,33 @@ mask = padding_mask(batch, PAD)
 assert mask.shape == (3, 1, 5)  # the same for each query, hence the 1
 rows = ["5 notes", "3 notes", "2 notes"]
 show.heatmap(mask[:, 0], rows, range(1, 6), "padding mask", "batch × n")
+
+# %% [markdown]
+# With it, the three attentions have all their masks. Here they are for the second source of this
+# batch, three notes and two places of padding, and for a target of which two tokens are there and
+# one place is filled up. Rows look, columns are looked at; a dot stands for padding.
+
+# %% alt="Three masks side by side. Encoder, 5 by 5: the last two columns, the padding, are minus infinity in every row, the other columns 0. Decoder, 3 by 3: 0 on and below the diagonal but for the last column, which is padding and minus infinity throughout. Across, 3 by 5: again the last two columns are minus infinity in every row."
+hidden = padding_mask(batch[1], PAD)
+target = torch.tensor([1, 3, PAD])
+read, written = ["1", "2", "3", "·", "·"], ["1", "2", "·"]
+in_encoder = hidden.expand(5, 5)
+in_decoder = causal_mask(3) + padding_mask(target, PAD)
+across = hidden.expand(3, 5)
+show.panels(
+    show.Panel(in_encoder, "encoder", "n × n", read, read),
+    show.Panel(in_decoder, "decoder", "m × m", written, written),
+    show.Panel(across, "across", "m × n", written, read),
+)
+
+# %% [markdown]
+# In the encoder, padding is hidden and nothing else; in the decoder, padding and the future; and
+# across, the source's padding. For the tokens that are there, the decoder's mask is the causal one:
+# padding comes after them. What the row of padding sees doesn't matter, since no loss looks at it. So
+# the package passes no mask for the target.
+
+# %%
+assert torch.equal(in_decoder[:2], causal_mask(3)[:2])
 
 # %% [markdown]
 # The promise: a batch gives what its sources give one by one. Without the mask it would not, and
@@ -545,10 +573,13 @@ assert share > 0.9
 # at note $n+1-i$, so the dark cells should run from the upper right to the lower left.
 
 # %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note."
-trace = []
+from slp_transformer import tracing
+
 reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
 with torch.no_grad():
-    model.decode(reads, model.encode(lick), trace=trace)
+    H_enc = model.encode(lick)
+    with tracing(model) as trace:
+        model.decode(reads, H_enc)
 alpha = trace[0]["alpha_cross"][0]  # the only block, its only head
 
 n = len(lick)
@@ -570,13 +601,73 @@ show.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 # %% [markdown]
 # ## Try it
 #
-# - Change the learning rate from 0.006 to 0.003, in both places. Unseen licks still come out
-#   right; the assertion on the slanting line fails, and the map shows why.
-# - Leave out `padding_mask(source, PAD)` in the training loop. The model gets used to padding that
-#   single licks do not have, and most unseen ones come out wrong.
-# - Teach it something else: let `target_of` return `lick` (a copy), or `lick.sort().values`, and
-#   take out the assertion on the slanting line. For a copy the line runs the other way. For
-#   sorting there is no line, and yet most rows find their note.
+# 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right?
+#    Will the line be there?
 #
-# Translation with real sentence pairs needs more data, a tokenizer and a better search, but no
-# other model. Next: [Guitar tablature](12_guitar_tab.py).
+#    <details><summary>What happens</summary>
+#
+#    Unseen licks still come out right; the assertion on the slanting line fails, and the map shows why.
+#
+#    </details>
+#
+# 2. Leave out `padding_mask(source, PAD)` in the training loop. What will the model make of single
+#    licks?
+#
+#    <details><summary>What happens</summary>
+#
+#    It gets used to padding that single licks do not have, and most unseen ones come out wrong.
+#
+#    </details>
+#
+# 3. Teach it something else: let `target_of` return `lick` (a copy), or `lick.sort().values`, and
+#    take out the assertion on the slanting line. What will the two maps look like?
+#
+#    <details><summary>What happens</summary>
+#
+#    For a copy the line runs the other way. For sorting there is no line, and yet most rows find their
+#    note.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - An encoder drops the causal mask: all of its text is there, so every token may look at every other.
+# - Cross-attention takes queries from the target, keys and values from the source; its weights are
+#   [m × n], and no causal mask is needed.
+# - A decoder block has three sublayers; all decoder blocks read the final output of the encoder.
+# - Padding is hidden by a mask, or a batch gives other answers than its sources alone.
+# - A map of attention shows where a model looks. It does not prove why it answers as it does.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Which of the three attentions has a causal mask, and why only that one?
+#
+#    <details><summary>Answer</summary>
+#
+#    The decoder's self-attention. The target's next tokens are what it has to predict; the source holds
+#    nothing of the future.
+#
+#    </details>
+#
+# 2. A source has 20 tokens, and 7 of the target are written. What is the shape of the cross-attention
+#    weights of one head?
+#
+#    <details><summary>Answer</summary>
+#
+#    [7 × 20], and each row sums to 1.
+#
+#    </details>
+#
+# 3. While a translation is written token by token, what of the cross-attention must be computed anew,
+#    and what only once?
+#
+#    <details><summary>Answer</summary>
+#
+#    The query of the new token, each time. The keys and values of the source, once: $\mathbf H^{enc}$
+#    does not change.
+#
+#    </details>
+#
+# Next: [Translation](11_translation.py), from one language to another.

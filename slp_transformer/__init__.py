@@ -6,24 +6,32 @@ ones that most readers reuse; the attention equation itself is behind its module
 `slp_transformer.attention.attention`.
 """
 
-import slp_transformer.starting  # noqa: F401  before torch: it sees to Ctrl-C in the command
-from slp_transformer.attention import causal_mask, fused_attention, padding_mask
-from slp_transformer.block import TransformerBlock, TransformerStack
-from slp_transformer.cache import KVCache
-from slp_transformer.config import TransformerConfig
-from slp_transformer.decoding import generate
-from slp_transformer.embedding import (
-    InputEncoding,
-    LearnedPositions,
-    SinusoidalPositions,
-    TokenEmbedding,
-    sinusoidal_positions,
-)
-from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.feedforward import FeedForward, SwiGLU
-from slp_transformer.heads import AttentionHead, MultiHeadAttention
-from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
-from slp_transformer.layer_norm import LayerNorm
+from typing import TYPE_CHECKING
+
+from slp_transformer.offers import offered
+
+if TYPE_CHECKING:
+    from slp_transformer.block import TransformerBlock, TransformerStack
+    from slp_transformer.cache import KVCache
+    from slp_transformer.config import TransformerConfig
+    from slp_transformer.decoding.generating import generate
+    from slp_transformer.embedding import (
+        InputEncoding,
+        LearnedPositions,
+        SinusoidalPositions,
+        TokenEmbedding,
+        sinusoidal_positions,
+    )
+    from slp_transformer.encoder_decoder import EncoderDecoder
+    from slp_transformer.fast import fused_attention
+    from slp_transformer.feedforward import FeedForward, SwiGLU
+    from slp_transformer.heads import AttentionHead, MultiHeadAttention
+    from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
+    from slp_transformer.layer_norm import LayerNorm
+    from slp_transformer.masks import causal_mask, padding_mask
+    from slp_transformer.points import tracing
+
+__version__ = "0.1.0"
 
 __all__ = [
     "AttentionHead",
@@ -48,4 +56,7 @@ __all__ = [
     "next_word_probabilities",
     "padding_mask",
     "sinusoidal_positions",
+    "tracing",
 ]
+
+__getattr__, __dir__ = offered(__name__)

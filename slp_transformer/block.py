@@ -4,25 +4,20 @@ The book's blocks are pre-norm: each sublayer reads a normalised copy of the str
 it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
-from typing import Literal
-
 import torch
 from torch import nn
 
-from slp_transformer.cache import KVCache
-from slp_transformer.dropping import Dropout
+from slp_transformer.cache import BlockCache, KVCache
+from slp_transformer.dropout import Dropout
 from slp_transformer.feedforward import FeedForward, SwiGLU
 from slp_transformer.heads import MultiHeadAttention
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.matrices import check_size
+from slp_transformer.points import Watched
 from slp_transformer.shapes import Float, Tensor
-
-Activation = Literal["relu", "gelu", "swiglu"]
-NormOrder = Literal["pre", "post"]
-Trace = dict[str, Tensor]
+from slp_transformer.sizes import Activation, Initialisation, NormOrder, check_size
 
 
-class TransformerBlock(nn.Module):
+class TransformerBlock(Watched):
     r"""One block: attention, then feedforward, each added to the residual stream.
 
     $$\begin{aligned}
@@ -34,6 +29,9 @@ class TransformerBlock(nn.Module):
     one token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder
     block of the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the
     stream also reads from the encoder's output.
+
+    Its named points (`slp_transformer.points`) are "X", "T1" to "T5" and "H", with cross-attention
+    "C1" to "C3" between T3 and T4.
 
     Attributes:
         attention: the self-attention sublayer.
@@ -108,8 +106,7 @@ class TransformerBlock(nn.Module):
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
-        trace: Trace | None = None,
-        cache: KVCache | None = None,
+        cache: BlockCache | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through the block.
 
@@ -119,10 +116,6 @@ class TransformerBlock(nn.Module):
             causal: hide the future in the self-attention.
             H_enc: the encoder's output, for a block with cross-attention.
             enc_mask: additive mask of the cross-attention (the source's padding).
-            trace: a dict to fill with the steps: "T1" … "T5" as the book names them (for post-norm
-                as the Feb 2024 draft does), "C1", "C2", "C3" for the cross-attention between T3 and
-                T4, "H" for the result, and the attention weights "alpha" and "alpha_cross". Asking
-                for them costs the fused attention.
             cache: keys and values of earlier tokens, from which X goes on.
 
         Returns:
@@ -131,6 +124,41 @@ class TransformerBlock(nn.Module):
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
+        self._check(H_enc, enc_mask)
+        own, source = (None, None) if cache is None else (cache.own, cache.source)
+        here = {"mask": mask, "causal": causal, "cache": own}
+        across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
+        steps = self._pre_norm if self.norm == "pre" else self._post_norm
+        return self.see("H", steps(self.see("X", X), here, across))
+
+    def _pre_norm(self, X, here, across):
+        see = self.see
+        T1 = see("T1", self.norm_1(X))
+        T2 = see("T2", self.drop(self.attention(T1, **here)))
+        T3 = see("T3", T2 + X)
+        if self.cross_attention is not None:
+            C1 = see("C1", self.norm_cross(T3))
+            C2 = see("C2", self.drop(self.cross_attention(C1, **across)))
+            T3 = see("C3", C2 + T3)
+        T4 = see("T4", self.norm_2(T3))
+        T5 = see("T5", self.drop(self.ffn(T4)))
+        return T5 + T3
+
+    def _post_norm(self, X, here, across):
+        see = self.see
+        T1 = see("T1", self.drop(self.attention(X, **here)))
+        T2 = see("T2", T1 + X)
+        T3 = see("T3", self.norm_1(T2))
+        if self.cross_attention is not None:
+            C1 = see("C1", self.drop(self.cross_attention(T3, **across)))
+            C2 = see("C2", C1 + T3)
+            T3 = see("C3", self.norm_cross(C2))
+        T4 = see("T4", self.drop(self.ffn(T3)))
+        T5 = see("T5", T4 + T3)
+        return self.norm_2(T5)
+
+    def _check(self, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
+        """Refuse an encoder's output that is missing, or not wanted."""
         if self.cross_attention is not None and H_enc is None:
             raise ValueError(
                 "This block has cross-attention and needs the encoder's output: pass H_enc."
@@ -140,62 +168,6 @@ class TransformerBlock(nn.Module):
                 "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
                 "with cross_attention=True, or leave them out."
             )
-        order = self._pre_norm if self.norm == "pre" else self._post_norm
-        H = order(X, mask, causal, H_enc, enc_mask, trace, cache)
-        record(trace, H=H)
-        return H
-
-    def _pre_norm(self, X, mask, causal, H_enc, enc_mask, trace, cache):
-        T1 = self.norm_1(X)
-        T2 = self._attend(T1, mask, causal, trace, cache)
-        T3 = T2 + X
-        record(trace, T1=T1, T2=T2, T3=T3)
-        if self.cross_attention is not None:
-            C1 = self.norm_cross(T3)
-            C2 = self._attend_across(C1, H_enc, enc_mask, trace, cache)
-            T3 = C2 + T3
-            record(trace, C1=C1, C2=C2, C3=T3)
-        T4 = self.norm_2(T3)
-        T5 = self.drop(self.ffn(T4))
-        record(trace, T4=T4, T5=T5)
-        return T5 + T3
-
-    def _post_norm(self, X, mask, causal, H_enc, enc_mask, trace, cache):
-        T1 = self._attend(X, mask, causal, trace, cache)
-        T2 = T1 + X
-        T3 = self.norm_1(T2)
-        record(trace, T1=T1, T2=T2, T3=T3)
-        if self.cross_attention is not None:
-            C1 = self._attend_across(T3, H_enc, enc_mask, trace, cache)
-            C2 = C1 + T3
-            T3 = self.norm_cross(C2)
-            record(trace, C1=C1, C2=C2, C3=T3)
-        T4 = self.drop(self.ffn(T3))
-        T5 = T4 + T3
-        record(trace, T4=T4, T5=T5)
-        return self.norm_2(T5)
-
-    def _attend(self, T, mask, causal, trace, cache):
-        how = {"causal": causal, "cache": cache}
-        if trace is None:
-            return self.drop(self.attention(T, mask, **how))
-        A, alpha = self.attention(T, mask, **how, return_weights=True)
-        record(trace, alpha=alpha)
-        return self.drop(A)
-
-    def _attend_across(self, T, H_enc, enc_mask, trace, cache):
-        how = {"H_enc": H_enc, "cache": None if cache is None else cache.source}
-        if trace is None:
-            return self.drop(self.cross_attention(T, enc_mask, **how))
-        A, alpha = self.cross_attention(T, enc_mask, **how, return_weights=True)
-        record(trace, alpha_cross=alpha)
-        return self.drop(A)
-
-
-def record(trace: Trace | None, **steps: Tensor) -> None:
-    """Keep the named steps for whoever asked for a trace; do nothing if nobody did."""
-    if trace is not None:
-        trace.update(steps)
 
 
 class TransformerStack(nn.Module):
@@ -211,13 +183,22 @@ class TransformerStack(nn.Module):
         final_norm: the last layer norm, or None in a post-norm stack.
     """
 
-    def __init__(self, num_blocks: int, model_dim: int, num_heads: int, **options):
+    def __init__(
+        self,
+        num_blocks: int,
+        model_dim: int,
+        num_heads: int,
+        *,
+        initialisation: Initialisation = "gpt2",
+        **options,
+    ):
         """Make a stack of equal blocks.
 
         Args:
             num_blocks: L.
             model_dim: d.
             num_heads: A.
+            initialisation: "gpt2" or "xavier", see `initialise`.
             **options: what else `TransformerBlock` takes, the same for every block.
 
         Raises:
@@ -225,27 +206,38 @@ class TransformerStack(nn.Module):
         """
         super().__init__()
         check_size(num_blocks=num_blocks)
+        if initialisation not in ("gpt2", "xavier"):
+            raise ValueError(f'initialisation must be "gpt2" or "xavier", not {initialisation!r}.')
         self.blocks = nn.ModuleList(
             TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)
         )
         pre_norm = options.get("norm", "pre") == "pre"
         self.final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if pre_norm else None
-        self.initialise()
+        self.initialise(initialisation)
 
     @torch.no_grad()
-    def initialise(self) -> None:
-        """Draw every matrix anew, as GPT-2 does (Radford et al. 2019, section 2.3).
+    def initialise(self, how: Initialisation = "gpt2") -> None:
+        """Draw every matrix anew; the book leaves initialisation open.
 
-        From a normal distribution of deviation 0.02; the matrices that write to the residual
-        stream from one narrower by the root of their number, so that the stream does not grow with
-        depth. The book leaves initialisation open.
+        As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
+        0.02; the matrices that write to the residual stream from one narrower by the root of their
+        number, so that the stream does not grow with depth. Or as Xavier Glorot does (Glorot and
+        Bengio 2010), uniformly up to √(6/(rows + columns)), so that variances are kept on the way
+        up and, as far as can be, on the way down.
+
+        Args:
+            how: "gpt2" or "xavier".
         """
         sublayers = [sublayer for block in self.blocks for sublayer in block.sublayers()]
         for sublayer in sublayers:
-            for W in sublayer.parameters():
-                if W.dim() == 2:
-                    W.normal_(std=0.02)
-            sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
+            for W in sublayer.matrices:
+                drawn = torch.empty(W.shape, dtype=W.dtype, device=W.device)
+                if how == "xavier":
+                    W.copy_(nn.init.xavier_uniform_(drawn))
+                else:
+                    W.copy_(drawn.normal_(std=0.02))
+            if how == "gpt2":
+                sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
 
     def forward(
         self,
@@ -255,7 +247,6 @@ class TransformerStack(nn.Module):
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
-        trace: list[Trace] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through every block, then the final layer norm.
@@ -266,7 +257,6 @@ class TransformerStack(nn.Module):
             causal: hide the future.
             H_enc: the encoder's output; every block reads the same.
             enc_mask: additive mask of the cross-attention.
-            trace: a list to which each block's steps are appended; see `TransformerBlock`.
             cache: keys and values of earlier tokens, from which X goes on.
 
         Returns:
@@ -275,10 +265,9 @@ class TransformerStack(nn.Module):
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
-        reads = {"H_enc": H_enc, "enc_mask": enc_mask, "cache": cache}
-        for block in self.blocks:
-            steps = None if trace is None else {}
-            X = block(X, mask, causal=causal, trace=steps, **reads)
-            if trace is not None:
-                trace.append(steps)
+        for l, block in enumerate(self.blocks):
+            rows = None if cache is None else cache[l]
+            X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, cache=rows)
+        if cache is not None:
+            cache.commit()
         return X if self.final_norm is None else self.final_norm(X)

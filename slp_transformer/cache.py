@@ -1,21 +1,113 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
-from dataclasses import dataclass
-from functools import cached_property
+import copy
 
 import torch
-from torch import nn
 
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 
-@dataclass
-class _Room:
-    """One attention layer's keys and values, and how many of the rows are taken."""
+class LayerCache:
+    """One attention layer's keys and values.
 
-    K: Tensor
-    V: Tensor
-    taken: int = 0
+    Rows that `extend` writes count from the next `commit` on. So a forward pass that breaks off
+    half-way leaves the cache as it was.
+
+    Attributes:
+        capacity: tokens there is room for; None makes more room whenever it is needed.
+        taken: tokens of which the keys and values are kept.
+        K: the keys [... × A × room × d_k]; None before the first.
+        V: the values [... × A × room × d_v].
+    """
+
+    def __init__(self, capacity: int | None = None):
+        """Make an empty cache."""
+        self.capacity, self.taken, self._written = capacity, 0, 0
+        self.K: Tensor | None = None
+        self.V: Tensor | None = None
+
+    def extend(
+        self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
+    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
+        """Write the keys and values of the next N tokens, and read those of all T so far.
+
+        Args:
+            K: the new keys, head by head.
+            V: the new values.
+
+        Returns:
+            All keys and all values; views of the cache, not copies.
+
+        Raises:
+            ValueError: if there is no room, the batch is not the one that the cache was begun
+                with, or gradients are being recorded.
+        """
+        T = self.taken + K.shape[-2]
+        self._make_room(K, V, T)
+        self.K[..., self.taken : T, :] = K
+        self.V[..., self.taken : T, :] = V
+        self._written = T
+        return self.K[..., :T, :], self.V[..., :T, :]
+
+    def commit(self) -> None:
+        """Let what was written count."""
+        self.taken = self._written
+
+    def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
+        """Let sequence b of the batch go on from what sequence `rows[b]` has read.
+
+        While their number stays the same, only those that move are copied.
+
+        Raises:
+            IndexError: if there is no such sequence.
+        """
+        if self.K is None:
+            return
+        rows, device = rows.cpu(), self.K.device  # which are known there: a GPU would be asked
+        if len(rows) != len(self.K):
+            self.K, self.V = self.K[rows.to(device)], self.V[rows.to(device)]
+            return
+        moved = (rows != torch.arange(len(rows), device="cpu")).nonzero().squeeze(-1)
+        begun, moved = rows[moved].to(device), moved.to(device)
+        for Z in (self.K, self.V):
+            used = Z[..., : self.taken, :]
+            used[moved] = used[begun]
+
+    def _make_room(self, K: Tensor, V: Tensor, T: int) -> None:
+        """Set rows aside for T tokens, if there are not enough yet.
+
+        Raises:
+            ValueError: if there may not be so many, or these are not the cache's sequences.
+        """
+        if K.requires_grad:
+            raise ValueError(
+                "A cache is written in place, so no gradient can flow through it: call the model "
+                "under torch.no_grad()."
+            )
+        if self.K is not None and K.shape[:-2] != self.K.shape[:-2]:
+            raise ValueError(
+                f"The cache was begun with [... × heads] of {shape_of(self.K.shape[:-2])}, but "
+                f"these keys have {shape_of(K.shape[:-2])}: one cache serves one batch."
+            )
+        if self.capacity is not None and T > self.capacity:
+            raise ValueError(
+                f"The cache has room for {self.capacity} tokens and holds {self.taken}: "
+                f"{K.shape[-2]} more do not fit."
+            )
+        room = 0 if self.K is None else self.K.shape[-2]
+        if self.K is None or T > room:
+            rows = self.capacity or max(T, 2 * room)
+            self.K, self.V = (
+                _with_room(Z, old, rows, self.taken) for Z, old in ((K, self.K), (V, self.V))
+            )
+
+
+def _with_room(Z: Tensor, old: Tensor | None, rows: int, taken: int) -> Tensor:
+    """Rows like those of Z, the first of them as they were."""
+    new = Z.new_empty(*Z.shape[:-2], rows, Z.shape[-1])
+    if old is not None:
+        new[..., :taken, :] = old[..., :taken, :]
+    return new
 
 
 class KVCache:
@@ -29,8 +121,8 @@ class KVCache:
 
     Source: `kv-attn` (8.53, 7.59).
 
-    One cache serves a whole model: each attention layer has rows of its own in it. They are set
-    aside once, at the layer's first tokens, then written in place and read as a slice; nothing is
+    One cache serves a whole model: `cache[l]` is that of the stack's block l, counted from 0. Rows
+    are set aside once, at the first tokens, then written in place and read as a slice; nothing is
     ever concatenated.
 
         cache = KVCache(model.config.context_length)
@@ -39,8 +131,7 @@ class KVCache:
             U = model(next_token, cache=cache)     # then only what is new
 
     Attributes:
-        capacity: tokens there is room for; None makes room for the first tokens written and no
-            more.
+        capacity: tokens there is room for; None makes more room whenever it is needed.
     """
 
     def __init__(self, capacity: int | None = None):
@@ -58,92 +149,56 @@ class KVCache:
                 f"capacity is the number of tokens to make room for, 1 or more, not {capacity!r}."
             )
         self.capacity = capacity
-        self._rooms: dict[nn.Module, _Room] = {}
+        self._blocks: list[BlockCache] = []
 
     @property
     def length(self) -> int:
         """Tokens that the whole model has read: the position of the next one, counted from 0."""
-        return min((room.taken for room in self._rooms.values()), default=0)
+        return self._blocks[0].own.taken if self._blocks else 0
 
-    @cached_property
-    def source(self) -> "KVCache":
-        """The keys and values that cross-attention made of the source, once and for all."""
-        return KVCache()
+    def __getitem__(self, l: int) -> "BlockCache":
+        """What block l of the stack keeps."""
+        while len(self._blocks) <= l:
+            self._blocks.append(BlockCache(self.capacity))
+        return self._blocks[l]
 
-    def held(self, layer: nn.Module) -> int:
-        """Tokens of which this attention layer has the keys and values."""
-        room = self._rooms.get(layer)
-        return 0 if room is None else room.taken
+    def commit(self) -> None:
+        """Let what the blocks have written count; the stack does so when all of them have."""
+        for layer in self._layers():
+            layer.commit()
 
-    def extend(
-        self,
-        layer: nn.Module,
-        K: Float[Tensor, "*batch A N d_k"],
-        V: Float[Tensor, "*batch A N d_v"],
-    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
-        """Write the keys and values of the next N tokens, and read those of all T so far.
-
-        Args:
-            layer: the attention layer that they belong to.
-            K: the new keys, head by head.
-            V: the new values.
-
-        Returns:
-            All keys and all values; views of the cache, not copies.
-
-        Raises:
-            ValueError: if there is no room, the batch is not the one that the cache was begun
-                with, or gradients are being recorded.
-        """
-        if K.requires_grad:
-            raise ValueError(
-                "A cache is written in place, so no gradient can flow through it: call the model "
-                "under torch.no_grad()."
-            )
-        room = self._rooms.get(layer) or self._set_aside(layer, K, V)
-        end = room.taken + K.shape[-2]
-        if end > room.K.shape[-2] or K.shape[:-2] != room.K.shape[:-2]:
-            raise ValueError(_refusal(room, K))
-        room.K[..., room.taken : end, :] = K
-        room.V[..., room.taken : end, :] = V
-        room.taken = end
-        return room.K[..., :end, :], room.V[..., :end, :]
-
-    def _set_aside(self, layer: nn.Module, K: Tensor, V: Tensor) -> _Room:
-        capacity = self.capacity or K.shape[-2]
-        room = _Room(*(Z.new_empty(*Z.shape[:-2], capacity, Z.shape[-1]) for Z in (K, V)))
-        self._rooms[layer] = room
-        return room
-
-    def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
+    def reorder(self, rows: Int[Tensor, "sequences"], *, sources: bool = True) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
-
-        While their number stays the same, only those that move are copied.
 
         Args:
             rows: old places in the batch; there may be more or fewer than before.
+            sources: whether the rows of sources move as well. They need not where every sequence
+                goes on from one with the same source.
 
         Raises:
             IndexError: if there is no such sequence.
         """
-        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(-1)
-        for room in [*self._rooms.values(), *self.source._rooms.values()]:
-            if len(rows) != len(room.K):
-                room.K, room.V = room.K[rows], room.V[rows]
-                continue
-            for Z in (room.K, room.V):
-                used = Z[..., : room.taken, :]
-                used[moved] = used[rows[moved]]
+        for block in self._blocks:
+            block.own.reorder(rows)
+            if sources:
+                block.source.reorder(rows)
+
+    def copy(self) -> "KVCache":
+        """Another cache that holds the same, to go on from one beginning in several ways."""
+        return copy.deepcopy(self)
+
+    def _layers(self) -> list[LayerCache]:
+        return [layer for block in self._blocks for layer in (block.own, block.source)]
 
 
-def _refusal(room: _Room, K: Tensor) -> str:
-    batch, capacity = room.K.shape[:-2], room.K.shape[-2]
-    if K.shape[:-2] != batch:
-        return (
-            f"The cache was begun with [... × heads] of {shape_of(batch)}, but these keys have "
-            f"{shape_of(K.shape[:-2])}: one cache serves one batch."
-        )
-    return (
-        f"The cache has room for {capacity} tokens and holds {room.taken}: {K.shape[-2]} more do "
-        "not fit."
-    )
+class BlockCache:
+    """What the attention layers of one block keep.
+
+    Attributes:
+        own: of self-attention, as many rows as there are tokens.
+        source: of cross-attention: the source's rows, made once and for all.
+    """
+
+    def __init__(self, capacity: int | None = None):
+        """Make empty caches."""
+        self.own, self.source = LayerCache(capacity), LayerCache()

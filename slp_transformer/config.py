@@ -1,13 +1,17 @@
 """The one configuration that every model is made from."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from slp_transformer.block import Activation, NormOrder
-from slp_transformer.dropping import check_dropout
-from slp_transformer.matrices import check_size
-
-Positions = Literal["learned", "sinusoidal"]
+from slp_transformer.sizes import (
+    Activation,
+    Initialisation,
+    NormOrder,
+    Positions,
+    check_dropout,
+    check_size,
+    plain_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class TransformerConfig:
         positions: "learned" (the book's) or "sinusoidal" (Vaswani et al. 2017).
         dropout: share dropped in training; not in the book.
         eps: epsilon of the layer norms; the book has none.
+        scaled_embeddings: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
+        initialisation: how matrices begin, "gpt2" (small normal numbers) or "xavier" (uniform, by
+            their sizes: Glorot and Bengio 2010); the book leaves it open.
         source_vocab_size: words in the source vocabulary of an encoder-decoder; None if source and
             target share one vocabulary, and with it the matrix E.
         num_encoder_blocks: blocks in the encoder; as many as in the decoder if None.
@@ -49,6 +56,8 @@ class TransformerConfig:
     positions: Positions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
+    scaled_embeddings: bool = False
+    initialisation: Initialisation = "gpt2"
     source_vocab_size: int | None = None
     num_encoder_blocks: int | None = None
 
@@ -59,6 +68,7 @@ class TransformerConfig:
             ValueError: naming the setting, what it was and what would do. (The modules check how
                 the sizes fit together.)
         """
+        plain_numbers(self)
         check_size(
             vocab_size=self.vocab_size,
             context_length=self.context_length,
@@ -69,17 +79,41 @@ class TransformerConfig:
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
-        choices = {"activation": Activation, "norm": NormOrder, "positions": Positions}
-        for name, kind in choices.items():
+        for name, kind in get_type_hints(type(self)).items():
             choice, known = getattr(self, name), get_args(kind)
-            if choice not in known:
+            if get_origin(kind) is Literal and choice not in known:
                 listed = " or ".join(f'"{k}"' for k in known)
                 raise ValueError(f"{name} must be {listed}, not {choice!r}.")
+
+    @classmethod
+    def of_2017(
+        cls, vocab_size: int, context_length: int = 512, **changes: Any
+    ) -> "TransformerConfig":
+        """The base model of "Attention is all you need" (Vaswani et al. 2017), for both languages.
+
+        Post-norm, sines and cosines for positions, embeddings times √d that source, target and head
+        share, ReLU, Xavier's start, dropout of 0.1; six blocks of width 512 in either stack. Its
+        schedule of learning rates is `TrainingSettings.of_2017`'s.
+
+        Args:
+            vocab_size: |V|, of both languages together.
+            context_length: N, the longest sentence; the paper has no limit.
+            **changes: settings to be others than the paper's.
+
+        Raises:
+            ValueError: if no model can be made from them.
+        """
+        sizes = {"model_dim": 512, "num_heads": 8, "num_blocks": 6, "hidden_dim": 2048}
+        if "model_dim" in changes:
+            sizes["hidden_dim"] = None  # still 4d
+        form = {"activation": "relu", "norm": "post", "positions": "sinusoidal", "dropout": 0.1}
+        start = {"scaled_embeddings": True, "initialisation": "xavier"}
+        return cls(vocab_size, context_length, **sizes | form | start | changes)
 
     def block_options(self) -> dict[str, Any]:
         """The settings that every block of the model shares, as `TransformerStack` takes them."""
         names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
-        choices = ("activation", "norm", "dropout", "eps")
+        choices = ("activation", "norm", "dropout", "eps", "initialisation")
         return {name: getattr(self, name) for name in names + choices}
 
     def to_dict(self) -> dict[str, Any]:

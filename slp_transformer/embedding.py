@@ -7,34 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.dropping import Dropout, check_dropout
-from slp_transformer.matrices import check_size
+from slp_transformer.dropout import Dropout
+from slp_transformer.refusals import check_ids, check_length
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
-
-
-def check_ids(ids: Tensor, vocab_size: int) -> None:
-    """Refuse ids that are not 32- or 64-bit whole numbers from 0 to `vocab_size` − 1.
-
-    On an accelerator the values are not looked at, since that would make it wait at every step;
-    there PyTorch's own assertion speaks.
-
-    Raises:
-        ValueError: naming the type, or the first id that is out of range and where it stands.
-    """
-    if ids.dtype not in (torch.int64, torch.int32):
-        raise ValueError(
-            "Token ids must be whole numbers of type torch.int64 or torch.int32, but these are of "
-            f"type {ids.dtype}."
-        )
-    if torch.compiler.is_compiling() or ids.device.type != "cpu":
-        return
-    outside = (ids < 0) | (ids >= vocab_size)
-    if outside.any():
-        where = tuple(outside.nonzero()[0].tolist())
-        raise ValueError(
-            f"Token id {ids[where].item()} at position {list(where)} is outside the vocabulary: "
-            f"ids go from 0 to {vocab_size - 1}."
-        )
+from slp_transformer.sizes import check_dropout, check_size
 
 
 def one_hot_lookup(
@@ -79,6 +55,33 @@ class TokenEmbedding(nn.Module):
         """
         check_ids(ids, len(self.E))
         return F.embedding(ids, self.E)
+
+
+class ScaledEmbedding(TokenEmbedding):
+    r"""The row of a token times √d, as in 2017: $\sqrt d\,\mathbf E[id(i)]$.
+
+    The matrix serves the head too, for which its numbers have to be small (deviation 1/√d); scaled
+    up they are of the size of the sines and cosines that are added to them. Not in the book.
+
+    Source: Vaswani et al. 2017, section 3.4.
+    """
+
+    def __init__(self, vocab_size: int, model_dim: int):
+        """Make an embedding matrix of normal numbers, of deviation 1/√d.
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__(vocab_size, model_dim)
+        nn.init.normal_(self.E, std=model_dim**-0.5)
+
+    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
+        """√d times the row of E for each id.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary.
+        """
+        return math.sqrt(self.E.shape[1]) * super().forward(ids)
 
 
 class LearnedPositions(nn.Module):
@@ -157,6 +160,15 @@ class SinusoidalPositions(nn.Module):
         P = sinusoidal_positions(context_length, model_dim)
         self.register_buffer("P", P, persistent=False)
 
+    def _apply(self, fn, recurse=True):
+        """Compute P again where a model made without memory is given some."""
+        had_memory = not self.P.is_meta
+        super()._apply(fn, recurse)
+        if not had_memory and not self.P.is_meta:
+            with torch.device("cpu"):
+                self.P.copy_(sinusoidal_positions(*self.P.shape))
+        return self
+
     def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
         """The rows of positions `start` to `start` + N − 1.
 
@@ -165,24 +177,6 @@ class SinusoidalPositions(nn.Module):
         """
         check_length(start, N, len(self.P))
         return self.P[start : start + N]
-
-
-def check_length(start: int, N: int, context_length: int) -> None:
-    """Refuse a sequence that begins before the first position or ends after the last one.
-
-    Raises:
-        ValueError: naming where it begins or ends and how many positions there are.
-    """
-    if start < 0 or N < 0:
-        raise ValueError(
-            f"A sequence begins at position 0 or later and has 0 or more tokens, but this one was "
-            f"to begin at {start} and to have {N}."
-        )
-    if start + N > context_length:
-        raise ValueError(
-            f"The sequence has {start + N} tokens, but there are positions for {context_length}: "
-            "shorten it, or make the model with a larger context_length."
-        )
 
 
 class InputEncoding(nn.Module):
@@ -204,6 +198,7 @@ class InputEncoding(nn.Module):
         model_dim: int,
         positions: Literal["learned", "sinusoidal"] = "learned",
         dropout: float = 0.0,
+        scaled: bool = False,
     ):
         """Make both parts.
 
@@ -213,6 +208,7 @@ class InputEncoding(nn.Module):
             model_dim: d.
             positions: "learned" (the book's) or "sinusoidal".
             dropout: share of X dropped in training; not in the book.
+            scaled: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
 
         Raises:
             ValueError: if a size or the choice is not one of these.
@@ -222,7 +218,7 @@ class InputEncoding(nn.Module):
             raise ValueError(f'positions must be "learned" or "sinusoidal", not {positions!r}.')
         check_dropout(dropout)
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
-        self.tokens = TokenEmbedding(vocab_size, model_dim)
+        self.tokens = (ScaledEmbedding if scaled else TokenEmbedding)(vocab_size, model_dim)
         self.positions = kind(context_length, model_dim)
         self.drop = Dropout(dropout)
 

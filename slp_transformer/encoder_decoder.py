@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.block import TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
@@ -41,6 +41,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.config = config
         shape = (config.context_length, config.model_dim, config.positions, config.dropout)
+        shape += (config.scaled_embeddings,)
         self.source_embedding = InputEncoding(config.source_vocab_size or config.vocab_size, *shape)
         self.target_embedding = InputEncoding(config.vocab_size, *shape)
         if config.source_vocab_size is None:
@@ -53,15 +54,12 @@ class EncoderDecoder(nn.Module):
         self,
         source: Int[Tensor, "*batch M"],
         source_mask: Float[Tensor, "... #M #M"] | None = None,
-        *,
-        trace: list[Trace] | None = None,
     ) -> Float[Tensor, "*batch M d"]:
         """Read the source.
 
         Args:
             source: token ids of the source.
             source_mask: additive mask, `padding_mask(source, pad_id)` where sources are padded.
-            trace: a list to which each encoder block's steps are appended.
 
         Returns:
             H_enc, one row for each source token.
@@ -69,7 +67,7 @@ class EncoderDecoder(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the source is too long.
         """
-        return self.encoder(self.source_embedding(source), source_mask, trace=trace)
+        return self.encoder(self.source_embedding(source), source_mask)
 
     def decode(
         self,
@@ -78,7 +76,6 @@ class EncoderDecoder(nn.Module):
         source_mask: Float[Tensor, "... #N #M"] | None = None,
         target_mask: Float[Tensor, "... #N #T"] | None = None,
         *,
-        trace: list[Trace] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """Logits for the word after each position of the target.
@@ -88,7 +85,6 @@ class EncoderDecoder(nn.Module):
             H_enc: what `encode` returned.
             source_mask: the same mask that `encode` was given.
             target_mask: additive mask on top of the causal one; rarely needed.
-            trace: a list to which each decoder block's steps are appended.
             cache: what was computed of earlier target tokens, and of `H_enc`; `target` then goes on
                 from there.
 
@@ -100,7 +96,7 @@ class EncoderDecoder(nn.Module):
         """
         X = self.target_embedding(target, start=0 if cache is None else cache.length)
         reads = {"H_enc": H_enc, "enc_mask": source_mask, "cache": cache}
-        H = self.decoder(X, target_mask, causal=True, trace=trace, **reads)
+        H = self.decoder(X, target_mask, causal=True, **reads)
         return lm_head(H, self.target_embedding.tokens.E)
 
     def forward(

@@ -8,10 +8,10 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer.choices import better_recomputed
-from slp_transformer.matrices import affine, check_features, check_size, matrix
-from slp_transformer.recomputed import gelu_ffn
+from slp_transformer.matrices import affine, matrix
+from slp_transformer.refusals import check_features
 from slp_transformer.shapes import Float, Tensor
+from slp_transformer.sizes import check_size
 
 
 class FeedForward(nn.Module):
@@ -65,6 +65,11 @@ class FeedForward(nn.Module):
         """The matrix that writes to the residual stream."""
         return self.W_2
 
+    @property
+    def matrices(self) -> list[nn.Parameter]:
+        """W_1 and W_2."""
+        return [self.W_1, self.W_2]
+
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Apply the network to each row of X.
 
@@ -72,8 +77,6 @@ class FeedForward(nn.Module):
             ValueError: if the rows of X are not of size d.
         """
         check_features("X", X, self.model_dim, axes=1)
-        if self.activation is F.gelu and better_recomputed(X, *self.parameters()):
-            return gelu_ffn(X, self.W_1, self.b_1, self.W_2, self.b_2)
         hidden = self.activation(affine(X, self.W_1, self.b_1))
         return affine(hidden, self.W_2, self.b_2)
 
@@ -121,6 +124,11 @@ class SwiGLU(nn.Module):
     def output_matrix(self) -> nn.Parameter:
         """The matrix that writes to the residual stream."""
         return self.W_3
+
+    @property
+    def matrices(self) -> list[nn.Parameter]:
+        """W_1, W_2 and W_3."""
+        return [self.W_1, self.W_2, self.W_3]
 
     @staticmethod
     def default_hidden_dim(model_dim: int) -> int:

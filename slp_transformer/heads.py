@@ -4,14 +4,19 @@
 in one product: their matrices lie side by side.
 """
 
+from typing import Literal, overload
+
 import torch
 from torch import nn
 
-from slp_transformer.attention import attention, causal_mask, check_mask, fused_attention
-from slp_transformer.cache import KVCache
-from slp_transformer.dropping import check_dropout
-from slp_transformer.matrices import check_features, check_size, matrix
+from slp_transformer.attention import attend, attention
+from slp_transformer.cache import LayerCache
+from slp_transformer.masks import hide_future, mask_for_heads
+from slp_transformer.matrices import matrix
+from slp_transformer.points import Watched
+from slp_transformer.refusals import check_features, check_inputs
 from slp_transformer.shapes import Float, Tensor, shape_of
+from slp_transformer.sizes import check_dropout, check_size
 
 
 def head_sizes(
@@ -109,7 +114,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(Watched):
     r"""A heads that attend side by side, each with matrices of its own.
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
@@ -118,13 +123,15 @@ class MultiHeadAttention(nn.Module):
     `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; with `H_enc`, `cross-QKV` and `cross-attn`
     (13.11 and 13.12 in the Aug 2026 draft). No biases, as in the book.
 
-    The heads' matrices lie side by side in one matrix each, so that all heads are computed in one
-    product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
+    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+    Attention's named points (`slp_transformer.points`) are "Q", "K", "V", "alpha" and "head".
 
     Attributes:
-        W_Q: query matrices of all heads, side by side [d×Ad_k].
-        W_K: key matrices, likewise [d×Ad_k].
-        W_V: value matrices, likewise [d×Ad_v].
+        W_QKV: all matrices that read the stream, side by side [d×A(2d_k+d_v)].
+        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
+        W_K: the key matrices, likewise [d×Ad_k].
+        W_V: the value matrices, likewise [d×Ad_v].
         W_O: output matrix [Ad_v×d].
         dropout: share of the attention weights that is dropped in training.
     """
@@ -156,10 +163,27 @@ class MultiHeadAttention(nn.Module):
         self.model_dim, self.num_heads = model_dim, num_heads
         self.key_dim, self.value_dim = key_dim, value_dim
         self.dropout = dropout
-        self.W_Q = matrix(model_dim, num_heads * key_dim)
-        self.W_K = matrix(model_dim, num_heads * key_dim)
-        self.W_V = matrix(model_dim, num_heads * value_dim)
+        widths = self._widths()
+        self.W_QKV = nn.Parameter(torch.cat([matrix(model_dim, w) for w in widths], dim=1))
         self.W_O = matrix(num_heads * value_dim, model_dim)
+
+    def _widths(self) -> list[int]:
+        """Columns of W_Q, W_K and W_V in W_QKV."""
+        return [self.num_heads * size for size in (self.key_dim, self.key_dim, self.value_dim)]
+
+    @property
+    def side_by_side(self) -> dict[str, dict[str, int]]:
+        """Which matrices stand in which, and how many columns each has."""
+        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self._widths(), strict=True))}
+
+    def _columns(self, place: int) -> Tensor:
+        """One of the three within W_QKV."""
+        widths = self._widths()
+        return self.W_QKV.narrow(1, sum(widths[:place]), widths[place])
+
+    W_Q = property(lambda self: self._columns(0))
+    W_K = property(lambda self: self._columns(1))
+    W_V = property(lambda self: self._columns(2))
 
     @property
     def output_matrix(self) -> nn.Parameter:
@@ -167,9 +191,20 @@ class MultiHeadAttention(nn.Module):
         return self.W_O
 
     @property
+    def matrices(self) -> list[Tensor]:
+        """Each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
+        return [self.W_Q, self.W_K, self.W_V, self.W_O]
+
+    @property
     def heads(self) -> tuple["HeadMatrices", ...]:
         """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
         return tuple(HeadMatrices(self, c) for c in range(self.num_heads))
+
+    @overload
+    def forward(self, X, mask=..., *, return_weights: Literal[True], **how) -> tuple: ...
+
+    @overload
+    def forward(self, X, mask=..., *, return_weights: Literal[False] = ..., **how) -> Tensor: ...
 
     def forward(
         self,
@@ -179,7 +214,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         return_weights: bool = False,
-        cache: KVCache | None = None,
+        cache: LayerCache | None = None,
     ) -> (
         Float[Tensor, "*batch N d"]
         | tuple[Float[Tensor, "*batch N d"], Float[Tensor, "*batch A N M"]]
@@ -202,53 +237,60 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
-                cross-attention, or the cache refuses (see `KVCache.extend`).
+                cross-attention, or the cache refuses (see `LayerCache.extend`).
         """
-        self._check(X, H_enc, causal)
-        held = 0 if cache is None else cache.held(self)
-        source = X if H_enc is None else H_enc[..., held:, :]
-        N, M = X.shape[-2], held + source.shape[-2]
-        mask = self._for_heads(mask, X, M)
-        Q = split_heads(X @ self.W_Q, self.num_heads)
-        K = split_heads(source @ self.W_K, self.num_heads)
-        V = split_heads(source @ self.W_V, self.num_heads)
+        check_inputs(self.model_dim, X, H_enc, causal)
+        Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.taken)
         if cache is not None:
-            K, V = cache.extend(self, K, V)
-        causal = causal and N > 1  # the last token has no future to hide
-        if causal and (return_weights or N < M):
-            future = causal_mask(M, dtype=X.dtype, device=X.device)[-N:]
-            mask, causal = future if mask is None else mask + future, False
-        dropout = self.dropout if self.training else 0.0
-        if not return_weights:
-            heads = fused_attention(Q, K, V, mask, causal, dropout)
-            return join_heads(heads) @ self.W_O
-        heads, alpha = attention(Q, K, V, mask, dropout)
-        return join_heads(heads) @ self.W_O, alpha
+            K, V = cache.extend(K, V)
+        head, alpha = self.look(Q, K, V, mask, causal, return_weights)
+        A = join_heads(head) @ self.W_O
+        return (A, alpha) if return_weights else A
 
-    def _check(self, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
-        """Refuse inputs that do not fit the matrices, or each other."""
-        check_features("X", X, self.model_dim)
+    def project(
+        self,
+        X: Float[Tensor, "*batch N d"],
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
+        start: int = 0,
+    ) -> tuple[
+        Float[Tensor, "*batch A N d_k"],
+        Float[Tensor, "*batch A new d_k"],
+        Float[Tensor, "*batch A new d_v"],
+    ]:
+        """The queries, keys and values of every head.
+
+        Args:
+            X: where the queries come from.
+            H_enc: where keys and values come from; from X too if not given.
+            start: how many tokens have keys and values already: the position of X's first token,
+                or rows of `H_enc` that need not be read again.
+        """
         if H_enc is None:
-            return
-        check_features("H_enc", H_enc, self.model_dim)
-        if H_enc.shape[:-2] != X.shape[:-2]:
-            raise ValueError(
-                "X and H_enc must have the same axes before the last two, one source for each "
-                f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
-            )
-        if causal:
-            raise ValueError(
-                "Cross-attention has no future to hide, since the source is all there: "
-                "leave out causal=True, or leave out H_enc."
-            )
+            Q, K, V = (X @ self.W_QKV).split(self._widths(), dim=-1)
+        else:
+            W_Q, *W_KV = self.W_QKV.split(self._widths(), dim=1)
+            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
+        Q, K, V = (split_heads(Z, self.num_heads) for Z in (Q, K, V))
+        return self.see("Q", Q), self.see("K", K), self.see("V", V)
 
-    def _for_heads(self, mask: Tensor | None, X: Tensor, M: int) -> Tensor | None:
-        """The mask with an axis for the heads, if it has leading axes but none for them."""
-        if mask is None:
-            return None
-        per_head = (self.num_heads,) if mask.dim() > X.dim() else ()
-        check_mask(mask, (*X.shape[:-2], *per_head, X.shape[-2], M))
-        return mask.unsqueeze(-3) if mask.dim() > 2 and not per_head else mask
+    def look(
+        self,
+        Q: Float[Tensor, "*batch A N d_k"],
+        K: Float[Tensor, "*batch A M d_k"],
+        V: Float[Tensor, "*batch A M d_v"],
+        mask: Float[Tensor, "..."] | None,
+        causal: bool,
+        return_weights: bool = False,
+    ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
+        """What each head gathers, and the weights it does it with if anybody wants to see them."""
+        mask = mask_for_heads(mask, Q, K)
+        dropout = self.dropout if self.training else 0.0
+        if not return_weights and self.watch is None:
+            return attend(Q, K, V, mask, causal, dropout), None
+        mask = hide_future(mask, Q, K) if causal else mask
+        head, alpha = attention(Q, K, V, mask, dropout)
+        seen = self.see("alpha", alpha)
+        return self.see("head", head if seen is alpha else seen @ V), seen
 
 
 class HeadMatrices:

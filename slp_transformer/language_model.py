@@ -1,9 +1,12 @@
 """The language model: input, a causal stack of blocks, and the head that predicts the next word."""
 
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch import nn
 
-from slp_transformer.block import Trace, TransformerStack
+from slp_transformer.block import TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
@@ -70,15 +73,39 @@ class TransformerLM(nn.Module):
             config.model_dim,
             config.positions,
             config.dropout,
+            config.scaled_embeddings,
         )
         self.stack = TransformerStack(config.num_blocks, **config.block_options())
+
+    @property
+    def unembedding(self) -> Float[Tensor, "V d"]:
+        """The matrix that an output of the stack is compared with: E once more."""
+        return self.embedding.tokens.E
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, **how: Any) -> "TransformerLM":
+        """Load a GPT-2, Llama or Qwen3; see `slp_transformer.beyond.pretrained.from_pretrained`.
+
+        Args:
+            folder: a folder with config.json and weights in safetensors.
+            **how: what else it takes.
+
+        Raises:
+            ValueError: if there is no such model, or it is no language model.
+        """
+        # What lies beyond the book builds on it; only here does the book's model know of that.
+        from slp_transformer.beyond.pretrained import from_pretrained
+
+        model = from_pretrained(folder, **how)
+        if not isinstance(model, TransformerLM):
+            raise ValueError(f"{folder} holds no language model, but a {type(model).__name__}.")
+        return model
 
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #T"] | None = None,
         *,
-        trace: list[Trace] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """Logits for the word after each position.
@@ -87,7 +114,6 @@ class TransformerLM(nn.Module):
             ids: token ids, left to right.
             mask: additive mask on top of the causal one (`padding_mask(ids, pad_id)` for sequences
                 padded on the left; padding on the right is hidden by the causal mask already).
-            trace: a list to which each block's steps are appended.
             cache: what was computed of earlier tokens; `ids` then go on from there, and their own
                 keys and values are added to it.
 
@@ -99,5 +125,5 @@ class TransformerLM(nn.Module):
                 holds) is longer than `config.context_length`, or the mask does not fit.
         """
         X = self.embedding(ids, start=0 if cache is None else cache.length)
-        H = self.stack(X, mask, causal=True, trace=trace, cache=cache)
-        return lm_head(H, self.embedding.tokens.E)
+        H = self.stack(X, mask, causal=True, cache=cache)
+        return lm_head(H, self.unembedding)

@@ -3,8 +3,9 @@
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
-from slp_transformer.matrices import check_features, check_size
+from slp_transformer.refusals import check_features
 from slp_transformer.shapes import Float, Tensor
+from slp_transformer.sizes import check_size
 
 
 class LayerNorm(nn.Module):

@@ -3,14 +3,11 @@
 import math
 import sys
 
-import torch
 import torch.nn.functional as F
-from torch import nn
 
-from slp_transformer.batches import IGNORED, BatchSource, as_source
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
-from slp_transformer.team import ALONE, Team
-from slp_transformer.token_store import TokenStore
+
+IGNORED = -100  # a target that no loss looks at; PyTorch's choice
 
 
 def next_token_loss(
@@ -26,12 +23,18 @@ def next_token_loss(
 
     Source: `ce-full` to `ce-mean` (7.53-7.55 in the Aug 2026 draft; section 8.7 of the 2025 one).
 
+    With label smoothing ε, not in the book (Szegedy et al. 2016), every word of the vocabulary gets
+    a share of what the right one should have:
+
+    $$L_t=-(1-\varepsilon)\log\hat{\mathbf y}_t[w_{t+1}]
+    -\frac{\varepsilon}{|V|}\sum_{v\in V}\log\hat{\mathbf y}_t[v]$$
+
     Args:
         U: logits for the word after each position.
         targets: the word that did come after each position; positions with `IGNORED` (padding)
             do not count.
-        label_smoothing: share of each target's probability that is spread over the vocabulary
-            (Szegedy et al. 2016); not in the book.
+        label_smoothing: ε, the share of each target's probability that is spread over the
+            vocabulary; padding has none.
         reduction: "mean", or "sum" to divide later.
 
     Raises:
@@ -73,38 +76,3 @@ def perplexity(loss: float) -> float:
     if loss < 0:
         raise ValueError(f"A cross-entropy is 0 or more, but the loss is {loss!r}.")
     return math.inf if loss > math.log(sys.float_info.max) else math.exp(loss)
-
-
-@torch.no_grad()
-def mean_loss(
-    model: nn.Module,
-    held_out: Int[Tensor, "tokens"] | TokenStore | BatchSource,
-    N: int | None = None,
-    batch_size: int = 32,
-    team: Team = ALONE,
-) -> float:
-    """The loss over all of some data; a stream is cut into windows that do not overlap.
-
-    Args:
-        model: the model; it is put in evaluation mode, and back as it was.
-        held_out: held-out tokens, or another source; what is left over after a stream's last full
-            window is not counted.
-        N: tokens in a window of a stream.
-        batch_size: sequences scored at once.
-        team: the processes that share the work.
-
-    Returns:
-        Nats per token.
-
-    Raises:
-        ValueError: if a stream is too short for one window.
-    """
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    total, count = 0.0, 0
-    for batch in as_source(held_out, N).in_order(batch_size * team.size):
-        count += batch.count
-        batch = team.share(batch).to(device)
-        total += next_token_loss(model(*batch.inputs), batch.targets, reduction="sum").item()
-    model.train(was_training)
-    return team.sum(torch.tensor(total, dtype=torch.float64)).item() / count

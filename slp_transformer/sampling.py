@@ -142,7 +142,7 @@ def named(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tenso
                 "words."
             )
         return words.cpu()
-    may = torch.full((vocab_size,), words is None)
+    may = torch.full((vocab_size,), words is None, device="cpu")
     if words is not None:
         words = [int(word) for word in words]
         if strange := [word for word in words if not 0 <= word < vocab_size]:

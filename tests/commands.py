@@ -2,8 +2,8 @@
 
 import pytest
 
-from slp_transformer.checkpoint import checkpoint_folder
 from slp_transformer.command_line import main
+from slp_transformer.training.folders import checkpoint_folder
 
 for needed in ("safetensors", "tomli_w"):
     pytest.importorskip(needed, reason="keeping a run needs the text extra")

@@ -11,24 +11,39 @@ B, A, D_K, N, M, D, D_V, D_FF, V = 2, 3, 5, 7, 11, 13, 17, 19, 23
 D_SHARED = A * D_K
 
 
+TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
+
+
+def precise() -> torch.dtype:
+    """Double precision, where the device has it; MPS has none."""
+    return torch.float32 if torch.get_default_device().type == "mps" else torch.float64
+
+
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    """Random numbers in double precision, the same for the same seed; a leaf with gradients."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+    """Random numbers as precise as can be, the same for the same seed; a leaf with gradients.
+
+    They are drawn on the CPU, so that every device is given the same ones.
+    """
+    generator = torch.Generator("cpu").manual_seed(seed)
+    drawn = torch.randn(*shape, dtype=torch.float64, generator=generator, device="cpu")
+    return drawn.to(torch.get_default_device(), precise()).requires_grad_()
 
 
 def randomised(module: nn.Module, seed: int = 0, scale: float = 0.4) -> nn.Module:
-    """The module in double precision, every parameter random: no gain is 1 and no bias 0."""
-    module = module.double()
-    generator = torch.Generator().manual_seed(seed)
+    """The module in that precision, every parameter random: no gain is 1 and no bias 0."""
+    module = module.to(precise())
+    generator = torch.Generator("cpu").manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.normal_(0.0, scale, generator=generator)
+            drawn = torch.empty(parameter.shape, dtype=torch.float64, device="cpu")
+            parameter.copy_(drawn.normal_(0.0, scale, generator=generator))
     return module
 
 
-def assert_same(ours: Tensor, theirs: Tensor, tolerance: float = 1e-11) -> None:
-    """Equal to the rounding of double precision, in shape and in type as well."""
+def assert_same(ours: Tensor, theirs: Tensor, tolerance: float | None = None) -> None:
+    """Equal to the rounding of their type, in shape and in type as well."""
+    if tolerance is None:
+        tolerance = TOLERANCE.get(ours.dtype, 0.0)
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 

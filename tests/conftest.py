@@ -1,16 +1,109 @@
-"""Shapes in the package's signatures are checked while the tests run."""
+"""Shapes in the package's signatures are checked while the tests run, on the device asked for.
 
+`python -m pytest --device cuda` (or mps, or standin, see `standin`) runs the numerical tests there.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import standin
 import torch
 import torch.nn.functional as F
 from jaxtyping import config, install_import_hook
 
-install_import_hook("slp_transformer", "typechecking.checker")
+CHECKED = importlib.util.find_spec("beartype") is not None
+if CHECKED:  # without it the numbers can still be compared
+    import typechecking
+
+    install_import_hook("slp_transformer", "typechecking.checker")
+
+# Before the first gradient, when PyTorch looks which devices there are.
+standin.plug_in()
 
 # The tests' tensors are tiny: a second thread would only be waited for.
 torch.set_num_threads(1)
+
+
+def pytest_xdist_auto_num_workers(config):
+    """The whole suite on two to four cores; a file or two in this process, at once."""
+    some = [word for word in config.args if Path(word.split("::")[0]).suffix == ".py"]
+    return 0 if some else min(os.cpu_count() or 1, 4)
+
+
+NUMERICAL = {
+    *("test_attention", "test_block", "test_embedding", "test_encoder_decoder", "test_feedforward"),
+    *("test_language_model", "test_layer_norm", "test_loss", "test_multi_head", "test_stack"),
+    *("test_cache", "test_sampling", "test_second_device"),
+}
+"""Tests of numbers that each kind of device computes in its own way; the rest is the CPU's work."""
+
+
+def pytest_addoption(parser):
+    """Let a device be asked for, and a model that was downloaded."""
+    parser.addoption("--device", default="cpu", help="where the numerical tests compute")
+    parser.addoption("--pretrained", help="folder of a downloaded model, for test_downloaded")
+
+
+@pytest.fixture(autouse=True)
+def on_device(request, monkeypatch):
+    """What a test makes without naming a device lies on the one asked for, constants too."""
+    device, room = request.config.getoption("--device"), request.node.path.stem
+    if room not in NUMERICAL and device != "cpu":
+        pytest.skip("This is the CPU's work, the same whatever the device.")
+    if device == "cpu" or room == "test_second_device":  # which names its devices
+        yield
+        return
+    for name, value in vars(request.module).items():
+        if isinstance(value, torch.Tensor):
+            monkeypatch.setattr(request.module, name, value.to(device))
+    with torch.device(device):
+        yield
+
+
+def pytest_collection_modifyitems(items):
+    """What takes long begins first, so that no core waits for another at the end."""
+    long = ("test_chapters", "test_run_folder", "test_site", "test_browser")
+    long += ("test_command_processes", "test_training_chapter")
+    places = {name: place for place, name in enumerate(long)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(long)))
+
+
+@pytest.fixture(autouse=True)
+def shapes_checked():
+    """Each test begins with signatures that are checked."""
+    if CHECKED:
+        typechecking.begin()
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A Chromium without a window, one for all tests of a process; SLP_CHROMIUM names another."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+    found = os.environ.get("SLP_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    options += ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
+    with playwright.sync_playwright() as started:
+        try:
+            running = started.chromium.launch(executable_path=found, args=options)
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium starts: {error}".splitlines()[0])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def memory(request):
+    """For tests that look at where tensors lie, or write them to a file as they are."""
+    if request.config.getoption("--device") == standin.NAME:
+        pytest.skip("The stand-in has no memory of its own.")
 
 
 @pytest.fixture
@@ -42,3 +135,18 @@ def at(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The site, built strictly, or the one that SLP_SITE names."""
+    if "SLP_SITE" in os.environ:
+        return Path(os.environ["SLP_SITE"]).resolve()
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)],
+        cwd=Path(__file__).parents[1], env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+    return folder

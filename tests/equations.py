@@ -58,8 +58,12 @@ NUMBERED = {
     "ce-mean": ("", "7.55"),
     "likelihood": ("", "7.56"),
     "perplexity": ("", "7.57"),
+    "L(N)": ("8.49", ""),
+    "L(D)": ("8.50", ""),
+    "L(C)": ("8.51", ""),
     "param-count": ("8.52", ""),
     "kv-attn": ("8.53", "7.59"),
+    "lora": ("8.54", "8.1"),
     "beam-score": ("", "13.15"),
     "beam-norm": ("", "13.16"),
     "cross-QKV": ("", "13.11"),
@@ -68,10 +72,6 @@ NUMBERED = {
 
 # Equations of other sections, some of which the package or a chapter names.
 ELSEWHERE = {
-    "L(N)": ("8.49", ""),
-    "L(D)": ("8.50", ""),
-    "L(C)": ("8.51", ""),
-    "lora": ("8.54", ""),
     "causal": ("", "9.1"),
     "bidirectional": ("", "9.2"),
 }
@@ -87,9 +87,11 @@ UNNUMBERED = {
     "onehot": {"8.12", "8.13", "7.12", "7.13", "8.4", "7.4"},
     "X": {"8.4", "7.4", "8.14", "7.14"},
     "sinusoid": {"3.5", "8.4", "7.4"},
-    "logit-lens": {"10.3"},
+    "logit-lens": {"8.9", "8.9.2", "10.3"},
+    "induction": {"8.9", "8.9.1", "10.6"},
     "random": {"7.4"},
     "top-k": set(),
+    "rope": set(),
 }
 
 ALL = {**ELSEWHERE, **NUMBERED, **dict.fromkeys(UNNUMBERED, ("", ""))}

@@ -18,8 +18,8 @@ import torch
 import torch._dynamo  # or every child would import it for itself
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.checkpoint import checkpoint_folder
-from slp_transformer.training import train
+from slp_transformer.training.folders import checkpoint_folder
+from slp_transformer.training.loop import train
 
 WATCHED = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
 
@@ -111,7 +111,7 @@ def main(base: Path) -> None:
     ways = [at_operation(n) for n in (0, 1, 7, 19, *range(30, 90, 11))]
     ways += [while_writing(torch, "save", n) for n in (0, 2)]
     ways += [while_writing(safetensors.torch, "save_file", n) for n in (1,)]
-    ways += [while_writing(Path, "write_text", n) for n in (3, 4, 7)]  # 3 and 7: the index
+    ways += [while_writing(Path, "write_text", n) for n in (3, 4, 5, 8)]  # 3, 8: the index
     ways += [after_step(n) for n in (1, 4)]
     killed = 0
     for number, way in enumerate(ways):
@@ -125,7 +125,8 @@ def main(base: Path) -> None:
         assert run(folder, weights) == 0, number
         assert weights.read_bytes() == expected, f"way {number} ends in other weights"
         kept = {path.name for path in folder.iterdir()}
-        assert kept <= {"checkpoints.json", "step-00000006", "step-00000004"}, kept
+        files = {"checkpoints.json", "metrics.json"}
+        assert kept <= files | {"step-00000006", "step-00000004"}, kept
         shutil.rmtree(folder)
     print(killed, "of", len(ways))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.batches import PaddedPairs, TokenWindows
-from slp_transformer.training import train
+from slp_transformer.training.batches import PaddedPairs, TokenWindows
+from slp_transformer.training.loop import train
 
 RANK = int(os.environ.get("RANK", "0"))
 STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))

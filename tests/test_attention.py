@@ -37,6 +37,7 @@ def some_allowed(*shape: int, seed: int = 4) -> torch.Tensor:
 # --- Masks -------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("mask")
 def test_mask_by_hand():
     assert causal_mask(3).tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
 
@@ -66,6 +67,7 @@ def test_masks_combine_by_addition():
 # --- The equation, by hand ---------------------------------------------------------------------
 
 
+@pytest.mark.proves("simple-sum", "simple-score", "simple-softmax")
 def test_simple_sum_8_6_is_attention_with_q_k_and_v_all_x():
     """8.6-8.8: scores are plain dot products; multiplying Q by the root of d undoes 8.11."""
     X = normal(N, D)
@@ -77,6 +79,7 @@ def test_simple_sum_8_6_is_attention_with_q_k_and_v_all_x():
     assert_same_with_gradients(A_, torch.stack(rows), [X])
 
 
+@pytest.mark.proves("scaled-score")
 def test_scaled_score_8_11_by_hand():
     """d_k = 4 and q·k = 0 or 2 give scores of 0 and 1, so the weights are [1, e] / (1 + e)."""
     Q = torch.tensor([[1.0, 1.0, 0.0, 0.0]])
@@ -89,6 +92,7 @@ def test_scaled_score_8_11_by_hand():
     torch.testing.assert_close(fused_attention(Q, K, V), expected @ V)
 
 
+@pytest.mark.proves("alpha")
 def test_alpha_8_12_by_hand_with_a_mask():
     """Equal scores share equally among what is visible: 1, then a half each, then a third each."""
     Q = K = torch.ones(3, 2)
@@ -110,12 +114,13 @@ def test_a_mask_need_not_be_infinite():
 def test_softmax_is_stable():
     scores = torch.tensor([[1e4, 1e4 + 1, -1e4]])
     expected = torch.tensor([[1 / (1 + math.e), math.e / (1 + math.e), 0.0]])
-    torch.testing.assert_close(masked_softmax(scores), expected)
+    torch.testing.assert_close(masked_softmax(scores, torch.zeros(1, 3)), expected)
 
 
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
+@pytest.mark.proves("head-par", "head")
 def test_head_par_8_33_equals_loop():
     Q, K, V = qkv(keys=N)
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.causal)
@@ -126,6 +131,7 @@ def test_head_par_8_33_equals_loop():
     assert_same_with_gradients(fused_attention(Q, K, V, causal_mask(N)), heads, [Q, K, V])
 
 
+@pytest.mark.proves("bidirectional", "causal")
 def test_bidirectional_9_2_equals_loop():
     """Without a mask, and with another number of keys than of queries."""
     Q, K, V = qkv()
@@ -136,6 +142,7 @@ def test_bidirectional_9_2_equals_loop():
     assert_same_with_gradients(fused_attention(Q, K, V), heads, [Q, K, V])
 
 
+@pytest.mark.proves("head-par")
 @pytest.mark.parametrize("form", [attention, fused_attention])
 @pytest.mark.parametrize("leading", [(), (B,), (B, A)])
 def test_head_par_8_33_equals_pytorch(form, leading):
@@ -238,7 +245,7 @@ def test_fused_flag_and_mask_together_equal_their_sum():
 
 
 def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
-    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    monkeypatch.delattr("slp_transformer.masks.causal_mask")
     Q, K, V = qkv(B, keys=N)
     fused_attention(Q, K, V, causal=True)
     assert kernel == [{"attn_mask": None, "dropout_p": 0.0, "is_causal": True}]
@@ -248,7 +255,7 @@ def test_fused_passes_mask_and_dropout_on(kernel):
     fused_attention(*qkv(B), additive(some_allowed(N, M)), dropout=0.25)
     (call,) = kernel
     assert call["dropout_p"] == 0.25 and not call["is_causal"]
-    assert call["attn_mask"].shape == (N, M)
+    assert call["attn_mask"].squeeze().shape == (N, M)
 
 
 def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel):
@@ -257,6 +264,19 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
     fused_attention(*qkv(B, keys=N), padding, causal=True)
     (call,) = kernel
     assert not (call["attn_mask"] == -INF).all(-1).any()
+
+
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3), (2, 3, 2), (2, 1, 3, 2)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_fused_shows_the_kernel_four_axes_whatever_there_are(leading, masked, kernel):
+    Q, K, V = qkv(*leading)
+    mask = additive(some_allowed(N, M)) if masked else None
+    expected, _ = attention(Q, K, V, mask)
+    assert_same(fused_attention(Q, K, V, mask), expected)
+    if masked and leading:  # a mask for each of them
+        own = mask + torch.rand(*leading, N, M, dtype=torch.float64)
+        assert_same(fused_attention(Q, K, V, own), attention(Q, K, V, own)[0])
+    assert all(c["attn_mask"] is None or c["attn_mask"].dim() == 4 for c in kernel)
 
 
 def test_attention_with_weights_does_without_the_kernel(kernel):
@@ -276,6 +296,7 @@ def one_head() -> AttentionHead:
     return AttentionHead(D, D_K, D_V).double()
 
 
+@pytest.mark.proves("qkv", "qkv-final", "head", "head-out", "A-out")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_A_out_8_34_equals_loop_8_10_to_8_14(visible):
     head, X = one_head(), normal(N, D)
@@ -287,6 +308,7 @@ def test_A_out_8_34_equals_loop_8_10_to_8_14(visible):
     assert_same(alpha, alphas)
 
 
+@pytest.mark.proves("QKV")
 def test_QKV_8_32_shapes_and_no_bias():
     shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}
     assert shapes == {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}

@@ -149,9 +149,9 @@ BAD = {
         lambda: fused_attention(rows(N, 5), rows(2, N, 5), rows(2, N, 5)),
         ["[7×5]", "[2×7×5]", "same axes"],
     ),
-    "causal with more keys": (
-        lambda: fused_attention(rows(N, 5), rows(M, 5), rows(M, 5), causal=True),
-        ["7 queries", "11 keys"],
+    "causal with more queries": (
+        lambda: fused_attention(rows(M, 5), rows(N, 5), rows(N, 5), causal=True),
+        ["11 queries", "7 keys"],
     ),
     "X of another size": (lambda: mha()(rows(N, 13)), ["X", "[7×13]", "15", "model_dim"]),
     "X of another size, one head": (lambda: AttentionHead(D, 5)(rows(N, 13)), ["[7×13]", "15"]),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import tensor
 
-from slp_transformer.beam import beam_search, normalised
+from slp_transformer.decoding.beams import beam_search, normalised
 
 V = 4
 
@@ -46,6 +46,7 @@ def enumerate_all(table, length: int, stop: int | None, alpha: float):
     return ways
 
 
+@pytest.mark.proves("beam-score")
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("stop", [None, 2])
@@ -70,6 +71,7 @@ def test_it_sees_past_the_best_first_word():
     assert two.ids == [0, 2, 3] and math.exp(2 * two.score) == pytest.approx(0.4)
 
 
+@pytest.mark.proves("beam-norm")
 def test_length_normalisation_13_16_can_turn_the_choice():
     """Stop is 3. At once: 0.3. After 1, 1: 0.7 · 0.5 · 0.5 = 0.175, but a mean of 0.56 a word."""
     y = tensor([[0, 0.7, 0, 0.3], [0, 0.5, 0, 0.5], [1, 0, 0, 0], [1, 0, 0, 0]])
@@ -117,6 +119,14 @@ def test_where_all_have_to_wait_nothing_is_read():
     read = Bigrams(random_table(0))
     beam_search(read, lambda rows: None, [tensor([0]), tensor([3] * 7)], [3, 9], width=2)
     assert read.read == [(1, 2), (2, 3), (7, 1), (8, 2)]
+
+
+def test_a_stop_word_that_cannot_come_ends_nothing():
+    """Only word 1 can follow anything; the beam is wider than what is possible."""
+    table = torch.full((V, V), -math.inf)
+    table[:, 1] = 0.0
+    found, _ = search(table, end=4, width=3, stop=[2])
+    assert [(h.ids, h.stopped) for h in found] == [([0, 1, 1, 1], False)]
 
 
 def test_hypotheses_keep_their_own_past():

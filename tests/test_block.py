@@ -1,5 +1,6 @@
 """The block: 8.26-8.31 and 8.38-8.45 (7.27-7.32, 7.39-7.46), post-norm, and cross-attention."""
 
+import contextlib
 import copy
 
 import loops
@@ -22,7 +23,14 @@ from comparing import (
 )
 from twins import twin_block
 
-from slp_transformer import FeedForward, SwiGLU, TransformerBlock, causal_mask, padding_mask
+from slp_transformer import (
+    FeedForward,
+    SwiGLU,
+    TransformerBlock,
+    causal_mask,
+    padding_mask,
+    tracing,
+)
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
@@ -42,6 +50,7 @@ def shared(**options) -> TransformerBlock:
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
+@pytest.mark.proves("t1", "t2", "t3", "t4", "t5", "h", "H")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_H_8_39_equals_loop_t1_8_26_to_h_8_31(visible):
     layer, X = block(), normal(N, D)
@@ -50,6 +59,7 @@ def test_H_8_39_equals_loop_t1_8_26_to_h_8_31(visible):
     assert_same_with_gradients(output, expected, [X, *layer.parameters()])
 
 
+@pytest.mark.proves("O", "H")
 def test_H_8_39_equals_the_two_lines_of_8_38_and_8_39():
     layer, X = block(), normal(B, N, D)
     O = X + layer.attention(layer.norm_1(X), causal=True)
@@ -57,6 +67,7 @@ def test_H_8_39_equals_the_two_lines_of_8_38_and_8_39():
     assert_same_with_gradients(layer(X, causal=True), H, [X, *layer.parameters()])
 
 
+@pytest.mark.proves("postnorm-t")
 def test_postnorm_t_10_32_equals_loop():
     layer, X = block(norm="post"), normal(N, D)
     expected = loops.post_norm_block(X, layer)
@@ -79,10 +90,13 @@ def test_cross_attn_13_12_block_equals_loop(norm):
     assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
 
 
+POINTS = {*"X T1 T2 T3 T4 T5 H Q K V alpha head".split()}
+ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross alpha_cross head_cross".split()}
 PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
 
 
+@pytest.mark.proves("H")
 @NORMS
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
@@ -93,7 +107,9 @@ def test_H_8_39_equals_transformer_encoder_layer(norm, activation, causal):
     expected = twin.theirs(X, src_mask=future, src_key_padding_mask=PADDED)
     ours = {"mask": padding_mask(PADDED.long(), 1), "causal": causal}
     twin.assert_agrees(layer(X, **ours), expected, [X])
-    twin.assert_agrees(layer(X, **ours, trace={}), expected, [X])
+    with tracing(layer):
+        output = layer(X, **ours)
+    twin.assert_agrees(output, expected, [X])
 
 
 @NORMS
@@ -111,16 +127,21 @@ def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
     )
     ours = {"causal": True, "H_enc": H_enc, "enc_mask": padding_mask(ENC_PADDED.long(), 1)}
     twin.assert_agrees(layer(X, **ours), expected, [X, H_enc])
-    twin.assert_agrees(layer(X, **ours, trace={}), expected, [X, H_enc])
+    with tracing(layer):
+        output = layer(X, **ours)
+    twin.assert_agrees(output, expected, [X, H_enc])
 
 
 # --- The trace ---------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
 def test_T1_to_H_8_40_to_8_45_from_the_trace():
-    layer, X, trace = block(), normal(B, N, D), {}
-    H = layer(X, causal=True, trace=trace)
-    assert set(trace) == {"T1", "T2", "T3", "T4", "T5", "H", "alpha"}
+    layer, X = block(), normal(B, N, D)
+    with tracing(layer) as steps:
+        H = layer(X, causal=True)
+    (trace,) = steps
+    assert set(trace) == POINTS
     A_, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
     assert_same(trace["T1"], layer.norm_1(X))
     assert_same(trace["T2"], A_)
@@ -134,9 +155,10 @@ def test_T1_to_H_8_40_to_8_45_from_the_trace():
 
 def test_T1_to_H_with_cross_attention_from_the_trace():
     layer, X, H_enc = block(cross_attention=True), normal(B, N, D), normal(B, M, D, seed=1)
-    trace = {}
-    H = layer(X, causal=True, H_enc=H_enc, trace=trace)
-    assert set(trace) == {*"T1 T2 T3 C1 C2 C3 T4 T5 H alpha alpha_cross".split()}
+    with tracing(layer) as steps:
+        H = layer(X, causal=True, H_enc=H_enc)
+    (trace,) = steps
+    assert set(trace) == POINTS | ACROSS
     A_, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
     assert_same(trace["T3"], trace["T2"] + X)
     assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
@@ -149,9 +171,11 @@ def test_T1_to_H_with_cross_attention_from_the_trace():
 
 
 def test_postnorm_t_10_32_to_10_37_from_the_trace():
-    layer, X, trace = block(norm="post"), normal(B, N, D), {}
-    H = layer(X, causal=True, trace=trace)
-    assert set(trace) == {"T1", "T2", "T3", "T4", "T5", "H", "alpha"}
+    layer, X = block(norm="post"), normal(B, N, D)
+    with tracing(layer) as steps:
+        H = layer(X, causal=True)
+    (trace,) = steps
+    assert set(trace) == POINTS
     assert_same(trace["T1"], layer.attention(X, causal=True))
     assert_same(trace["T2"], trace["T1"] + X)
     assert_same(trace["T3"], layer.norm_1(trace["T2"]))
@@ -162,9 +186,11 @@ def test_postnorm_t_10_32_to_10_37_from_the_trace():
 
 def test_postnorm_cross_attention_from_the_trace():
     layer = block(norm="post", cross_attention=True)
-    X, H_enc, trace = normal(B, N, D), normal(B, M, D, seed=1), {}
-    H = layer(X, causal=True, H_enc=H_enc, trace=trace)
-    assert set(trace) == {*"T1 T2 T3 C1 C2 C3 T4 T5 H alpha alpha_cross".split()}
+    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
+    with tracing(layer) as steps:
+        H = layer(X, causal=True, H_enc=H_enc)
+    (trace,) = steps
+    assert set(trace) == POINTS | ACROSS
     assert_same(trace["C1"], layer.cross_attention(trace["T3"], H_enc=H_enc))
     assert_same(trace["C2"], trace["C1"] + trace["T3"])
     assert_same(trace["C3"], layer.norm_cross(trace["C2"]))
@@ -179,13 +205,17 @@ def test_asking_for_the_trace_changes_nothing(norm, cross):
     layer, X = block(norm=norm, cross_attention=cross), normal(B, N, D)
     options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
     plain = layer(X, causal=True, **options)
-    assert_same(layer(X, causal=True, **options, trace={}), plain)
+    with tracing(layer):
+        assert_same(layer(X, causal=True, **options), plain)
+    assert layer.watch is None and layer.attention.watch is None
 
 
 def test_trace_keeps_the_graph():
     """The steps can be differentiated through, as a chapter does."""
-    layer, X, trace = block(), normal(N, D), {}
-    layer(X, causal=True, trace=trace)
+    layer, X = block(), normal(N, D)
+    with tracing(layer) as steps:
+        layer(X, causal=True)
+    (trace,) = steps
     (gradient,) = torch.autograd.grad(trace["T3"].sum(), X)
     assert gradient.abs().max() > 0
 
@@ -235,10 +265,9 @@ def test_left_padding_and_empty_source_give_no_nan():
     X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
     ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
     enc_mask = padding_mask(torch.tensor([[0] * M, [1] * M]), 0)
-    for trace in (None, {}):
-        output = layer(
-            X, padding_mask(ids, 0), causal=True, H_enc=H_enc, enc_mask=enc_mask, trace=trace
-        )
+    for how in (contextlib.nullcontext(), tracing(layer)):
+        with how:
+            output = layer(X, padding_mask(ids, 0), causal=True, H_enc=H_enc, enc_mask=enc_mask)
         assert output.isfinite().all()
         for gradient in torch.autograd.grad(output.sum(), [X, H_enc, *layer.parameters()]):
             assert gradient.isfinite().all()
@@ -291,8 +320,9 @@ def test_dropout_only_in_training_and_on_every_sublayer(norm, cross):
     assert_same(layer(X, **options), block(norm=norm, cross_attention=cross)(X, **options))
     layer.train()
     torch.manual_seed(0)
-    trace = {}
-    layer(X, **options, trace=trace)
+    with tracing(layer) as steps:
+        layer(X, **options)
+    (trace,) = steps
     added = ["T2", "T5"] if norm == "pre" else ["T1", "T4"]
     added += ["C2" if norm == "pre" else "C1"] if cross else []
     for step in (*added, "alpha", *(["alpha_cross"] if cross else [])):

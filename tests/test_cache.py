@@ -1,5 +1,7 @@
 """The key-value cache (8.53, 7.59): exact, written in place, bounded, refusing what cannot be."""
 
+import copy
+
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from slp_transformer import (
     TransformerLM,
     padding_mask,
 )
+from slp_transformer.cache import LayerCache
 
 N = 13
 PIECES = [(13,), (1,) * 13, (5, 1, 1, 4, 2), (1, 12)]  # how 13 tokens are read
@@ -46,6 +49,7 @@ def exactness(request):
     return {"dtype": request.param, "atol": 1e-5 if request.param == torch.float32 else 1e-12}
 
 
+@pytest.mark.proves("kv-attn")
 @pytest.mark.parametrize("pieces", PIECES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_language_model_reads_the_same_in_pieces(kind, pieces, exactness):
@@ -71,28 +75,31 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
         lambda part, c: model.decode(part, H_enc, mask, cache=c), target, pieces, cache
     )
     torch.testing.assert_close(logits, whole, rtol=0, atol=exactness["atol"])
-    assert cache.length == N and cache.source.length == 7
+    assert cache.length == N and cache[0].source.taken == 7
 
 
 def test_the_source_is_read_once():
     torch.manual_seed(0)
-    mha, cache = MultiHeadAttention(10, 2), KVCache()
+    mha, cache = MultiHeadAttention(10, 2), LayerCache()
     X, H_enc = torch.randn(3, 1, 10), torch.randn(3, 7, 10)
     with torch.no_grad():
         first = mha(X, H_enc=H_enc, cache=cache)
+        cache.commit()
         again = mha(X, H_enc=torch.full_like(H_enc, torch.nan), cache=cache)
     torch.testing.assert_close(again, first, rtol=0, atol=0)
 
 
+@pytest.mark.proves("kv-attn")
 @pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
 def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
     torch.manual_seed(0)
-    mha, X, cache = MultiHeadAttention(10, 2), torch.randn(3, 8, 10), KVCache(8)
+    mha, X, cache = MultiHeadAttention(10, 2), torch.randn(3, 8, 10), LayerCache(8)
     _, whole = mha(X, causal=True, return_weights=True)
     done = 0
     with torch.no_grad():
         for part in X.split(pieces, dim=1):
             _, alpha = mha(part, causal=True, return_weights=True, cache=cache)
+            cache.commit()
             end = done + part.shape[1]
             torch.testing.assert_close(alpha, whole[:, :, done:end, :end])
             done = end
@@ -114,24 +121,25 @@ def test_an_additive_mask_counts_the_keys_of_the_cache():
 
 
 def test_nothing_is_set_aside_or_moved_after_the_first_tokens():
-    mha, cache = MultiHeadAttention(10, 2, 3, 7), KVCache(5)
+    cache = LayerCache(5)
     K, V = torch.randn(1, 2, 2, 3), torch.randn(1, 2, 2, 7)
-    K_1, V_1 = cache.extend(mha, K, V)
-    K_2, V_2 = cache.extend(mha, 2 * K, 2 * V)
+    K_1, V_1 = cache.extend(K, V)
+    cache.commit()
+    K_2, V_2 = cache.extend(2 * K, 2 * V)
     assert K_1.data_ptr() == K_2.data_ptr() and V_1.data_ptr() == V_2.data_ptr()
     torch.testing.assert_close(K_2, torch.cat([K, 2 * K], dim=2))
     torch.testing.assert_close(V_2, torch.cat([V, 2 * V], dim=2))
-    assert K_2.shape == (1, 2, 4, 3) and cache.held(mha) == cache.length == 4
+    assert K_2.shape == (1, 2, 4, 3) and cache.taken == 2  # the last two do not count yet
 
 
 def test_one_token_needs_no_mask(monkeypatch):
-    from slp_transformer import attention
+    from slp_transformer import masks
 
     torch.manual_seed(0)
     model, cache, ids = TransformerLM(config()).eval(), KVCache(17), torch.randint(11, (2, 4))
     with torch.no_grad():
         model(ids[:, :3], cache=cache)
-        monkeypatch.setattr(attention, "causal_mask", lambda *a, **k: pytest.fail("a mask"))
+        monkeypatch.setattr(masks, "causal_mask", lambda *a, **k: pytest.fail("a mask"))
         model(ids[:, 3:], cache=cache)
 
 
@@ -148,6 +156,79 @@ def test_reorder_lets_each_row_go_on_from_another(rows):
         cached = model.decode(next_ids, H_enc[rows], cache=cache)
         whole = model.decode(torch.cat([target[rows], next_ids], dim=1), H_enc[rows])
     torch.testing.assert_close(cached, whole[:, 4:], rtol=0, atol=1e-5)
+
+
+# --- One that is copied, shared, broken off, or not told how much is to come ----------------------
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, KVCache.copy], ids=["deepcopy", "copy"])
+def test_a_copy_goes_on_by_itself(how):
+    """One beginning, read once, and two ways to go on from it."""
+    torch.manual_seed(0)
+    model = sharpen(EncoderDecoder(config()))
+    source, target = torch.randint(11, (2, 7)), torch.randint(11, (2, 8))
+    cache = KVCache(17)
+    with torch.no_grad():
+        H_enc = model.encode(source)
+        model.decode(target[:, :5], H_enc, cache=cache)
+        other = how(cache)
+        one = model.decode(target[:, 5:], H_enc, cache=cache)
+        two = model.decode(target[:, 5:].flip(1), H_enc, cache=other)
+        whole = model.decode(target, H_enc)[:, 5:]
+        flipped = model.decode(torch.cat([target[:, :5], target[:, 5:].flip(1)], 1), H_enc)[:, 5:]
+    torch.testing.assert_close(one, whole, rtol=0, atol=1e-5)
+    torch.testing.assert_close(two, flipped, rtol=0, atol=1e-5)
+
+
+def test_blocks_that_are_one_and_the_same_have_caches_of_their_own():
+    torch.manual_seed(0)
+    model = sharpen(TransformerLM(config()))
+    model.stack.blocks[1] = model.stack.blocks[0]
+    ids, cache = torch.randint(11, (2, 8)), KVCache(17)
+    with torch.no_grad():
+        whole = model(ids)
+    read = in_pieces(lambda part, c: model(part, cache=c), ids, (3, 1, 4), cache)
+    torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
+
+
+def test_a_pass_that_breaks_off_half_way_leaves_the_cache_as_it_was():
+    torch.manual_seed(0)
+    model = sharpen(TransformerLM(config()))
+    ids, cache = torch.randint(11, (2, 8)), KVCache(17)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with torch.no_grad():
+        whole = model(ids)
+        model(ids[:, :3], cache=cache)
+        broken = model.stack.blocks[1].register_forward_pre_hook(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(ids[:, 3:7], cache=cache)
+        assert cache.length == 3
+        broken.remove()
+        again = model(ids[:, 3:], cache=cache)
+    torch.testing.assert_close(again, whole[:, 3:], rtol=0, atol=1e-5)
+
+
+def test_without_a_capacity_it_makes_room_as_it_goes():
+    torch.manual_seed(0)
+    model = sharpen(TransformerLM(config()))
+    ids, cache = torch.randint(11, (2, N)), KVCache()
+    with torch.no_grad():
+        whole = model(ids)
+    read = in_pieces(lambda part, c: model(part, cache=c), ids, (1,) * N, cache)
+    torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
+    assert cache.length == N and N <= cache[0].own.K.shape[-2] < 2 * N
+
+
+def test_two_tokens_after_many_make_a_mask_of_two_rows(kernel):
+    mha, cache = MultiHeadAttention(10, 2), LayerCache()
+    with torch.no_grad():
+        mha(torch.randn(1, 400, 10), causal=True, cache=cache)
+        cache.commit()
+        mha(torch.randn(1, 2, 10), causal=True, cache=cache)
+    assert kernel[1]["attn_mask"].shape[-2:] == (2, 402)
 
 
 # --- What is refused -----------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Every chapter runs as a script from anywhere, and keeps to the form that a reader relies on."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import equations
@@ -12,23 +15,60 @@ import jupytext
 import pytest
 from test_package import environment
 
-CHAPTERS = sorted((Path(__file__).parent.parent / "chapters").glob("[0-9][0-9]_*.py"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+
+import depending  # noqa: E402
+import proving  # noqa: E402
+import reading  # noqa: E402
+import running  # noqa: E402
+
+CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
+@cache
+def read(chapter: Path) -> reading.Chapter:
+    return reading.read_chapter(chapter, ROOT)
+
+
+@cache
 def cells(chapter: Path, kind: str) -> list[str]:
-    notebook = jupytext.reads(chapter.read_text(encoding="utf-8"), fmt="py:percent")
+    notebook = jupytext.reads(read(chapter).script, fmt="py:percent")  # its exercises left out
     return [cell.source for cell in notebook.cells if cell.cell_type == kind]
 
 
+@cache
 def labels(chapter: Path) -> list[tuple[str, str]]:
     """The slug of each equation that a chapter labels, and what the label shows."""
     return [found for cell in cells(chapter, "markdown") for found in LABEL.findall(cell)]
 
 
-@every_chapter
+LONG = {"06", "07", "08", "09", "11", "12", "13"}  # they train models
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem[:2] in LONG))
+        for path in CHAPTERS
+    ],
+)
+def test_chapter_runs_and_says_nothing_on_stderr(chapter):
+    """The site shows the outputs of this very run."""
+    ran = read(chapter)
+    outputs = running.Cache(ROOT / ".cache" / "chapters").run(ran, depending.key_of(ran))
+    said = [out for cell in outputs for out in cell if out.get("name") == "stderr"]
+    assert any(outputs) and not said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chapter", [path for path in CHAPTERS if path.stem[:2] not in LONG], ids=lambda path: path.stem
+)
 def test_chapter_runs_as_a_script_from_another_directory(chapter, tmp_path):
+    """The long ones have run in an empty folder above, and have no magic that Python lacks."""
     result = subprocess.run(
         [sys.executable, str(chapter)],
         cwd=tmp_path,
@@ -49,6 +89,7 @@ def test_chapter_begins_with_its_title_and_no_header(chapter):
     number = int(chapter.stem[:2])
     assert text.startswith(f"# %% [markdown]\n# # {number} · "), "no header, and the title first"
     assert len(re.findall(r"^# # ", text, flags=re.MULTILINE)) == 1, "one title"
+    ast.parse(text)  # a script: no magic, no shell
 
 
 @every_chapter
@@ -109,3 +150,48 @@ def every_number(slug: str) -> list[str]:
 def test_equation_stands_in_one_chapter(slug):
     homes = [chapter.name for chapter in CHAPTERS for found, _ in labels(chapter) if found == slug]
     assert len(homes) == 1, f"{slug} is labelled in {homes or 'no chapter'}"
+
+
+PROOFS = proving.proofs(ROOT)
+
+
+def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
+    proved = {slug for proof in PROOFS for slug in proof.slugs}
+    assert set(equations.NUMBERED) <= proved, sorted(set(equations.NUMBERED) - proved)
+    assert proved <= set(equations.ALL), sorted(proved - set(equations.ALL))
+    for proof in PROOFS:
+        assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
+
+
+def displayed(chapter: Path) -> list:
+    """What a chapter displays through `show.source`: functions, classes and methods."""
+    tree = ast.parse(read(chapter).script)
+    known = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slp_transformer"):
+            exec(ast.unparse(node), known)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        eval(ast.unparse(thing), known)
+        for call in calls
+        if ast.unparse(call.func) == "show.source"
+        for thing in call.args
+    ]
+
+
+@every_chapter
+def test_what_a_chapter_displays_fits_a_screen(chapter):
+    """At most 15 lines of body for each function, and for each method of a class."""
+    long = {}
+    for thing in displayed(chapter):
+        thing = thing.fget if isinstance(thing, property) else inspect.unwrap(thing)
+        source = textwrap.dedent(inspect.getsource(thing))
+        lines = source.splitlines()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                first = min((statement.lineno for statement in body), default=node.end_lineno + 1)
+                count = sum(bool(line.strip()) for line in lines[first - 1 : node.end_lineno])
+                if count > 15:
+                    long[f"{thing.__qualname__}: {node.name}"] = count
+    assert not long

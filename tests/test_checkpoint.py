@@ -13,14 +13,9 @@ from own_process import printed, python
 from safetensors import safe_open
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.checkpoint import (
-    checkpoint_folder,
-    load_model,
-    load_tokenizer,
-    load_weights,
-    save_checkpoint,
-)
-from slp_transformer.training import train
+from slp_transformer.training.checkpoints import load_model, load_weights, save_checkpoint
+from slp_transformer.training.folders import checkpoint_folder, load_tokenizer
+from slp_transformer.training.loop import train
 
 HERE = Path(__file__).parent
 STREAM = torch.arange(7).repeat(5)
@@ -52,6 +47,7 @@ def files(folder: Path) -> dict[str, bytes]:
 # --- Going on ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked; Windows has no fork")
 def test_killed_at_any_moment_and_resumed_gives_the_same_weights(tmp_path):
     result = python(HERE / "killed_run.py", tmp_path)
@@ -146,10 +142,10 @@ def test_loading_never_holds_the_weights_twice(tmp_path):
     sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 8}
     save_checkpoint(tmp_path, 1, TransformerLM(TransformerConfig(11, **sizes)))
     script = f"""
-import sys, torch, safetensors.torch
+import sys, pydantic, torch, safetensors.torch
 from own_process import peak
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.checkpoint import load_model
+from slp_transformer.training.checkpoints import load_model
 before = peak()
 if sys.argv[2] == "make":
     TransformerLM(TransformerConfig(11, **{sizes}))
@@ -201,7 +197,7 @@ import resource, sys, torch
 sys.path.insert(0, sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.checkpoint import save_checkpoint
+from slp_transformer.training.checkpoints import save_checkpoint
 save = lambda step, **what: save_checkpoint(sys.argv[1], step, TransformerLM(
     TransformerConfig(7, 5, 6, 2, 1)), **what)
 save(1)
@@ -253,7 +249,14 @@ def test_a_state_that_would_run_code_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{}", "format"), ('{"format": 99}', "format"), ("#", "cannot be read"), ("[]", "format")],
+    [
+        ("{}", "format is missing"),
+        ('{"format": 99, "new": 1}', "says format 99, not 1"),
+        ('{"format": 1}', "lacks config.json, model.safetensors, state.pt, training.json"),
+        ('{"format": 1, "files": {"../x": 3}}', "lacks"),
+        ("#", "no JSON"),
+        ("[]", "should be an object"),
+    ],
 )
 def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):
     run(tmp_path)
@@ -282,7 +285,8 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     ("changes", "says"),
     [
         ({"seed": 1}, "settings.seed was 0 and is now 1"),
-        ({"steps": 5}, "settings.steps was 4 and is now 5"),
+        ({"every": 5}, "settings.every was 2 and is now 5"),
+        ({"steps": 3}, "has made 4 steps already: choose as many or more, not 3"),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
         ({"stream": torch.arange(7).repeat(6)}, "data.learned.tokens was 35 and is now 42"),
         ({"stream": STREAM.flip(0)}, "data.learned.checksum"),
@@ -322,5 +326,6 @@ def test_what_a_killed_process_left_is_cleared(tmp_path):
 def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, library, options):
     for name in {library, *(n for n in sys.modules if n.startswith(f"{library}."))}:
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(ImportError, match=rf'need {library}.*"slp-transformer\[text\]"'):
         run(tmp_path, **options)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused
 
-from slp_transformer.checkpoint import load_model
 from slp_transformer.command_line.samples import playability
 from slp_transformer.command_line.writing import Tablature, Writing
 from slp_transformer.guitar import (
@@ -20,9 +19,10 @@ from slp_transformer.guitar import (
     practice_corpus,
     write_tab,
 )
-from slp_transformer.loss import mean_loss
 from slp_transformer.recipes import BUILT_IN
 from slp_transformer.text import reopen
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.measuring import mean_loss
 
 
 def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):

@@ -11,16 +11,18 @@ import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused, weights
 
-from slp_transformer import TransformerConfig, TransformerLM, progress
-from slp_transformer.checkpoint import load_model
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.command_line import main
 from slp_transformer.command_line.writing import Text, write_on
+from slp_transformer.files import progress
 from slp_transformer.guitar import (
     practice_corpus,
     read_tabs,
     write_tab,
 )
+from slp_transformer.guitar.formats.doors import read_pieces
 from slp_transformer.text import TextTokenizer, reopen
+from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
 
@@ -38,8 +40,9 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
     assert "bits per character" in capsys.readouterr().out
 
 
-def test_the_bar_and_all_messages_go_to_stderr(at, capsys):
+def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
     pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fine("train", "fox.txt", "--run", "a", *SMALL[:-1])
     said = capsys.readouterr()
     assert "Training on CPU" in said.err and "4/4" in said.err
@@ -158,6 +161,16 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     fine("generate", "g", "--tokens", "60", "--tuning", "drop-D", "--output", "piece.txt")
     (tab,), problems = read_tabs("piece.txt")
     assert not problems and tab.tuning.open_pitches[-1] == 38
+    for name in ("piece.gp5", "piece.mid", "piece.musicxml", "piece.atex"):
+        fine("generate", "g", "--tokens", "60", "--tuning", "drop-D", "--output", name)
+    for name in ("piece.gp5", "piece.mid", "piece.atex"):
+        (same,), _ = read_pieces(name)
+        assert same.tuning == tab.tuning
+        assert [e.notes for e in same.events()] == [e.notes for e in tab.events()]
+    fine("generate", "g", "--tokens", "30", "--num-samples", "2", "--output", "two.gp5")
+    assert Path("two-1.gp5").exists() and Path("two-2.gp5").exists()
+    said = refused(capsys, "generate", "g", "--output", "piece.pdf")
+    assert "piece.pdf does not say what to write" in said
     fine("generate", "g", "--prompt-file", "tabs/00.txt", "--tokens", "50", "--json")
     capsys.readouterr()
     fine("evaluate", "g", "tabs", "--json")
@@ -223,12 +236,12 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
 
 @pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])
 def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
-    def broken(path):
+    def broken():
         raise bug
 
-    monkeypatch.setattr("slp_transformer.command_line.info.about_run", broken)
+    monkeypatch.setattr("slp_transformer.command_line.info.about_here", broken)
     with pytest.raises(type(bug)):
-        main(["info", "a"])
+        main(["info"])
 
 
 def test_the_script_is_installed():

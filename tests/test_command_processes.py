@@ -13,8 +13,9 @@ import pytest
 import torch
 from commands import SIZES, SMALL, fine, weights
 
-from slp_transformer.checkpoint import checkpoint_folder, load_model
 from slp_transformer.text import moby_dick
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.folders import checkpoint_folder
 
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
@@ -106,25 +107,25 @@ SCRIPT = "import sys\nfrom slp_transformer.command_line import main\nsys.exit(ma
 
 @POSIX
 @pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["-mslp_transformer"], ["script"]])
-@pytest.mark.parametrize("words", [[], ["train", "-m", "other"]])
+@pytest.mark.parametrize("words", [["info"], ["info", "--json"]])
 def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at):
     if start == ["script"]:  # as pip writes it
         Path("slp-transformer").write_text(SCRIPT, encoding="utf-8")
         start = ["slp-transformer"]
     ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch)
-    assert ended == (130, "slp-transformer: Stopped before it began.\n")
+    assert ended == (130, "Loading PyTorch ...\nslp-transformer: Stopped before it began.\n")
     ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
     assert ended == (130, "")
 
 
 @POSIX
 @pytest.mark.parametrize(
-    "start", [["-c", "import slp_transformer"], ["-m", "another"], ["other.py"]]
+    "start", [["-c", "from slp_transformer import TransformerLM"], ["-m", "another"], ["other.py"]]
 )
 def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
     Path("another").mkdir()
     for name in ("other.py", "another/__init__.py"):
-        Path(name).write_text("import slp_transformer\n", encoding="utf-8")
+        Path(name).write_text("from slp_transformer import TransformerLM\n", encoding="utf-8")
     words = [sys.executable, *start, "slp_transformer", "slp-transformer"]
     code, said = interrupted(words, is_loading, slow_torch)
     assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
@@ -159,7 +160,7 @@ def test_a_broken_pipe_is_quiet(at):
     started.stdout.read(20)
     started.stdout.close()
     err = started.stderr.read()
-    assert started.wait(timeout=300) == 141 and err == b"", err
+    assert started.wait(timeout=300) == 141 and err == b"Loading PyTorch ...\n", err
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without distributed")

@@ -11,7 +11,7 @@ from slp_transformer import TransformerConfig
 from slp_transformer.command_line.flags import flag_name
 from slp_transformer.recipes import BUILT_IN, make_recipe
 from slp_transformer.recipes.settings import NOT_TO_CHOOSE, all_settings
-from slp_transformer.training_settings import TrainingSettings
+from slp_transformer.training.settings import TrainingSettings
 
 # --- Recipes -------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ def test_the_kept_recipe_repeats_the_run(at, monkeypatch):
         ('[training]\nsteps = "many"', "steps must be a whole number, not 'many'"),
         ("[training]\nsteps = true", "steps must be a whole number, not True"),
         ("[training]\nsteps = 2.0", "steps must be a whole number, not 2.0"),
-        ("[training]\nbf16 = 1", "bf16 must be true or false, not 1"),
+        ("[training]\nbf16 = 1", 'bf16 must be true or false or "none", not 1'),
         ('[model]\nnorm = "none"', 'norm must be "pre" or "post", not \'none\''),
         ('[model]\nactivation = "tanh"', 'must be "relu" or "gelu" or "swiglu"'),
         ("[model]\nvocab_size = 9", '[model] has no "vocab_size"'),
@@ -91,8 +91,8 @@ def test_a_wrong_recipe_is_refused_by_name(toml, sentence, at, capsys):
 def test_resume_refuses_what_contradicts(at, capsys):
     fine("train", "fox.txt", "--run", "a", *SMALL)
     kept = weights("a")
-    said = refused(capsys, "train", "--run", "a", "--resume", "--steps", "5")
-    assert "begun with steps 4, which 5 contradicts" in said
+    said = refused(capsys, "train", "--run", "a", "--resume", "--every", "3")
+    assert "begun with every 2, which 3 contradicts" in said
     Path("wolf.txt").write_text(SENTENCE * 20, encoding="utf-8")
     assert "source" in refused(capsys, "train", "wolf.txt", "--run", "a", "--resume")
     assert "holds a run already" in refused(capsys, "train", "fox.txt", "--run", "a")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from writers import PROMPTS, SOURCES, WINDOW, V, make, seeded
 
-from slp_transformer import EncoderDecoder, KVCache, generate
+from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.sampling import filtered
 
 KINDS = [
@@ -297,3 +297,13 @@ def test_a_generator_of_another_device_is_named(unchecked):
     model = make().to("meta")
     with pytest.raises(ValueError, match=r'lives on cpu.*torch.Generator\("meta"\)'):
         generate(model, [[3]], generator=seeded())
+
+
+@pytest.mark.parametrize("how", [{}, {"temperature": 0}, {"num_beams": 2}, {"top_p": 0.5}])
+def test_logits_that_are_no_numbers_are_refused(how):
+    """NaN counts as the largest number, and would be picked, or drawn, without a word."""
+    model = TransformerLM(TransformerConfig(11, 17, 10, 2, 1))
+    with torch.no_grad():
+        model.embedding.tokens.E[3] = torch.nan
+    with pytest.raises(ValueError, match="not numbers"):
+        generate(model, [[1, 2]], 4, **how)

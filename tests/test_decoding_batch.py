@@ -3,7 +3,7 @@
 import pytest
 from writers import PROMPTS, SOURCES, V, make
 
-from slp_transformer import EncoderDecoder, TransformerLM, generate
+from slp_transformer import EncoderDecoder, KVCache, TransformerLM, generate
 
 
 def rows_read(monkeypatch, model, method: str) -> list[int]:
@@ -55,6 +55,25 @@ def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
     read = rows_read(monkeypatch, model, "forward")
     generate(model, [[3, 1], [5, 9], [2, 7]], 5, num_beams=4)
     assert read == [3, 12, 12, 12, 12]
+
+
+def test_the_rows_of_a_source_stay_while_its_beams_change_places(monkeypatch):
+    moved, reorder = [], KVCache.reorder
+    monkeypatch.setattr(
+        KVCache,
+        "reorder",
+        lambda self, rows, sources: (
+            moved.append((rows.tolist(), sources)) or reorder(self, rows, sources=sources)
+        ),
+    )
+    sources = [[3, 1, 4], [2]]
+    generate(make(EncoderDecoder, seed=2), [[1], [5]], 8, sources=sources, num_beams=3)
+    (first, spread), *later = moved
+    assert sorted(set(first)) == [0, 1] and spread  # a row for each source becomes three
+    changed = [rows for rows, _ in later if rows != list(range(6))]
+    assert changed and not any(sources for _, sources in later)
+    for rows in changed:
+        assert [row // 3 for row in rows] == [0, 0, 0, 1, 1, 1]
 
 
 # --- What has ended is dropped --------------------------------------------------------------------

@@ -12,17 +12,21 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
-from slp_transformer import replicas
-from slp_transformer.batches import IGNORED, Batch
-from slp_transformer.checkpoint import checkpoint_folder, load_model
-from slp_transformer.distributed import form_team
-from slp_transformer.replicas import in_short
-from slp_transformer.training import train
-from slp_transformer.training_settings import TrainingSettings
+from slp_transformer.training import replicas
+from slp_transformer.training.batches import IGNORED, Batch
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.folders import checkpoint_folder
+from slp_transformer.training.loop import train
+from slp_transformer.training.replicas import in_short
+from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.training.shards import form_team
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="processes are started and signalled as on POSIX"
-)
+pytestmark = [
+    pytest.mark.slow,  # two processes that load PyTorch, for each of them
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="processes are started and signalled as on POSIX"
+    ),
+]
 HOWS = ("ddp", "fsdp")
 
 
@@ -171,7 +175,7 @@ def test_processes_that_are_given_different_things_are_refused(folder):
 @pytest.mark.parametrize("how", HOWS)
 def test_ctrl_c_in_one_process_stops_all_after_the_same_step(folder, how):
     kind, words = results(folder)[f"pressed-{how}"]
-    assert kind == "KeyboardInterrupt" and "after step 4 of 9" in words and "resume=True" in words
+    assert kind == "Stopped" and "after step 4 of 9" in words and "resume=True" in words
     assert results(folder, 1)[f"pressed-{how}"] == [kind, words]
     assert checkpoint_folder(folder / f"pressed-{how}").name == "step-00000004"
 

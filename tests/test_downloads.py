@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from slp_transformer import downloads
-from slp_transformer.downloads import PublishedFile, data_folder, fetch_file
+from slp_transformer.files import downloads
+from slp_transformer.files.downloads import PublishedFile, data_folder, fetch_file
 from slp_transformer.text import CORPORA, corpus_names, fetch, find_texts, moby_dick, prepare
 
 CONTENT = bytes(range(256)) * 4001  # pooch writes whole KiB, so connections drop after some

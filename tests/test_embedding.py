@@ -38,6 +38,7 @@ def test_onehot_by_hand():
     assert one_hot_lookup(torch.tensor([2, 0, 2]), E).tolist() == expected
 
 
+@pytest.mark.proves("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
     """A word that occurs twice gets the gradient of both places."""
@@ -54,6 +55,7 @@ def test_ids_of_32_bits_will_do():
     assert torch.equal(one_hot_lookup(ids.int(), tokens.E), tokens(ids))
 
 
+@pytest.mark.proves("X")
 def test_X_equals_loop():
     encoding, ids = randomised(InputEncoding(V, M, D)), some_ids(N)
     expected = loops.input_rows(ids.tolist(), encoding)
@@ -81,6 +83,7 @@ def test_positions_up_to_the_last(kind):
     assert torch.equal(positions(3, start=M - 3), positions.P[M - 3 :])
 
 
+@pytest.mark.proves("sinusoid")
 def test_sinusoid_equals_the_papers_formula():
     P = sinusoidal_positions(N, D)
     for pos in range(N):
@@ -147,3 +150,11 @@ def test_dropout_only_in_training():
 def test_normal_is_a_leaf():
     """The helper itself: without leaves, the gradient comparisons would compare nothing."""
     assert normal(N, D).is_leaf and normal(N, D).requires_grad
+
+
+def test_sinusoids_are_there_once_a_model_without_memory_has_some():
+    with torch.device("meta"):
+        positions = SinusoidalPositions(13, 7)
+    positions = positions.to_empty(device="cpu")
+    torch.testing.assert_close(positions.P, sinusoidal_positions(13, 7).cpu())
+    assert positions.double().P.dtype == torch.float64  # and are left alone afterwards

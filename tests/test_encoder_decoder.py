@@ -25,7 +25,7 @@ from test_embedding import some_ids
 from torch import nn
 from twins import Twin, stack_pairs, twin_layer
 
-from slp_transformer import EncoderDecoder, TransformerConfig, padding_mask
+from slp_transformer import EncoderDecoder, TransformerConfig, padding_mask, tracing
 
 V_SOURCE = 29
 SMALL = {
@@ -136,12 +136,14 @@ def test_target_is_causal_and_source_is_not():
 
 
 def test_every_decoder_block_reads_the_final_encoder_output():
-    translator, trace, encoder_trace = model(num_encoder_blocks=2), [], []
+    translator = model(num_encoder_blocks=2)
     source, target = sentences()
-    H_enc = translator.encode(source, trace=encoder_trace)
+    with tracing(translator) as encoder_trace:
+        H_enc = translator.encode(source)
     assert len(encoder_trace) == 2
     assert_same(H_enc, translator.encoder.final_norm(encoder_trace[-1]["H"]))
-    U = translator.decode(target, H_enc, trace=trace)
+    with tracing(translator) as trace:
+        U = translator.decode(target, H_enc)
     assert_same(U, translator(source, target))
     for block, steps in zip(translator.decoder.blocks, trace, strict=True):
         assert_same(steps["C2"], block.cross_attention(steps["C1"], H_enc=H_enc))
@@ -198,7 +200,7 @@ def test_sizes_of_both_stacks():
 
 
 @pytest.mark.parametrize("source_vocab_size", [V_SOURCE, None])
-def test_state_dict_round_trip_and_deepcopy(source_vocab_size):
+def test_state_dict_round_trip_and_deepcopy(memory, source_vocab_size):
     translator = model(source_vocab_size=source_vocab_size)
     source, target = sentences()
     source = source % V

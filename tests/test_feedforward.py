@@ -16,6 +16,7 @@ def fill(layer, **values):
     return layer
 
 
+@pytest.mark.proves("ffn")
 def test_ffn_8_21_by_hand():
     """x W_1 + b_1 = [-1, 4, 6]; ReLU cuts the first; W_2 and b_2 make [14, -3] of the others."""
     layer = fill(
@@ -37,6 +38,7 @@ def test_ffn_8_21_equals_loop(activation):
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
+@pytest.mark.proves("ffn")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_ffn_8_21_equals_pytorch(activation):
     layer, X = randomised(FeedForward(D, D_FF, activation)), normal(B, N, D)
@@ -53,6 +55,7 @@ def test_relu_is_the_default_and_hidden_dim_is_4d():
     assert (layer(torch.ones(N, D)) == 0.5).all()
 
 
+@pytest.mark.proves("swish")
 def test_swish_7_21_by_hand():
     """Swish(0) = 0, Swish(±log 3) = log 3 · 3/4 and −log 3 / 4, as the sigmoid is 3/4 and 1/4."""
     layer = fill(SwiGLU(1, 1), W_1=1.0, b_1=0.0, W_2=0.0, b_2=1.0, W_3=1.0, b_3=0.0)
@@ -62,6 +65,7 @@ def test_swish_7_21_by_hand():
     torch.testing.assert_close(layer(X), expected)
 
 
+@pytest.mark.proves("swiglu")
 def test_swiglu_7_22_equals_loop_and_pytorch():
     layer, X = randomised(SwiGLU(D, D_FF)), normal(N, D)
     expected = torch.stack([loops.swiglu(x, layer) for x in X])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.guitar.ascii_frets import Run, readings, split_digits
-from slp_transformer.guitar.ascii_tab import line_up
+from slp_transformer.guitar.ascii_slips import line_up
 from slp_transformer.guitar.files import decode, read_file, read_tabs, read_text
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
@@ -137,7 +137,7 @@ def test_other_upright_strokes_are_bar_lines():
 
 
 def test_marks_part_notes_and_grace_notes_are_notes():
-    row = "|-2h3p2-5/7\\5-(8)-<12>-3~~~-4===-x-7tr8-|"
+    row = "|-2h3p2-5/7\\5-(8)-<12>-3~~~-4===---7tr8-|"
     assert [event[0][1] for event in frets(system(row))] == [2, 3, 2, 5, 7, 5, 8, 12, 3, 4, 7, 8]
 
 
@@ -289,6 +289,37 @@ def test_line_up_puts_the_missing_dash_where_frets_then_agree():
         ("tuned down half a step: 1/2 step down", list(HALF_STEP_DOWN.open_pitches[::-1])),
         ("Standard tuning", [40, 45, 50, 55, 59, 64]),
         ("tuning: standard", [40, 45, 50, 55, 59, 64]),
+        ("Drop C", [36, 43, 48, 53, 57, 62]),
+        ("Drop C tuning", [36, 43, 48, 53, 57, 62]),
+        ("Tuning: Drop C# (C# G# C# F# A# D#)", [37, 44, 49, 54, 58, 63]),
+        ("Tuning: Drop B", [35, 42, 47, 52, 56, 61]),
+        ("dropped A", [33, 40, 45, 50, 54, 59]),
+        ("double drop C", [36, 43, 48, 53, 57, 60]),
+        ("Drop Db", [37, 44, 49, 54, 58, 63]),
+        ("tune down 1 whole step", [38, 43, 48, 53, 57, 62]),
+        ("Tune down a whole step", [38, 43, 48, 53, 57, 62]),
+        ("tuned down one step", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: 1 step down", [38, 43, 48, 53, 57, 62]),
+        ("Whole step down", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: full step down", [38, 43, 48, 53, 57, 62]),
+        ("Tune down 1 1/2 steps", [37, 42, 47, 52, 56, 61]),
+        ("tuned one and a half steps down", [37, 42, 47, 52, 56, 61]),
+        ("Tune down 2 whole steps", [36, 41, 46, 51, 55, 60]),
+        ("tuned down two half steps", [38, 43, 48, 53, 57, 62]),
+        ("Tune all strings down 1/2 step", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Tune down half a step", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Tuning: Open G", [38, 43, 50, 55, 59, 62]),
+        ("Open D", [38, 45, 50, 54, 57, 62]),
+        ("open-E tuning", [40, 47, 52, 56, 59, 64]),
+        ("Tuned to open C", [36, 43, 48, 55, 60, 64]),
+        ("Tuning: open Dm", [38, 45, 50, 53, 57, 62]),
+        ("D standard", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: Eb standard", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("C standard tuning", [36, 41, 46, 51, 55, 60]),
+        ("B Standard", [35, 40, 45, 50, 54, 59]),
+        ("tuning: Bb1 F2 Bb2 Eb3 G3 C4", [34, 41, 46, 51, 55, 60]),
+        ("tuning: E3 A3 D4 G4 B3 E4", [52, 57, 62, 67, 59, 64]),
+        ("Tuning: E4 B3 G3 D3 A2 D2", [38, 45, 50, 55, 59, 64]),
     ],
 )
 def test_stated_tunings(line, low_to_high):
@@ -304,6 +335,12 @@ def test_stated_tunings(line, low_to_high):
         "play the F (6th string, 1st fret)",
         "move the bass from the 6th to D on the 5th, as in the tune",
         "time: 6/8",
+        "tuning: B E A D G B E",  # seven strings
+        "then drop a note",
+        "let the open D string ring",
+        "slide down a whole step",
+        "play open G, then C",
+        "Bb1 F2 Bb2 Eb3 G3 C4",
     ],
 )
 def test_what_states_no_tuning(line):
@@ -318,6 +355,16 @@ def test_what_states_no_tuning(line):
         ("Capo - 3rd fret", 3),
         ("tuning: EADGBE   capo III", 3),
         ("no capo", None),
+        ("2nd fret capo", 2),
+        ("Key: G, 3rd fret capo", 3),
+        ("capo on the third fret", 3),
+        ("Capo: fifth fret", 5),
+        ("(capo 4th fret)", 4),
+        ("Capo on fret 7", 7),
+        ("Tuning: Standard, Capo 2nd", 2),
+        ("Capo: none", None),
+        ("3 verses, then the capo comes off", None),
+        ("second verse without the capo", None),
         ("It can also be played with a capo on the 2nd fret.", None),
         ("[the video is in E - use capo on the 4th fret]", None),
     ],

@@ -14,11 +14,11 @@ from slp_transformer.guitar.metrics import (
     well_formed_share,
 )
 from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.tokens import TabTokenizer, token_stream
+from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+from slp_transformer.guitar.tokens import UNITS, TabTokenizer, token_stream
 
-TOKENIZER = TabTokenizer()
-HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>"]
+TOKENIZER = TabTokenizer(units=UNITS)
+HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS"]
 
 
 def event(step, *places):
@@ -41,7 +41,7 @@ def test_a_piece_by_hand():
         tuning=Tuning(DADGAD.open_pitches, capo=2),
     )
     assert TOKENIZER.to_tokens(TOKENIZER.encode(tab)) == [
-        "<bos>", "TUNING<DADGAD>", "CAPO<2>",
+        "<bos>", "TUNING<DADGAD>", "CAPO<2>", "COLUMNS",
         "BAR", "TAB<6,3>", "POS<2>", "TAB<4,0>", "TAB<1,3>", "POS<16>",
         "BAR", "POS<69>", "TAB<2,24>", "POS<70>",
         "BAR", "POS<128>", "TAB<5,1>", "LONG", "POS<1>", "TAB<5,2>", "LONG", "POS<44>",
@@ -50,7 +50,7 @@ def test_a_piece_by_hand():
 
 
 def test_the_vocabulary_is_small_and_has_no_doubles():
-    assert len(TOKENIZER) == TOKENIZER.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25
+    assert len(TOKENIZER) == TOKENIZER.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25 + 10
     assert len(set(TOKENIZER.vocabulary)) == len(TOKENIZER)
     ids = (TOKENIZER.pad_id, TOKENIZER.bos_id, TOKENIZER.eos_id)
     assert TOKENIZER.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
@@ -195,8 +195,8 @@ def test_a_middle_is_read_in_the_tuning_that_is_given():
 
 def test_the_share_of_well_formed_tokens():
     result = decoded(*HEADER, "BAR", "TAB<1,0>", "TAB<1,0>", "POS<1>", "<eos>")
-    assert (result.ill_formed, result.length) == (1, 8)
-    assert result.well_formed_share == 1 - 1 / 8
+    assert (result.ill_formed, result.length) == (1, 9)
+    assert result.well_formed_share == 1 - 1 / 9
     assert TOKENIZER.decode([]).well_formed_share == 1.0
 
 
@@ -271,6 +271,37 @@ def test_the_settings_come_back():
 def test_settings_that_are_none_are_refused(text):
     with pytest.raises(ValueError):
         TabTokenizer.from_json(text)
+
+
+def test_the_unit_of_time_is_said():
+    bars = (Bar(3, (event(0, (1, 0)),)),)
+    timed = Tab(bars=bars, steps_per_quarter=3)
+    ids = TOKENIZER.encode(timed)
+    assert TOKENIZER.to_tokens(ids)[3] == "STEPS<3>" and TOKENIZER.decode(ids).tab == timed
+    after = TOKENIZER.to_ids(HEADER[:3])
+    units = {"COLUMNS", *(f"STEPS<{n}>" for n in (1, 2, 3, 4, 6, 8, 12, 16, 24))}
+    assert set(TOKENIZER.to_tokens(TOKENIZER.allowed_next(after))) == units
+    with pytest.raises(ValueError, match="no token for 7 steps to a quarter note"):
+        TOKENIZER.encode(Tab(bars=bars, steps_per_quarter=7))
+
+
+def test_tokens_of_older_models_do_not_tell_the_unit():
+    settings = json.loads(TOKENIZER.to_json())
+    del settings["units"]
+    older = TabTokenizer.from_json(json.dumps(settings))
+    assert older.vocabulary == TOKENIZER.vocabulary[:355]
+    assert older.vocabulary == TabTokenizer().vocabulary
+    ids = older.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
+    assert older.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
+    assert older.decode(ids).ill_formed == 0
+
+
+def test_what_has_no_token_of_its_own_is_left_out():
+    dead = (Technique("dead"),)
+    first = Event(0, (Note(6, 3), Note(5, 0)), (2, 2), ((), dead))
+    bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo=90)
+    plain = piece(Bar(4, (event(0, (6, 3)),)))
+    assert TOKENIZER.decode(TOKENIZER.encode(piece(bar))).tab == plain
 
 
 def test_a_name_outside_the_vocabulary_is_refused():

@@ -2,11 +2,13 @@
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
+from guitar_pieces import random_piece
 
 from slp_transformer.guitar.ascii_writer import columns_per_step, format_tab, write_tab
-from slp_transformer.guitar.files import read_text
+from slp_transformer.guitar.files import read_file, read_text
 from slp_transformer.guitar.fretboard import (
     HALF_STEP_DOWN,
     OPEN_D,
@@ -15,7 +17,7 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
 )
 from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 
 
 def event(step, *places):
@@ -156,6 +158,23 @@ def test_labels_and_tuning_say_what_the_strings_are(tuning, line, labels):
     assert [row.removesuffix("----|") for row in lines[2:]] == labels
 
 
+@pytest.mark.parametrize(
+    "low_to_high",
+    [
+        (34, 41, 46, 51, 55, 60),
+        (33, 40, 45, 50, 54, 59),
+        (28, 33, 38, 43, 47, 52),
+        (52, 57, 62, 67, 59, 64),
+        (36, 43, 48, 53, 57, 62),
+    ],
+)
+def test_every_tuning_is_read_back(low_to_high):
+    tab = Tab(tuning=Tuning(low_to_high[::-1], capo=2), bars=(Bar(4, (event(0, (1, 1)),)),))
+    (read,), problems = read_text(format_tab(tab))
+    assert problems == []
+    assert read.tuning == tab.tuning
+
+
 def test_a_title_stays_on_its_line():
     assert format_tab(Tab(title="A\n  waltz")).splitlines()[0] == "A waltz"
 
@@ -200,3 +219,63 @@ def test_nothing_is_left_behind_when_the_rename_fails(tmp_path):
     with pytest.raises(OSError):
         write_tab(C_AND_RUN, target)
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+def as_ascii_holds_it(tab):
+    bars = (
+        replace(bar, events=tuple(Event(event.step, event.notes) for event in bar.events))
+        for bar in tab.bars
+    )
+    return replace(tab, bars=tuple(bars))
+
+
+@pytest.mark.parametrize("width", [24, 40, 80])
+def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
+    rng = random.Random(width)
+    for number in range(30):
+        strings = rng.choice([4, 5, 6, 6, 6, 7, 8])
+        tab = as_ascii_holds_it(random_piece(rng, strings, plain=True))
+        if number % 3 == 0:
+            bars = tuple(replace(bar, metre=None, tempo=None) for bar in tab.bars)
+            tab = replace(tab, bars=bars, steps_per_quarter=None)
+        tabs, problems = read_text(format_tab(tab, width, ruler=True))
+        assert tabs == [tab] and problems == []
+    write_tab(tab, tmp_path / "tab.txt", width)
+    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+
+
+def test_how_notes_are_played_is_read_back(tmp_path):
+    kinds = [("hammer", 0), ("pull", 0), ("slide", 0), ("vibrato", 0)]
+    kinds += [("bend", size) for size in (1, 2, 3, 4, 6)]
+    for fret in (0, 7, 12):
+        events = tuple(
+            Event(2 * i, (Note(3, fret), Note(1, 9)), techniques=((Technique(*kind),), ()))
+            for i, kind in enumerate(kinds)
+        )
+        tab = Tab("Marks", bars=(Bar(2 * len(kinds), events),), steps_per_quarter=4)
+        for width in (30, 80):
+            assert read_text(format_tab(tab, width, ruler=True)) == ([tab], [])
+
+
+def test_a_dead_note_is_an_x():
+    dead = Event(0, (Note(2, 3),), techniques=((Technique("dead"),),))
+    assert "B|x-" in format_tab(Tab(bars=(Bar(4, (dead,)),)))
+
+
+def test_a_ruler_says_the_unit_and_counts_beats():
+    waltz = Bar(12, (event(0, (6, 3)), event(4, (1, 0))), (6, 8), 90)
+    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), ruler=True) == (
+        "Six\n"
+        "tuning: E A D G B E\n"
+        "time: 4 steps to a quarter, 1 column to a step\n"
+        "\n"
+        "metre: 6/8\n"
+        "tempo: 90\n"
+        "  1 2 3 4 5 6\n"
+        "e|----0-------|\n"
+        "B|------------|\n"
+        "G|------------|\n"
+        "D|------------|\n"
+        "A|------------|\n"
+        "E|3-----------|\n"
+    )

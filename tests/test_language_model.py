@@ -32,6 +32,7 @@ from slp_transformer import (
     lm_head,
     next_word_probabilities,
     padding_mask,
+    tracing,
 )
 
 CONFIG = TransformerConfig(
@@ -53,12 +54,14 @@ def model(**changes) -> TransformerLM:
 # --- The head ----------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("logits")
 def test_logits_8_46_by_hand():
     """Each logit is the dot product of h with a word's own row."""
     E = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
     assert lm_head(torch.tensor([3.0, 5.0]), E).tolist() == [3.0, 5.0, 1.0]
 
 
+@pytest.mark.proves("logits")
 @pytest.mark.parametrize("leading", [(), (N,), (B, N)])
 def test_logits_8_46_equals_loop_and_pytorch(leading):
     H, E = normal(*leading, D), normal(V, D, seed=1)
@@ -77,12 +80,14 @@ def test_probs_8_47_by_hand():
     )
 
 
+@pytest.mark.proves("probs")
 def test_probs_8_47_of_the_books_example():
     """u of "all the your that" in S7's Figs 7.17-7.21."""
     y = next_word_probabilities(torch.tensor([1.2, 0.9, 0.1, -0.5]))
     assert [round(p, 2) for p in y.tolist()] == [0.44, 0.33, 0.15, 0.08]
 
 
+@pytest.mark.proves("probs")
 def test_probs_8_47_equals_loop():
     U = normal(N, V)
     expected = torch.stack([torch.stack(loops.softmax(list(u))) for u in U])
@@ -137,8 +142,9 @@ def test_causal_by_zero_gradient():
 
 def test_final_ln_stands_before_the_head_in_pre_norm():
     for norm in ("pre", "post"):
-        lm, ids, trace = model(norm=norm), some_ids(B, N), []
-        U = lm(ids, trace=trace)
+        lm, ids = model(norm=norm), some_ids(B, N)
+        with tracing(lm) as trace:
+            U = lm(ids)
         H = trace[-1]["H"]
         if norm == "pre":
             H = lm.stack.final_norm(H)
@@ -175,14 +181,15 @@ def test_batch_equals_each_sentence_alone(leading):
 
 
 def test_trace_has_an_entry_a_block_and_changes_nothing():
-    lm, ids, trace = model(), some_ids(B, N), []
-    assert_same(lm(ids, trace=trace), lm(ids))
+    lm, ids = model(), some_ids(B, N)
+    with tracing(lm) as trace:
+        U = lm(ids)
+    assert_same(U, lm(ids))
     assert len(trace) == 2 and trace[0]["alpha"].shape == (B, A, N, N)
 
 
 def test_the_training_path_makes_no_n_by_n_mask(kernel, monkeypatch):
-    monkeypatch.delattr("slp_transformer.heads.causal_mask")
-    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    monkeypatch.delattr("slp_transformer.masks.causal_mask")
     model()(some_ids(B, N)).sum().backward()
     assert [call["is_causal"] for call in kernel] == [True, True]
     assert all(call["attn_mask"] is None for call in kernel)
@@ -215,7 +222,7 @@ def test_dropout_only_in_training():
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_state_dict_round_trip_deepcopy_and_double(positions):
+def test_state_dict_round_trip_deepcopy_and_double(memory, positions):
     lm, ids = (
         TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, positions=positions)),
         some_ids(N),
@@ -288,11 +295,8 @@ def gpt2():
         for block, layer in zip(ours.stack.blocks, body.h, strict=True):
             layer.attn.c_attn.bias.zero_()  # the book's attention has no biases
             layer.attn.c_proj.bias.zero_()
-            W_Q, W_K, W_V = layer.attn.c_attn.weight.split(D_SHARED, dim=1)
             pairs += [
-                (block.attention.W_Q, W_Q),
-                (block.attention.W_K, W_K),
-                (block.attention.W_V, W_V),
+                (block.attention.W_QKV, layer.attn.c_attn.weight),
                 (block.attention.W_O, layer.attn.c_proj.weight),
                 (block.norm_1.gamma, layer.ln_1.weight),
                 (block.norm_1.beta, layer.ln_1.bias),
@@ -309,8 +313,8 @@ def gpt2():
     return ours, theirs
 
 
-def test_language_model_equals_hugging_faces_gpt_2(gpt2):
-    ours, theirs = gpt2
+def test_language_model_equals_hugging_faces_gpt_2(memory, gpt2):
+    ours, theirs = (model.to(torch.get_default_device()) for model in gpt2)
     ids = some_ids(B, N)
     U, expected = ours(ids), theirs(ids).logits
     assert_same(U, expected)
@@ -324,7 +328,7 @@ def test_language_model_equals_hugging_faces_gpt_2(gpt2):
 
 
 def test_language_model_equals_hugging_faces_gpt_2_with_left_padding(gpt2):
-    ours, theirs = gpt2
+    ours, theirs = (model.to(torch.get_default_device()) for model in gpt2)
     ids = some_ids(B, N, below=V - 1) + 1
     ids[0, :2] = 0
     expected = theirs(
@@ -333,3 +337,30 @@ def test_language_model_equals_hugging_faces_gpt_2_with_left_padding(gpt2):
     U = ours(ids, padding_mask(ids, 0))
     assert_same(U[0, 2:], expected[0, 2:])
     assert_same(U[1], expected[1])
+
+
+# --- What PyTorch makes of it --------------------------------------------------------------------
+
+
+def test_gradients_of_each_sequence_alone_by_vmap():
+    lm, ids = model(), some_ids(B, N)
+    weights = dict(lm.named_parameters())
+
+    def loss(weights, row):
+        U = torch.func.functional_call(lm, weights, (row[:-1],))
+        return F.cross_entropy(U, row[1:])
+
+    together = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
+    for b, row in enumerate(ids):
+        alone = torch.autograd.grad(loss(weights, row), list(weights.values()))
+        for name, gradient in zip(weights, alone, strict=True):
+            assert_same(together[name][b], gradient)
+
+
+@pytest.mark.slow
+def test_exported_it_reads_sequences_of_any_length(unchecked):
+    lm = model()
+    free = {"ids": {0: torch.export.Dim("batch"), 1: torch.export.Dim("N", max=M)}}
+    exported = torch.export.export(lm, (some_ids(B, N),), dynamic_shapes=free).module()
+    for ids in (some_ids(3, 5), some_ids(1, M)):
+        assert_same(exported(ids), lm(ids))

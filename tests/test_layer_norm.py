@@ -10,6 +10,7 @@ from twins import Twin, norm_pairs
 from slp_transformer import LayerNorm
 
 
+@pytest.mark.proves("ln-hat", "ln-std")
 def test_ln_hat_8_24_by_hand_divides_by_d():
     """[1, 3, 5, 7]: mean 4, deviation √5 if divided by d = 4 (it would be √(20/3) with d−1)."""
     X = torch.tensor([1.0, 3.0, 5.0, 7.0], dtype=torch.float64)
@@ -26,6 +27,7 @@ def test_ln_8_25_by_hand_with_gain_and_offset():
     torch.testing.assert_close(norm(torch.tensor([[-3.0, 5.0]])), torch.tensor([[-7.0, 82.0]]))
 
 
+@pytest.mark.proves("ln")
 @pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
 def test_ln_8_25_equals_loop(eps):
     norm, X = randomised(LayerNorm(D, eps)), normal(N, D)
@@ -33,6 +35,7 @@ def test_ln_8_25_equals_loop(eps):
     assert_same_with_gradients(norm(X), expected, [X, norm.gamma, norm.beta])
 
 
+@pytest.mark.proves("ln")
 @pytest.mark.parametrize("eps", [1e-5, 0.3])
 def test_ln_8_25_equals_pytorch(eps):
     norm, X = randomised(LayerNorm(D, eps)), normal(B, N, D)
@@ -45,6 +48,7 @@ def test_default_epsilon_gain_and_offset_are_pytorchs():
     assert torch.equal(LayerNorm(D)(X), nn.LayerNorm(D)(X))
 
 
+@pytest.mark.proves("ln-mean", "ln-std")
 def test_ln_mean_8_22_and_std_8_23_become_0_and_1():
     output = LayerNorm(D, eps=0).double()(5 + 3 * normal(B, N, D))
     zeros = torch.zeros(B, N, dtype=torch.float64)

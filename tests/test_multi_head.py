@@ -51,6 +51,17 @@ def outputs(layer, *args, **options):
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
+@pytest.mark.proves(
+    "mh-qkv",
+    "mh-score",
+    "mh-alpha",
+    "mh-head",
+    "mh-concat",
+    "mh-def",
+    "mh-par-qkv",
+    "mh-par-head",
+    "mh-par-out",
+)
 @pytest.mark.parametrize("causal", [True, False])
 def test_mh_par_out_8_37_equals_loop_8_15_to_8_19(causal):
     layer, X = mha(), normal(N, D)
@@ -62,6 +73,7 @@ def test_mh_par_out_8_37_equals_loop_8_15_to_8_19(causal):
     assert_same(alpha, alphas)
 
 
+@pytest.mark.proves("mh-concat")
 def test_mh_concat_8_19_is_a_sum_over_heads():
     """W^O meets each head in rows of its own: concatenating first, or adding after, is the same."""
     layer, X = mha(), normal(N, D)
@@ -72,6 +84,7 @@ def test_mh_concat_8_19_is_a_sum_over_heads():
     assert_same_with_gradients(layer(X, causal=True), expected, [X, *layer.parameters()])
 
 
+@pytest.mark.proves("cross-QKV", "cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
 def test_cross_attn_13_12_equals_loop(source):
     layer, X, H_enc = mha(), normal(N, D), normal(source, D, seed=1)
@@ -83,6 +96,7 @@ def test_cross_attn_13_12_equals_loop(source):
     assert_same(alpha, alphas)
 
 
+@pytest.mark.proves("cross-QKV")
 def test_cross_qkv_13_11_queries_from_x_keys_and_values_from_h_enc():
     """Equal keys share the weight equally, so with equal source rows every query gathers that row's
     value, whatever it asks; and a query without effect has no gradient."""
@@ -103,6 +117,7 @@ FUTURE = torch.ones(N, N, dtype=torch.bool).triu(1)
 PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 
 
+@pytest.mark.proves("mh-par-out", "mh-def")
 @pytest.mark.parametrize("boolean", [True, False], ids=["True hides", "-inf hides"])
 @pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
 def test_mh_par_out_8_37_equals_pytorch(masks, boolean):
@@ -126,6 +141,7 @@ def test_mh_par_out_8_37_equals_pytorch(masks, boolean):
     assert_same(layer(X, **ours, return_weights=True)[1], weights)
 
 
+@pytest.mark.proves("cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
 def test_cross_attn_13_12_equals_pytorch(source):
     layer = shared()
@@ -155,6 +171,7 @@ def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
 # --- Heads and their matrices ------------------------------------------------------------------
 
 
+@pytest.mark.proves("mh-qkv")
 def test_mh_qkv_8_15_heads_read_in_the_books_orientation():
     layer = mha()
     assert len(layer.heads) == A
@@ -210,13 +227,15 @@ def test_heads_pass_gradients_to_the_shared_matrix():
     layer.heads[1].W_K.sum().backward()
     expected = torch.zeros(D, A * D_K, dtype=torch.float64)
     expected[:, D_K : 2 * D_K] = 1
-    assert torch.equal(layer.W_K.grad, expected)
+    assert torch.equal(layer.W_QKV.grad[:, A * D_K : 2 * A * D_K], expected)
+    assert (layer.W_QKV.grad != 0).sum() == (expected != 0).sum()
 
 
 def test_one_head_of_many_is_an_attention_head():
     layer, X = randomised(MultiHeadAttention(D, 1, D_K, D_V)), normal(N, D)
     head = AttentionHead(D, D_K, D_V).double()
-    head.load_state_dict(layer.state_dict())
+    names = ("W_Q", "W_K", "W_V", "W_O")
+    head.load_state_dict({name: getattr(layer, name) for name in names})
     expected, alpha = head(X, causal_mask(N))
     output, weights = layer(X, causal=True, return_weights=True)
     assert_same(output, expected)
@@ -238,10 +257,10 @@ def test_output_matrix_is_what_writes_to_the_stream():
 
 
 def test_there_are_no_biases():
-    assert [name for name, _ in mha().named_parameters()] == ["W_Q", "W_K", "W_V", "W_O"]
+    assert [name for name, _ in mha().named_parameters()] == ["W_QKV", "W_O"]
 
 
-def test_split_heads_by_hand():
+def test_split_heads_by_hand(memory):
     """Two tokens, three heads of two columns: head c takes columns 2c and 2c + 1 of each token."""
     X = torch.tensor([[0.0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])
     heads = split_heads(X, 3)
@@ -372,8 +391,7 @@ def test_bfloat16_stays_finite_and_close():
 
 
 def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
-    monkeypatch.delattr("slp_transformer.heads.causal_mask")
-    monkeypatch.delattr("slp_transformer.attention.causal_mask")
+    monkeypatch.delattr("slp_transformer.masks.causal_mask")
     layer, X = mha(), normal(B, N, D)
     layer(X, causal=True)
     layer(X, H_enc=X)
@@ -412,7 +430,7 @@ def test_fused_dropout_drops_its_share_of_the_weights():
     torch.testing.assert_close(values.max().item(), 1 / 101 / 0.75)
 
 
-def test_state_dict_round_trip_and_deepcopy():
+def test_state_dict_round_trip_and_deepcopy(memory):
     layer, X = mha(), normal(N, D)
     file = io.BytesIO()
     torch.save(layer.state_dict(), file)

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from slp_transformer import progress
-from slp_transformer.progress import no_work_bars, work_bar
+from slp_transformer.files import progress
+from slp_transformer.files.progress import no_work_bars, work_bar
 from slp_transformer.text import moby_dick, preparing, reading
 from slp_transformer.text.preparing import prepare
 

@@ -40,6 +40,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 # --- Temperature ---------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("temperature")
 @pytest.mark.parametrize(
     ("tau", "expected"),
     [
@@ -68,6 +69,7 @@ def test_temperature_must_be_above_0(tau):
 # --- Top-k ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("top-k")
 def test_top_k_keeps_the_k_largest_and_renormalises():
     u = logits(0.1, 0.4, 0.2, 0.3)
     assert top_k(u, 2).tolist() == [-INF, u[1], -INF, u[3]]
@@ -90,6 +92,7 @@ def test_top_k_must_be_a_number_of_words(k, unchecked):
 # --- Top-p ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("top-p")
 @pytest.mark.parametrize(
     ("p", "expected"),
     [
@@ -200,10 +203,12 @@ def test_by_default_nothing_is_filtered():
 # --- Choosing ------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("greedy")
 def test_greedy_7_49_takes_the_largest():
     assert greedy(torch.stack([U, U.flip(0)])).tolist() == [0, 3]
 
 
+@pytest.mark.proves("random")
 def test_draw_takes_each_word_as_often_as_its_probability_says():
     y = tensor([0.5, 0.25, 0.15, 0.1, 0.0])
     rows = y.log().expand(40_000, 5)

@@ -1,10 +1,20 @@
-"""Parameter counts: 8.52 (exercise 7.1c), to the last parameter."""
+"""Parameter counts, 8.52 (exercise 7.1c), to the last parameter; scaling laws, 8.49 to 8.51."""
+
+import math
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.scale import approximate_parameters, count_parameters
+from slp_transformer.published import PUBLISHED
+from slp_transformer.scale import (
+    KAPLAN,
+    PowerLaw,
+    approximate_parameters,
+    count_parameters,
+    training_compute,
+)
 
 LANGUAGE_MODELS = {
     "defaults": {},
@@ -79,6 +89,7 @@ def test_param_count_8_52_of_an_encoder_decoder(changes):
     check(count, EncoderDecoder(config(**changes)))
 
 
+@pytest.mark.proves("param-count")
 def test_param_count_8_52_is_the_books_formula():
     """2 d n_layer (2 d_attn + d_ff), with d_attn = A·d_k = A·d_v."""
     count = count_parameters(config(key_dim=5, value_dim=5, hidden_dim=19, num_blocks=3))
@@ -109,3 +120,103 @@ def test_param_count_8_52_of_gpt_2_xl():
 def test_param_count_8_52_of_gpt_2_small(layers, d, heads, published):
     count = count_parameters(TransformerConfig(50257, 1024, d, heads, layers, activation="gelu"))
     assert count.total == published - layers * 4 * d
+
+
+# --- Published models --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        # Biases of W^Q to W^O, 4d, and of the feedforward layer, 5d; two norms of 2d; a last one.
+        ("GPT-2 XL", 48 * (4 + 5 + 4) * 1600 + 2 * 1600),
+        # Two norms of d a block and a last one; in Qwen3 also one for queries and one for keys.
+        ("Qwen3-0.6B", (2 * 28 + 1) * 1024 + 28 * 2 * 128),
+        ("Qwen3-32B", (2 * 64 + 1) * 5120 + 64 * 2 * 128),
+        ("Llama 3.1 8B", (2 * 32 + 1) * 4096),
+        ("Llama 3.1 405B", (2 * 126 + 1) * 16384),
+    ],
+)
+def test_param_count_8_52_of_published_models_to_the_last_parameter(name, left_out):
+    model = PUBLISHED[name]
+    assert model.matrices + model.embeddings + left_out == model.total
+
+
+def test_param_count_8_52_of_published_models_is_the_books_where_they_are_the_books():
+    for name in ("GPT-2 XL", "GPT-3"):
+        model = PUBLISHED[name]
+        assert model.matrices == approximate_parameters(model.num_blocks, model.model_dim)
+    gpt_3 = PUBLISHED["GPT-3"]
+    assert abs(gpt_3.matrices + gpt_3.embeddings - gpt_3.total) < 0.005 * gpt_3.total
+
+
+def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
+    assert PUBLISHED["GPT-2 XL"].cache_bytes(1) == 2 * 48 * 25 * 64 * 2
+    assert PUBLISHED["Llama 3.1 8B"].cache_bytes(7, 4) == 7 * 2 * 32 * 8 * 128 * 4
+
+
+# --- Scaling laws ------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("L(N)")
+def test_l_n_8_49_by_hand():
+    law = PowerLaw(scale=1600.0, exponent=0.5)
+    assert law(100.0) == 4.0 and law(1600.0) == 1.0 and law(6400.0) == 0.5
+    with pytest.raises(ValueError, match="begins above 0, so it has no loss for 0"):
+        law(0)
+
+
+@pytest.mark.proves("L(N)", "L(D)", "L(C)")
+@pytest.mark.parametrize(
+    ("law", "twice"), [("parameters", 0.9487), ("tokens", 0.9363), ("compute", 0.9659)]
+)
+def test_l_n_8_49_l_d_8_50_and_l_c_8_51_have_the_books_constants(law, twice):
+    """The factor that doubling brings is 2^−α whatever the scale; at the scale the loss is 1."""
+    law = KAPLAN[law]
+    assert law(2e9) / law(1e9) == pytest.approx(twice, abs=5e-5)
+    assert law(law.scale) == 1.0
+    assert (KAPLAN["parameters"].scale, KAPLAN["tokens"].scale) == (8.8e13, 5.4e13)
+    assert KAPLAN["compute"].scale == 3.1e8
+
+
+def test_a_fit_finds_the_law_that_the_losses_were_made_from():
+    law, sizes = PowerLaw(7e5, 0.13), [11.0, 170.0, 1300.0, 90_000.0]
+    found = PowerLaw.fit(sizes, [law(size) for size in sizes])
+    assert found.scale == pytest.approx(7e5) and found.exponent == pytest.approx(0.13)
+
+
+def test_a_fit_is_the_least_squares_line_through_the_logarithms():
+    sizes, losses = [2.0, 3.0, 7.0, 31.0], [5.0, 4.0, 4.5, 2.0]
+    law = PowerLaw.fit(sizes, losses)
+    points = torch.tensor([[math.log(x), 1.0] for x in sizes], dtype=torch.float64)
+    heights = torch.tensor(losses, dtype=torch.float64).log().unsqueeze(1)
+    slope, height = torch.linalg.lstsq(points, heights).solution.flatten().tolist()
+    assert law.exponent == pytest.approx(-slope)
+    assert law.exponent * math.log(law.scale) == pytest.approx(height)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "losses", "sentence"),
+    [
+        ([1.0], [2.0], "two or more sizes"),
+        ([3.0, 3.0], [2.0, 1.0], "two or more sizes"),
+        ([1.0, 2.0], [2.0], "two or more sizes"),
+        ([0.0, 2.0], [2.0, 1.0], "two or more sizes"),
+        ([1.0, 2.0], [2.0, 2.0], "do not fall"),
+    ],
+)
+def test_losses_that_no_law_fits_are_refused(sizes, losses, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        PowerLaw.fit(sizes, losses)
+
+
+def test_training_compute_is_counted_by_pytorch_too():
+    """Six operations for each parameter in a matrix and token; what is left out counted apart."""
+    config = TransformerConfig(7, 11, 21, 3, 2)
+    model, ids = TransformerLM(config), torch.zeros(5, 11, dtype=torch.long)
+    with FlopCounterMode(display=False) as counted:
+        model(ids).sum().backward()
+    tokens, size = 5 * 11, count_parameters(config).matrices
+    logits = 6 * tokens * 7 * 21
+    # On a CPU, PyTorch does not count the inside of its fused attention.
+    assert counted.get_total_flops() == training_compute(size, tokens) + logits

@@ -4,11 +4,9 @@ The site is built once, strictly; chapters that did not change come from the cac
 that is built already, name its folder: SLP_SITE=site python -m pytest tests/test_site.py
 """
 
+import gzip
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from html import unescape
@@ -16,11 +14,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import equations
 import pytest
+from test_chapters import depending, every_chapter, read, running
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
-PAGE_LIMIT = 900_000  # bytes of one page, figures included
+PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
+VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
 SITE_LIMIT = 40_000_000
 
 
@@ -63,8 +65,11 @@ class Reader(HTMLParser):
             page.headings.append(int(tag[1]))
         if self.article and (tag == "img" and not given.get("alt")):
             page.undescribed.append(given.get("src", "")[:60])
-        if self.article and tag == "svg" and given.get("aria-hidden") != "true":
+        if tag == "div" and "slp-figure" in (given.get("class") or "").split():
             if not (given.get("role") == "img" and given.get("aria-label")):
+                page.undescribed.append(self.get_starttag_text()[:60])
+        if self.article and tag == "svg" and given.get("aria-hidden") != "true":
+            if not (given.get("role") in ("img", "group") and given.get("aria-label")):
                 page.undescribed.append(self.get_starttag_text()[:60])
 
     def handle_endtag(self, tag):
@@ -77,25 +82,16 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    if "SLP_SITE" in os.environ:
-        return Path(os.environ["SLP_SITE"]).resolve()
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)],
-        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, encoding="utf-8",
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-4000:]
-    return folder
-
-
-@pytest.fixture(scope="session")
 def pages(site):
     found = {}
     for path in sorted(site.rglob("*.html")):
         reader = Reader()
-        reader.feed(path.read_text(encoding="utf-8"))
+        html = path.read_text(encoding="utf-8")
+        # What a formula looks like is hidden from readers that cannot see: they have its MathML.
+        html = re.sub(
+            r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', "", html, flags=re.S
+        )
+        reader.feed(re.sub(r"<annotation\b.*?</annotation>", "", html))
         found[path.relative_to(site).as_posix()] = reader.page
     assert "index.html" in found
     return {name: page for name, page in found.items() if name != "404.html"}
@@ -110,12 +106,39 @@ def target(site, page, link):
     return path, unquote(anchor)
 
 
-def test_every_chapter_and_module_has_a_page(pages):
+def test_every_chapter_and_every_room_of_the_package_has_a_page(pages):
     for stem in CHAPTERS:
         assert f"chapters/{stem}/index.html" in pages
-    for path in (ROOT / "slp_transformer").rglob("[a-z]*.py"):
-        module = ".".join(path.relative_to(ROOT / "slp_transformer").with_suffix("").parts)
-        assert f"api/{module}/index.html" in pages
+    for module in rooms_of_the_package():
+        room, *inner = module.split(".")
+        page = pages[f"api/{room}/index.html"]
+        anchor = f"slp_transformer.{module}"
+        assert not inner or anchor in page.ids or "practice." in module, module
+
+
+def rooms_of_the_package():
+    """The modules that the reference describes, within the package."""
+    for path in sorted((ROOT / "slp_transformer").rglob("[a-z]*.py")):
+        names = path.relative_to(ROOT / "slp_transformer").with_suffix("").parts
+        yield ".".join(names)
+
+
+def test_what_a_wing_offers_comes_first_on_its_page_under_that_name(pages):
+    for wing, name in (("decoding", "generate"), ("training", "train"), ("guitar", "Tab")):
+        ids = [i for i in pages[f"api/{wing}/index.html"].ids if i.startswith("slp_transformer.")]
+        shown = f"slp_transformer.{wing}.{name}"
+        first_module = next(
+            i for i, one in enumerate(ids) if one.count(".") > 2 and one.split(".")[2].islower()
+        )
+        assert ids.index(shown) < first_module, (wing, ids[:12])
+
+
+def test_the_navigation_names_wings_and_no_internals(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    named = re.findall(r'href="(?:\./)?api/([\w.]*)/"[^>]*class="md-nav__link"', html)
+    assert {"attention", "heads", "decoding", "training"} <= set(named)
+    assert not [name for name in named if "command_line" in name or "." in name]
+    assert not {"offers", "starting", "sizes"} & set(named) and len(named) < 40
 
 
 def test_links_and_anchors_resolve(site, pages):
@@ -166,16 +189,43 @@ def test_ids_are_unique(pages):
         assert [i for i, n in Counter(page.ids).items() if n > 1] == [], name
 
 
+def sent(path):
+    """Bytes that travel: text is sent gzipped by any host, fonts and pictures as they are."""
+    content = path.read_bytes()
+    return len(content) if path.suffix in (".woff2", ".png") else len(gzip.compress(content))
+
+
 def test_pages_are_light(site, pages):
-    heavy = {name: (site / name).stat().st_size for name in pages}
+    heavy = {name: sent(site / name) for name in pages if not name.startswith("api/")}
     assert {name: size for name, size in heavy.items() if size > PAGE_LIMIT} == {}
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < SITE_LIMIT
 
 
-def test_no_raw_markdown_is_left_in_chapters(pages):
-    left = r"^\s*!!! \w+|\]\[slp_|\]\(\w+\.py|^#{1,6} |\*\*\w|<autoref"
+def test_a_first_visit_is_light(site, pages):
+    fonts = "Main-Regular Main-Bold Math-Italic Size1-Regular Size2-Regular Size3-Regular".split()
+    always = [*site.glob("assets/fonts/*.woff2"), *site.glob("assets/javascripts/workers/*.js")]
+    always += [site / "assets" / "katex" / "fonts" / f"KaTeX_{name}.woff2" for name in fonts]
+    for name, page in ((n, p) for n, p in pages.items() if not n.startswith("api/")):
+        loads = {target(site, name, load)[0] for load in page.loads if not load.startswith("data:")}
+        visit = {site / name, *always, *(site / load for load in loads)}
+        assert sum(map(sent, visit)) <= VISIT_LIMIT, name
+
+
+def test_formulas_are_drawn_and_numbered_without_javascript(site):
     for stem in CHAPTERS:
-        text = re.sub(r"\$[^$]*\$", "", pages[f"chapters/{stem}/index.html"].shown)
+        page = (site / "chapters" / stem / "index.html").read_text(encoding="utf-8")
+        written = (ROOT / "chapters" / f"{stem}.py").read_text(encoding="utf-8")
+        tags = re.findall(r"\\tag\{([^}]*)\}", written)
+        drawn = re.findall(r"<mtext>\(([\d.–-]+)\)</mtext>", page)
+        assert drawn == tags, stem
+        assert page.count('class="katex-tag"') == len(tags)
+        assert ("katex.min.css" in page) == ('class="katex"' in page)
+
+
+def test_no_raw_markdown_is_left_in_chapters(pages):
+    left = r"\$|\\\\[(\[]|^\s*!!! \w+|\]\[slp_|\]\(\w+\.py|^#{1,6} |\*\*\w|<autoref"
+    for stem in CHAPTERS:
+        text = pages[f"chapters/{stem}/index.html"].shown
         assert re.findall(left, text, flags=re.MULTILINE) == [], stem
 
 
@@ -208,14 +258,16 @@ def typed(text):
 
 def test_types_in_the_reference_read_as_in_the_source(site):
     shown_anywhere = set()
-    for path in sorted((site / "api").glob("**/index.html")):
-        module = ROOT.joinpath("slp_transformer", *path.parent.name.split(".")).with_suffix(".py")
-        if not module.is_file():
-            continue
+    for path in sorted((site / "api").glob("*/index.html")):
+        room = ROOT / "slp_transformer" / path.parent.name
+        modules = sorted(room.rglob("*.py")) if room.is_dir() else [room.with_suffix(".py")]
+        offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
+        places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
+        modules += [path for path in places if path.exists()]
         page = path.read_text(encoding="utf-8")
         page = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)  # the source itself
         shown = typed(unescape(re.sub(r"<[^>]+>", "", page)))
-        written = typed(module.read_text(encoding="utf-8"))
+        written = typed("\n".join(module.read_text(encoding="utf-8") for module in modules))
         assert shown <= written, path
         shown_anywhere |= shown
     for shape in ('"... #N #M"', '"*batch N d"', '"N d"', '"N"', '""'):
@@ -230,8 +282,129 @@ def test_the_index_leads_to_each_equation_of_the_chapters(pages):
             assert f"../chapters/{stem}/#{label}" in links
 
 
+def test_each_equation_leads_to_its_code_and_to_its_proof(site, pages):
+    rows = json.loads((site / "equations.json").read_text(encoding="utf-8"))
+    by_slug = {row["slug"]: row for row in rows}
+    assert set(equations.NUMBERED) <= set(by_slug)
+    for slug in equations.NUMBERED:
+        row = by_slug[slug]
+        assert row["chapters"] and row["tests"] and row["tex"], row
+        for test in row["tests"]:
+            file, name = test.split("::")
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+            assert name in pages["proofs/index.html"].ids
+            assert f"../proofs/#{name}" in pages["equations/index.html"].links
+        for place in row["chapters"]:
+            chapter = place.partition("#")[0] + "index.html"
+            assert any("proofs/#test_" in link for link in pages[chapter].links)
+    # Worked out in their chapters alone: no function of the package is theirs.
+    steps = {"beam-norm", "beam-score", "ce", "qkv", "simple-score", "simple-softmax", "simple-sum"}
+    assert {slug for slug in equations.NUMBERED if not by_slug[slug]["code"]} <= steps
+
+
+def test_notebooks_run_on_their_own(site):
+    for stem in CHAPTERS:
+        text = (site / "chapters" / stem / f"{stem}.ipynb").read_text(encoding="utf-8")
+        assert "pip install" in json.loads(text)["cells"][0]["source"][0]
+        assert "<autoref" not in text and " at 0x" not in text
+
+
 def test_search_knows_prose_and_not_outputs(site):
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
-    text = " ".join(entry["text"] for entry in index["docs"])
-    assert "row vectors" in text.lower() and "slp-text" not in text
-    assert len(text) < 2_000_000
+    text = " ".join(" ".join(entry["text"] for entry in index["docs"]).split())
+    assert "residual stream" in text and "softmax ( mask (" in text
+    assert "slp-text" not in text and "torch.manual_seed(" not in text and "<annotation" not in text
+
+
+@pytest.fixture(scope="session")
+def search(site, request):
+    """Asks the site's own search, as the page does: groups of sections, best first."""
+    from py_mini_racer import MiniRacer
+
+    (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    engine = MiniRacer()
+    request.addfinalizer(engine.close)  # else the process would not end
+    engine.eval(
+        "var self = globalThis, location = {href: ''}, said = [], hear;"
+        "self.addEventListener = (kind, listener) => { hear = listener };"
+        "self.postMessage = message => { said.push(message) };"
+    )
+    engine.eval(worker.read_text(encoding="utf-8"))
+    engine.eval(f"hear({{data: {{type: 0, data: {json.dumps(index | {'options': {}})}}}}})")
+
+    def ask(words):
+        engine.eval(f"said.length = 0; hear({{data: {{type: 2, data: {json.dumps(words)}}}}})")
+        (answer,) = json.loads(engine.eval("JSON.stringify(said)"))
+        return [[section["location"] for section in group] for group in answer["data"]["items"]]
+
+    return ask
+
+
+QUERIES = {
+    "softmax": "chapters/01_attention/",
+    "multi-head attention": "chapters/01_attention/#several-heads",
+    "cross-attention": "chapters/10_encoder_decoder/",
+    "(8.33)": "chapters/03_one_matrix/#one-head-for-all-tokens",
+    "7.34": "chapters/03_one_matrix/#one-head-for-all-tokens",
+    "(8.53)": "chapters/06_decoding/#",
+    "head-par": "chapters/03_one_matrix/",
+    "causal mask": "chapters/03_one_matrix/#masks-here-masks-there",
+    "layer norm": "chapters/02_block/#layer-norm",
+    "LayerNorm": "chapters/02_block/#layer-norm",
+    "residual stream": "chapters/02_block/#the-residual-stream",
+    "feedforward": "chapters/02_block/#the-feedforward-layer",
+    "sinusoidal": "chapters/04_input/",
+    "logits": "chapters/05_language_model/",
+    "temperature": "chapters/06_decoding/#temperature",
+    "top-p": "chapters/06_decoding/#top-p",
+    "beam search": "chapters/06_decoding/#beam-search",
+    "KVCache": "chapters/06_decoding/",
+    "perplexity": "chapters/07_training/#perplexity",
+    "encoder decoder": "chapters/10_encoder_decoder/",
+    "guitar": "chapters/12_guitar_tab/",
+    "torchrun": "cluster/",
+    "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
+    "slp_transformer.training.train": "chapters/07_training/",
+}
+
+
+@pytest.mark.parametrize("words", QUERIES)
+def test_the_search_finds_first_what_a_reader_looks_for(words, search):
+    found = search(words)
+    assert found[0][0].startswith(QUERIES[words]), found[:3]
+
+
+@pytest.mark.parametrize(
+    ("words", "anchor"),
+    [
+        ("slp_transformer.decoding.generate", "api/decoding/#slp_transformer.decoding.generate"),
+        ("beam_search", "api/decoding/#slp_transformer.decoding.beams.beam_search"),
+        ("MultiHeadAttention", "api/heads/#slp_transformer.heads.MultiHeadAttention"),
+    ],
+)
+def test_the_search_finds_the_reference_by_a_dotted_or_joined_name(words, anchor, search):
+    assert anchor in [section for group in search(words) for section in group]
+
+
+def shown_numbers(outputs):
+    """All numbers that a figure's letters show."""
+    html = "".join("".join(out.get("data", {}).get("text/html", "")) for out in outputs)
+    letters = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", html)).replace("−", "-")
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*", letters)]
+
+
+@every_chapter
+def test_numbers_in_the_words_for_a_figure_are_those_that_it_shows(chapter, site):
+    ran = read(chapter)
+    outputs = running.Cache(ROOT / ".cache" / "chapters").load(ran, depending.key_of(ran))
+    wrong = []
+    for cell, shown in zip(ran.code_cells, outputs, strict=True):
+        alt = str(cell.metadata.get("alt", "")).replace("minus ", "-").replace("−", "-")
+        if "show.lines" in cell.source:
+            continue  # a curve does not write its values down
+        for number in re.findall(r"-?(?<![\d.,])\d*\.\d+", alt):
+            places = len(number.partition(".")[2])
+            if float(number) not in [round(one, places) for one in shown_numbers(shown)]:
+                wrong.append((number, alt[:60]))
+    assert not wrong

@@ -20,7 +20,7 @@ from comparing import (
 )
 from twins import twin_stack
 
-from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask
+from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask, tracing
 
 L = 3
 
@@ -34,6 +34,7 @@ def shared(**options) -> TransformerStack:
     return randomised(TransformerStack(L, D_SHARED, A, hidden_dim=D_FF, **options))
 
 
+@pytest.mark.proves("stack")
 def test_stack_equals_loop():
     layers, X = stack(), normal(N, D)
     expected = loops.stack(X, layers)
@@ -88,15 +89,18 @@ def test_final_ln_only_in_pre_norm():
     assert stack(eps=0.5).final_norm.eps == 0.5
 
 
+@pytest.mark.proves("final-ln")
 def test_final_ln_normalises_what_the_last_block_left():
-    layers, X, trace = stack(), normal(B, N, D), []
-    H = layers(X, causal=True, trace=trace)
+    layers, X = stack(), normal(B, N, D)
+    with tracing(layers) as trace:
+        H = layers(X, causal=True)
     assert_same(H, layers.final_norm(trace[-1]["H"]))
 
 
 def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
-    layers, X, trace = shared(), normal(B, N, D_SHARED), []
-    output = layers(X, causal=True, trace=trace)
+    layers, X = shared(), normal(B, N, D_SHARED)
+    with tracing(layers) as trace:
+        output = layers(X, causal=True)
     assert len(trace) == L
     for block, steps, below in zip(
         layers.blocks, trace, [X] + [t["H"] for t in trace], strict=False

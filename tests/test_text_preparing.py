@@ -1,6 +1,8 @@
 """From text to token ids: both routes agree, little is held in memory, nothing half-done stays."""
 
 import io
+import itertools
+import json
 import os
 import sys
 import tracemalloc
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from slp_transformer.batches import TokenWindows
+from slp_transformer.files.token_store import TokenStore
 from slp_transformer.text import (
     TextTokenizer,
     moby_dick,
@@ -20,7 +22,8 @@ from slp_transformer.text import (
 )
 from slp_transformer.text import preparing as preparing_module
 from slp_transformer.text import reading as reading_module
-from slp_transformer.token_store import TokenStore
+from slp_transformer.text.splitting import Document, between, held_out_pieces, in_words
+from slp_transformer.training.batches import TokenWindows
 
 KINDS = ("characters", "words", "bpe")
 TEXT = moby_dick()[:5000]
@@ -67,7 +70,8 @@ def test_a_file_becomes_its_tokens_and_the_last_tenth_is_held_out(kind, file):
 def test_characters_are_split_as_tiny_shakespeare_usually_is():
     """The first int(0.9 n) characters are learned; here n is that corpus's own."""
     n = 1_115_394
-    assert preparing_module.place_of_cut(n, 0.1) == int(n * 0.9) == 1_003_854
+    assert held_out_pieces([Document("a", range(n))], 0.1) == [range(1_003_854, n)]
+    assert int(n * 0.9) == 1_003_854
 
 
 @pytest.mark.parametrize("block", [50, 1000])
@@ -89,17 +93,18 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.held_out[:].equal(memory.held_out) and len(memory.held_out)
         assert corpus.learned.vocab_size == memory.tokenizer.vocab_size
     assert TokenWindows(disk.learned, 3).describe() == TokenWindows(memory.learned, 3).describe()
-    names = {"learned.tokens", "held-out.tokens", "tokenizer.json"}
+    names = {"learned.tokens", "held-out.tokens", "held-out.json", "tokenizer.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_of_several_documents_is_followed_by_the_end_token(kind, library):
-    corpus = prepare(library, kind)
+    corpus = prepare(library, kind, held_out=0)
     end = corpus.tokenizer.end_id
     texts = list(read_documents(library))
     assert texts == ["A whale!", "Be\n\nbold?\n", "See the sea.\n"] and end == 0
-    assert all_of(corpus) == [i for text in texts for i in [*corpus.tokenizer.encode(text), end]]
+    ids = [i for text in texts for i in [*corpus.tokenizer.encode(text), end]]
+    assert corpus.learned.tolist() == ids
 
 
 def test_a_single_document_has_no_end_token(file):
@@ -121,12 +126,61 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     assert corpus.tokenizer is own and all_of(corpus) == [*own.encode(TEXT), own.end_id]
     without = train_tokenizer([TEXT], "bpe", 300)
     texts = "".join(read_documents(library))
-    assert without.decode(all_of(prepare(library, tokenizer=without))) == texts
+    assert without.decode(prepare(library, held_out=0, tokenizer=without).learned) == texts
 
 
 def test_a_named_corpus_is_prepared():
     corpus = prepare("moby-dick")
     assert all_of(corpus) == corpus.tokenizer.encode(moby_dick())
+
+
+# --- What is held out of several -----------------------------------------------------------------
+
+
+def documents(*sizes: int) -> list[Document]:
+    ends = list(itertools.accumulate(sizes, initial=0))
+    places = itertools.starmap(range, itertools.pairwise(ends))
+    return [Document(f"{n}.txt", tokens) for n, tokens in enumerate(places)]
+
+
+@pytest.mark.parametrize("sizes", [[20_011, 30_011, 70_001], [97] * 501, [100_003, 31], [3, 5, 2]])
+@pytest.mark.parametrize("share", [0.1, 0.25])
+def test_pieces_come_from_all_over_and_are_as_many_tokens_as_asked_for(sizes, share):
+    every = documents(*sizes)
+    pieces, count = held_out_pieces(every, share), sum(sizes)
+    held_out = [place for piece in pieces for place in piece]
+    learned = [place for piece in between(pieces, count) for place in piece]
+    assert len(learned) == int(count * (1 - share)) and held_out == sorted(held_out)
+    assert sorted(held_out + learned) == list(range(count))
+    assert pieces == held_out_pieces(every, share)
+    if count > 1000:
+        assert len(pieces) >= 5
+        # Whatever is at the end is no more of what is held out than of the rest, by and large.
+        assert sum(place > 0.9 * count for place in held_out) < 0.4 * len(held_out)
+
+
+def test_small_documents_stay_whole_and_each_piece_is_named():
+    every = documents(*[97] * 501)
+    pieces = held_out_pieces(every, 0.1)
+    whole = [document.tokens for document in every]
+    assert sum(piece not in whole for piece in pieces) <= 1  # the one that makes up the share
+    told = in_words(pieces, every)
+    assert len(told) == len(pieces) and told[0].endswith(".txt")
+    assert in_words([range(97, 194), range(200, 202)], every) == [
+        "1.txt", "2.txt, tokens 7 to 8 of 97",
+    ]  # fmt: skip
+
+
+def test_one_odd_document_is_not_what_is_measured_on(tmp_path):
+    """The last of them by name has another alphabet, and a tenth of the text."""
+    for n in range(9):
+        (tmp_path / f"{n}.txt").write_text("abc" * 3000, encoding="utf-8")
+    (tmp_path / "z.txt").write_text("xyz" * 3000, encoding="utf-8")
+    corpus = prepare(tmp_path, folder=tmp_path / "run")
+    text = corpus.tokenizer.decode(corpus.held_out[:])
+    assert sum(map(text.count, "xyz")) < 0.5 * len(text)
+    told = json.loads((tmp_path / "run" / "held-out.json").read_text("utf-8"))
+    assert told == corpus.which and len(told) > 1 and "tokens" in told[0]
 
 
 # --- Memory ------------------------------------------------------------------------------------
@@ -144,12 +198,14 @@ def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
 
     read_pieces = preparing_module.read_pieces
     monkeypatch.setattr(preparing_module, "read_pieces", counted)
-    ids = preparing_module.token_ids([file], tokenizer, lambda count: None)
+    documents = []
+    ids = preparing_module.token_ids([file], tokenizer, lambda count: None, documents)
     used = 0
     for i in ids:
         assert used >= sum(pieces[:-1])
         used += len(tokenizer.bytes_of(i))
     assert used == sum(pieces) == len(TEXT) and len(pieces) > 10
+    assert [document.name for document in documents] == [file.name]
 
 
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):

@@ -7,9 +7,10 @@ import sys
 import pytest
 import torch
 
-from slp_transformer.checkpoint import load_tokenizer, save_checkpoint
 from slp_transformer.text import TextTokenizer, moby_dick, train_tokenizer
-from slp_transformer.text.tokenizer import END, UNKNOWN, byte_alphabet
+from slp_transformer.tokens.tokenizer import END, UNKNOWN, byte_alphabet
+from slp_transformer.training.checkpoints import save_checkpoint
+from slp_transformer.training.folders import load_tokenizer
 
 KINDS = ("characters", "words", "bpe")
 TEXTS = [
@@ -209,7 +210,7 @@ def test_a_wrong_kind_or_size_is_explained():
 def test_another_tokenizers_json_is_refused(content):
     with pytest.raises(ValueError, match="no text tokenizer that to_json wrote"):
         TextTokenizer.from_json(content)
-    with pytest.raises(ValueError, match=r"damaged: it lacks \['kind', 'vocabulary'\]"):
+    with pytest.raises(ValueError, match="damaged: kind is missing"):
         TextTokenizer.from_json({"format": train_tokenizer(["a"]).to_json()["format"]})
     with pytest.raises(ValueError, match="a token twice"):
         TextTokenizer("characters", "aba")

@@ -8,11 +8,12 @@ import pytest
 import torch
 from own_process import printed
 
-from slp_transformer import TransformerConfig, TransformerLM, token_store
-from slp_transformer.batches import TokenWindows
-from slp_transformer.loss import mean_loss
-from slp_transformer.token_store import HEADER, TokenStore, write_tokens
-from slp_transformer.training import train
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.files import token_store
+from slp_transformer.files.token_store import HEADER, TokenStore, write_tokens
+from slp_transformer.training.batches import TokenWindows
+from slp_transformer.training.loop import train
+from slp_transformer.training.measuring import mean_loss
 
 
 def ids(count: int, vocab_size: int) -> list[int]:
@@ -67,6 +68,7 @@ def test_the_file_is_mapped_not_read(tmp_path):
     assert store[:].tolist() == [1, 8, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_training_on_a_large_file_takes_little_memory(tmp_path):
     path, tokens = tmp_path / "a.tokens", 10**9
@@ -78,8 +80,8 @@ def test_training_on_a_large_file_takes_little_memory(tmp_path):
     script = """
 import sys, torch
 from own_process import peak
-from slp_transformer.batches import TokenWindows
-from slp_transformer.token_store import TokenStore
+from slp_transformer.training.batches import TokenWindows
+from slp_transformer.files.token_store import TokenStore
 before = peak()
 windows = TokenWindows(TokenStore(sys.argv[1]), 5)
 windows.describe(), windows.draw(8, torch.Generator()), next(windows.in_order(8))

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.batches import random_windows
-from slp_transformer.loss import mean_loss, next_token_loss, perplexity
-from slp_transformer.training import train
-from slp_transformer.training_settings import cosine_schedule, make_optimiser
+from slp_transformer.loss import next_token_loss, perplexity
+from slp_transformer.training.batches import random_windows
+from slp_transformer.training.loop import train
+from slp_transformer.training.measuring import mean_loss
+from slp_transformer.training.optimiser import make_optimiser
+from slp_transformer.training.settings import cosine_schedule
 
 
 def small_model(vocab_size: int = 7, seed: int = 0) -> TransformerLM:
@@ -19,6 +21,7 @@ def small_model(vocab_size: int = 7, seed: int = 0) -> TransformerLM:
     )
 
 
+@pytest.mark.proves("ce-mean")
 def test_ce_mean_7_55_by_hand():
     # Probabilities 1/2, 1/4 and 3/4 of the words that came next.
     U = torch.log(torch.tensor([[0.5, 0.5], [0.75, 0.25], [0.75, 0.25]]))
@@ -26,6 +29,7 @@ def test_ce_mean_7_55_by_hand():
     assert loss.item() == pytest.approx((math.log(2) + math.log(4) - math.log(0.75)) / 3)
 
 
+@pytest.mark.proves("ce-full", "ce")
 def test_ce_full_7_53_and_ce_7_54_are_the_loss_of_one_position():
     u = torch.tensor([0.3, -1.2, 2.0, 0.0, 0.7], dtype=torch.float64)
     y_hat = [math.exp(score) / sum(math.exp(s) for s in u.tolist()) for score in u.tolist()]
@@ -36,6 +40,7 @@ def test_ce_full_7_53_and_ce_7_54_are_the_loss_of_one_position():
         assert loss == pytest.approx(full) == pytest.approx(-math.log(y_hat[following]))
 
 
+@pytest.mark.proves("perplexity", "likelihood")
 def test_perplexity_7_57_is_the_inverse_probability_by_the_length_s_root():
     chances = [1e-4, 2e-4, 5e-6, 1e-7]  # together 1e-20
     U = torch.tensor([[math.log(p), math.log1p(-p)] for p in chances], dtype=torch.float64)
@@ -130,3 +135,11 @@ def test_training_learns_a_pattern_and_repeats_bit_for_bit():
     assert records[-1].valid_loss < 0.1 < records[0].train_loss
     assert records == runs[1][0]
     assert all(torch.equal(a, b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
+
+
+def test_data_of_another_kind_are_refused_by_name(unchecked):
+    import numpy as np
+
+    for data, kind in ((np.arange(99), "ndarray"), (list(range(99)), "list")):
+        with pytest.raises(TypeError, match=f"not {kind}: of an array, make torch.from_numpy"):
+            train(small_model(), data, data, steps=1, context_length=5)

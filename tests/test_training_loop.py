@@ -13,14 +13,17 @@ import torch.nn.functional as F
 
 import slp_transformer
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer import progress as progress_module
-from slp_transformer import training as training_module
-from slp_transformer.batches import IGNORED, BatchSource, PaddedPairs, TokenWindows
-from slp_transformer.checkpoint import load_model
-from slp_transformer.loss import mean_loss, next_token_loss
-from slp_transformer.run_state import Record, RunState
-from slp_transformer.training import SLOW_BF16, train, training_step
-from slp_transformer.training_settings import TrainingSettings, make_optimiser, pick_device
+from slp_transformer.files import progress as progress_module
+from slp_transformer.loss import next_token_loss
+from slp_transformer.training import loop as training_module
+from slp_transformer.training.batches import IGNORED, BatchSource, PaddedPairs, TokenWindows
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.loop import SLOW_BF16, train, training_step
+from slp_transformer.training.measuring import mean_loss
+from slp_transformer.training.optimiser import make_optimiser
+from slp_transformer.training.run_state import Record, RunState
+from slp_transformer.training.settings import TrainingSettings
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
@@ -30,7 +33,7 @@ PAD, BEGIN, END = 0, 1, 2
 
 def language_model(seed: int = 0, **changes) -> TransformerLM:
     torch.manual_seed(seed)
-    return TransformerLM(TransformerConfig(7, 5, **SIZES | changes))
+    return TransformerLM(TransformerConfig(7, **{"context_length": 5} | SIZES | changes))
 
 
 def encoder_decoder(**changes) -> EncoderDecoder:
@@ -340,12 +343,21 @@ def test_it_picks_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, picked):
 def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=15, progress=True)
     shown = capsys.readouterr()
     both = shown.out + shown.err
     assert "Training on" in both and "step 15: learned" in both
     assert "loss " in shown.err and "tokens/s" in shown.err and "30/30" in shown.err
     assert "<" in shown.err  # elapsed<left
+
+
+def test_a_log_has_a_line_for_each_measurement_and_no_bar(capsys, monkeypatch):
+    monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=10, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:]] == ["step 10", "step 20", "step 30"]
+    assert lines[0].startswith("Training on") and all("tokens/s" in line for line in lines[1:])
 
 
 def test_tensorboard_has_the_curves(tmp_path):
@@ -376,7 +388,7 @@ for name in ("tqdm", "safetensors", "tensorboard", "numpy"):
     sys.modules[name] = None
 import torch
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training import train
+from slp_transformer.training.loop import train
 stream = torch.arange(7).repeat(5)
 train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
 """

@@ -9,7 +9,7 @@ from own_process import printed
 COMPILED = """
 import torch
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training import train
+from slp_transformer.training.loop import train
 
 stream = torch.arange(7).repeat(5)
 runs = []
@@ -27,6 +27,7 @@ print(counters["frames"]["ok"], counters["stats"]["unique_graphs"], len(counters
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))),
     reason="torch.compile needs a C++ compiler on the CPU, and none is installed",
@@ -41,7 +42,7 @@ MEMORY = """
 import sys, torch
 from own_process import peak
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training import train
+from slp_transformer.training.loop import train
 
 def stop(record):
     if record.step == 1:
@@ -51,6 +52,9 @@ model = TransformerLM(TransformerConfig(11, 5, model_dim=384, num_heads=2, num_b
 stream = torch.arange(11).repeat(3)
 options = {"steps": 2, "every": 1, "batch_size": 1, "progress": False, "device": "cpu"}
 resume = sys.argv[2] == "resume"
+tiny = TransformerLM(TransformerConfig(11, 5, model_dim=4, num_heads=2, num_blocks=1))
+for again in (False, True):  # what libraries take once, by whichever way, is not counted
+    train(tiny, stream, stream, **options, folder=f"{sys.argv[1]}-{resume}", resume=again)
 before = peak()
 try:
     train(model, stream, stream, **options, folder=sys.argv[1], resume=resume, report=stop)
@@ -67,5 +71,5 @@ def test_a_resumed_run_uses_no_more_memory_than_one_that_was_not_stopped(tmp_pat
     used = {how: int(printed(MEMORY, tmp_path, how)) for how in ("run", "resume")}
     weights = (tmp_path / "step-00000002" / "model.safetensors").stat().st_size
     assert weights > 50e6
-    assert used["run"] > 3.5 * weights  # gradients, and two moments, come on top
+    assert used["run"] > 3 * weights  # gradients, and two moments
     assert used["resume"] < used["run"] + weights / 10, used

@@ -1,8 +1,8 @@
 """PyTorch's own layers with the package's weights in them.
 
-PyTorch keeps a weight as [out, in] and stacks W^Q, W^K and W^V into one `in_proj_weight`; the book
-writes [in, out] and three matrices. A `Pair` says where a parameter of ours lies in theirs, for
-copying weights one way and for comparing gradients the other.
+PyTorch keeps a weight as [out, in]; the book writes [in, out]. Both libraries keep W^Q, W^K and
+W^V in one matrix, PyTorch one below the other, ours side by side. A `Pair` says which parameters of
+ours and theirs are the same, for copying weights one way and for comparing gradients the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +16,13 @@ from torch import Tensor, nn
 class Pair(NamedTuple):
     ours: nn.Parameter
     theirs: nn.Parameter
-    rows: slice = slice(None)
 
     def in_our_orientation(self, theirs: Tensor) -> Tensor:
-        share = theirs[self.rows]
-        return share.T if share.dim() == 2 else share
+        return theirs.T if theirs.dim() == 2 else theirs
 
 
 def attention_pairs(ours, theirs: nn.MultiheadAttention) -> Iterator[Pair]:
-    d = ours.model_dim
-    yield Pair(ours.W_Q, theirs.in_proj_weight, slice(0, d))
-    yield Pair(ours.W_K, theirs.in_proj_weight, slice(d, 2 * d))
-    yield Pair(ours.W_V, theirs.in_proj_weight, slice(2 * d, 3 * d))
+    yield Pair(ours.W_QKV, theirs.in_proj_weight)
     yield Pair(ours.W_O, theirs.out_proj.weight)
 
 

@@ -1,6 +1,39 @@
 """The type checker that reads the package's signatures while the tests run."""
 
+import functools
+from collections.abc import Callable
+
 from beartype import BeartypeConf, beartype
+from jaxtyping import config
+
+ENOUGH = 300
+"""Checks in one test. What a loop calls has by then been checked with every kind of argument that
+it is given, and checking takes longer than computing with tensors so small."""
 
 # As PEP 484 has it, a whole number will do where a float is asked for: `eps=0`.
-checker = beartype(conf=BeartypeConf(is_pep484_tower=True))
+check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+done = 0
+
+
+def checker(function: Callable) -> Callable:
+    """Have a function check its arguments, until enough was checked."""
+    checked = check(function)
+    if isinstance(function, type):
+        return checked
+
+    @functools.wraps(checked)
+    def counted(*arguments, **named):
+        global done
+        done += 1
+        if done == ENOUGH:
+            config.update("jaxtyping_disable", True)
+        return checked(*arguments, **named)
+
+    return counted
+
+
+def begin() -> None:
+    """Check again, in a new test."""
+    global done
+    done = 0
+    config.update("jaxtyping_disable", False)

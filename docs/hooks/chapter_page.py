@@ -6,7 +6,8 @@ import re
 import depending
 import running
 from reading import Chapter
-from state import api_url, log, relative, short_name, site
+from rooms import url_of
+from state import log, relative, short_name, site
 
 
 def links(chapter: Chapter, page) -> str:
@@ -16,13 +17,44 @@ def links(chapter: Chapter, page) -> str:
         f'<a href="{stem}.ipynb" download>Notebook</a>',
         f'<a href="{stem}.py" download>Script</a>',
     ]
+    if chapter.exercises:
+        name = exercises_name(chapter)
+        here.append(f'<a href="{name}" download>Exercises as a notebook</a>')
+    if site.repository:
+        place = site.repository.partition("://")[2].partition("/")[2]
+        here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
+        there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
+        here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
     modules = [
-        f'<a href="{relative(api_url(name), page)}"><code>{short_name(name)}</code></a>'
+        f'<a href="{relative(url_of(name), page)}"><code>{short_name(name)}</code></a>'
         for name in depending.modules_named(chapter)
-        if "." in name and not name.endswith(".show")
+        if name in site.modules and ".show" not in name
     ]
     uses = f"<span>Uses {' '.join(modules)}</span>" if modules else ""
     return f'<p class="slp-links" data-search-exclude>{" ".join(here)} {uses}</p>'
+
+
+def exercises_name(chapter: Chapter) -> str:
+    """The file name of a chapter's exercises, without their solutions."""
+    return f"{chapter.path.stem}_exercises.ipynb"
+
+
+def with_proofs(body: str, page) -> str:
+    """A chapter with a way from each of its equations to its code and to its proof."""
+
+    def ways(match: re.Match) -> str:
+        equation, proofs = site.equations.get(match[2]), site.proofs_of(match[2])
+        found = []
+        for name in equation.objects[:1] if equation else []:
+            found.append(f'<autoref identifier="{name}" optional>code</autoref>')
+        if proofs:
+            url = f"{relative('proofs/', page)}#{proofs[0].name}"
+            found.append(f'<a href="{url}">proof</a>')
+        if not found:
+            return match[0]
+        return f'{match[0]} <span class="slp-ways-on" data-search-exclude>{" ".join(found)}</span>'
+
+    return re.sub(r'(<span class="eq" id="eq-([^"]+)">.*?</span>)', ways, body)
 
 
 def notes(chapter: Chapter) -> str:

@@ -11,19 +11,31 @@ from pathlib import Path
 
 import chapter_page
 import depending
+import figures
+import fonts
+import hearing
+import linking
 import listing
+import mapping
+import maths
 import mkdocs_jupyter.config
 import module_page
 import nbformat
+import notebook
+import proving
 import reference
+import rooms
 import running
+import searching
 import weaving
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from reading import PACKAGE, Chapter
-from state import api_path, chapter_of, log, module_names, page_path, short_name, site
+from state import chapter_of, log, page_path, relative, site
+
+import exercises
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
@@ -37,17 +49,30 @@ def on_config(config):
     site.settings = Path(config.config_file_path)
     site.read(site.settings.parent)
     if site.serving:
-        folders = ("chapters", PACKAGE, depending.RESULTS)
+        folders = ("chapters", "exercises", PACKAGE, depending.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
+    # The theme's own link would ask a code host for its stars on every page.
+    site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
-    modules = [{short_name(name): api_path(name)} for name in module_names()]
+    listed = [room for room in site.rooms if room.is_listed]
+    ground = [{room.name: room.path} for room in listed if not room.is_wing]
+    wings = [{room.name: room.path} for room in listed if room.is_wing]
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
-        {"Equations": "equations.md"},
-        {"Train": ["command-line.md", "cluster.md"]},
-        {"Reference": ["api/index.md", *modules]},
+        {"Hear it": "hear.md"},
+        {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
+        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md"]},
+        {
+            "Package": [
+                "api/index.md",
+                "command-line.md",
+                "cluster.md",
+                *([{"Equations, as code": ground}] if ground else []),
+                *([{"Wings": wings}] if wings else []),
+            ]
+        },
     ]
     return config
 
@@ -77,16 +102,25 @@ def on_files(files: Files, config) -> Files:
         stem = chapter.path.stem
         outputs = site.outputs[stem] or chapter_page.failed_outputs(chapter)
         plain = site.deferring and outputs is None
-        notebook = nbformat.writes(weaving.filled(chapter.notebook, outputs, plain))
-        _write_if_new(folder / page_path(stem), notebook)
+        filled = weaving.filled(chapter.notebook, outputs, plain, site.figures[stem])
+        _write_if_new(folder / page_path(stem), nbformat.writes(filled))
         files.append(File(page_path(stem), str(folder), config.site_dir, config.use_directory_urls))
-        script = File.generated(config, f"chapters/{stem}/{stem}.py", content=chapter.text)
-        files.append(script)
-    for name in site.modules:
-        render = not (site.deferring or module_page.kept(api_path(name)))
-        title = name.replace(".", ".<wbr>")  # where a narrow screen may break it
-        text = f"# <code>{title}</code>\n\n" + (f"::: {name}\n" if render else "")
-        files.append(File.generated(config, api_path(name), content=text))
+        beside = {f"{stem}.py": chapter.script}
+        if chapter.exercises:
+            name = chapter_page.exercises_name(chapter)
+            made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
+            beside[name] = nbformat.writes(made)
+        for name, content in beside.items():
+            files.append(File.generated(config, f"chapters/{stem}/{name}", content=content))
+    for room in site.rooms:
+        render = not (site.deferring or module_page.kept(room.path))
+        text = rooms.markdown(room, site.members) if render else f"# <code>{room.name}</code>\n"
+        files.append(File.generated(config, room.path, content=text))
+    if site.proofs:
+        loops = (site.root / "tests" / "loops.py").read_text(encoding="utf-8")
+        text = proving.markdown(site.proofs, loops)
+        files.append(File.generated(config, "proofs.md", content=text))
+    files.append(File.generated(config, "equations.json", content=listing.equations_json()))
     return files
 
 
@@ -123,8 +157,25 @@ def run_chapters() -> None:
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
+    if not site.serving:
+        fonts.cut(Path(config.site_dir))
+        _write_notebooks(config)
     for job in site.waiting:
         site.background.want(*job)
+
+
+def _write_notebooks(config) -> None:
+    anchors = {
+        name: module_page.url_of_object(name)
+        for module, path in site.modules.items()
+        for name in [module, *linking.public_names(path, site.root)]
+    }
+    anchors |= {name: anchors[to] for name, to in site.definitions.items() if to in anchors}
+    for stem in site.outputs:
+        path = Path(config.site_dir) / "chapters" / stem / f"{stem}.ipynb"
+        own = nbformat.read(path, as_version=4)
+        taken = notebook.to_take_away(own, site.repository, config.site_url or "", anchors)
+        path.write_text(nbformat.writes(taken) + "\n", encoding="utf-8")
 
 
 def _done(chapter: Chapter) -> None:
@@ -141,11 +192,12 @@ def on_page_markdown(markdown, page, config, files):
     if path == "index.md":
         cards = "\n".join(listing.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
+        markdown = markdown.replace("<!-- whole -->", mapping.whole(page))
         return re.sub(r"<!-- source (\S+) -->", listing.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", listing.equation_table(page))
     if path == "api/index.md":
-        return markdown.replace("<!-- modules -->", listing.module_table())
+        return markdown.replace("<!-- modules -->", listing.room_table())
     return markdown
 
 
@@ -159,19 +211,70 @@ def on_page_content(content, page, config, files):
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += module_page.PREPARING
-        return module_page.resolved(content, page)
+        if uri == "hear.md":
+            heard = hearing.stage(hearing.pieces(site.root), relative("assets/alphatab/", page))
+            content = content.replace(hearing.MARK, heard)
+        return _with_formulas(module_page.resolved(content, page), page.file.src_uri)
     body, headings = weaving.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', chapter_page.to_chapter, body)
+    body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(chapter_page.nested(headings))
-    below_title = chapter_page.links(chapter, page) + chapter_page.notes(chapter)
+    stem = chapter.path.stem
+    body = figures.with_wirings(body, site.figures[stem], mapping.link_from(page))
+    body = _with_references(body, chapter)
+    body = chapter_page.with_proofs(body, page)
+    below_title = chapter_page.links(chapter, page) + mapping.you_are_here(chapter, page)
+    below_title += chapter_page.notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
     body = body if found else below_title + body
-    return f'<div class="slp-chapter">{module_page.resolved(body, page)}</div>'
+    body = _with_formulas(module_page.resolved(body, page), chapter.name)
+    return f'<div class="slp-chapter">{body}</div>'
+
+
+def _with_references(body: str, chapter: Chapter) -> str:
+    """A chapter whose references to figures have their numbers; a wrong one fails a build."""
+    try:
+        return figures.with_references(body, chapter.path.stem, site.figures)
+    except ValueError as error:
+        if not site.serving:
+            raise PluginError(f"{chapter.name}: {error}") from None
+        log.error(f"{chapter.name}: {error}")
+        return body
+
+
+def _with_formulas(content: str, name: str) -> str:
+    """A page's content with its formulas drawn; a wrong one fails a build."""
+    try:
+        return maths.drawn(content)
+    except maths.FormulaError as error:
+        if not site.serving:
+            raise PluginError(f"{name}: {error}") from None
+        log.error(f"{name}: {error}")
+        return content
+
+
+def on_post_page(output, page, config):
+    """Only a page with formulas asks for KaTeX's styles; every page asks for its font at once."""
+    font = relative("assets/fonts/source-serif-4-latin-wght-normal.woff2", page)
+    preload = f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
+    output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
+    # The theme's dialog has no name.
+    output = output.replace('class="md-search" ', 'class="md-search" aria-label="Search" ', 1)
+    if maths.has_formulas(output):  # between the theme's styles and ours, which change both
+        ours = f'<link rel="stylesheet" href="{relative("assets/site.css", page)}">'
+        katex = ours.replace("site.css", "katex/katex.min.css")
+        output = output.replace(ours, katex + ours, 1)
+    page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
+    if 'class="slp-touch"' in output:
+        page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
+    if hearing.STAGE in output:
+        page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
+    return output.replace("</head>", f"{page_js}</head>", 1)
 
 
 @event_priority(100)
 def _hide_from_search(context, page, config, nav):
-    """Search gets prose and code: reading every number of every figure took most of the build."""
+    """Gives the search what it should know of a page, for as long as it looks."""
     uri = page.file.src_uri
     if uri in site.reference_keys:
         if not site.deferring and not module_page.kept(uri):
@@ -179,11 +282,20 @@ def _hide_from_search(context, page, config, nav):
             site.reference.keep(uri, site.reference_keys[uri], page.content, toc)
         page.content = module_page.with_links_back(page.content, page)
     page.all_content = page.content
-    page.content = weaving.without_outputs(page.content)
-    page.content = re.sub(
-        r'<details class="mkdocstrings-source">.*?</details>', "", page.content, flags=re.DOTALL
-    )
+    kind = _kind(page)
+    page.meta["search"] = {"boost": searching.BOOST[kind]} | page.meta.get("search", {})
+    if page.file.src_uri == "proofs.md":
+        page.meta["search"]["exclude"] = True  # each equation leads there
+    page.content = searching.known(page.content, kind)
     return context
+
+
+def _kind(page) -> str:
+    if chapter_of(page):
+        return "chapter"
+    if page.file.src_uri == "equations.md":
+        return "equations"
+    return "reference" if page.file.src_uri.startswith("api/") else "page"
 
 
 @event_priority(-100)

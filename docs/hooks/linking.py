@@ -18,7 +18,7 @@ from depending import module_name
 from reading import Chapter
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
-SLUG = r"`[A-Za-z][\w^.,-]*`"
+SLUG = r"`[A-Za-z][\w^.,()-]*`"
 SOURCE = re.compile(rf"((?:{SLUG}(?:,| and| to)?\s+)*{SLUG})\s*\(([^)`]*?\d+\.\d+[^)`]*)\)")
 SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
 
@@ -32,12 +32,14 @@ class Equation:
         numbers: its numbers, as the first chapter writes them.
         chapters: the stems of the chapters that declare it.
         objects: the dotted names of what embodies it in the package.
+        tex: the formula below its first label, if there is one.
     """
 
     slug: str
     numbers: list[str]
     chapters: list[str] = field(default_factory=list)
     objects: list[str] = field(default_factory=list)
+    tex: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,18 @@ def declared(chapter: Chapter) -> list[tuple[str, list[str]]]:
     return found
 
 
+def formulas(chapter: Chapter) -> dict[str, str]:
+    """The TeX of each equation that a chapter declares: the display below its label, untagged."""
+    found = {}
+    for cell in chapter.notebook.cells:
+        pieces = LABEL.split(cell.source) if cell.cell_type == "markdown" else []
+        for at, slug in enumerate(pieces[1::3]):
+            below = "".join(pieces[3 * at + 3 :: 3])  # labels in a row share what follows
+            if formula := re.search(r"\$\$(.+?)\$\$", below, flags=re.DOTALL):
+                found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", formula[1]).strip()
+    return found
+
+
 def _range(equations: list[tuple[str, list[str]]]) -> str:
     """The first and last number of a chapter's equations, in the first draft named."""
     numbers = []
@@ -108,6 +122,8 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
             entry = found.setdefault(slug, Equation(slug, numbers))
             if chapter.path.stem not in entry.chapters:
                 entry.chapters.append(chapter.path.stem)
+        for slug, tex in formulas(chapter).items():
+            found[slug].tex = found[slug].tex or tex
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
             for slug, numbers in _sources(docstring):
@@ -157,6 +173,24 @@ def modules(root: Path) -> list[Path]:
     ]
 
 
+def offered(root: Path) -> dict[str, str]:
+    """Where each name is defined that a package hands on, as `slp_transformer.generate`."""
+    found = {}
+    for init in sorted((root / "slp_transformer").rglob("__init__.py")):
+        package = module_name(init, root)
+        tree = ast.parse(init.read_text(encoding="utf-8"))
+        offers = {e.value for n in tree.body if _names_all(n) for e in n.value.elts}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package + "."):
+                for alias in (a for a in node.names if a.name in offers):
+                    found[f"{package}.{alias.name}"] = f"{node.module}.{alias.name}"
+    return found
+
+
+def _names_all(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
 def first_sentence(path: Path) -> str:
     """The first sentence of a module's docstring."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -187,6 +221,13 @@ def _docstrings_in(text: str, module: str) -> list[tuple[str, str]]:
 def public_names(path: Path, root: Path) -> list[str]:
     """The dotted names of all public classes, functions and methods of a file."""
     return [name for name, _ in _docstrings(path, root)]
+
+
+def own_names(path: Path, root: Path) -> list[str]:
+    """The public classes and functions that a file defines."""
+    prefix = module_name(path, root) + "."
+    names = [name.removeprefix(prefix) for name in public_names(path, root)]
+    return [name for name in names if "." not in name]
 
 
 def source_of(name: str, root: Path) -> str:

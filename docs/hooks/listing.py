@@ -1,11 +1,13 @@
 """The lists of the site: chapters on the landing page, equations, modules."""
 
 import html
+import json
 import re
 
 import linking
 from mkdocs.exceptions import PluginError
-from state import api_url, module_names, relative, short_name, site
+from rooms import Room
+from state import relative, site
 
 
 def card(summary: linking.Summary, page) -> str:
@@ -29,7 +31,7 @@ def source(match: re.Match) -> str:
 
 
 def equation_table(page) -> str:
-    """Every equation with its numbers, its chapters and its code."""
+    """Every equation: its formula and numbers, its chapter, its code, and its proof."""
     rows = []
     for equation in site.equations.values():
         where = ", ".join(
@@ -41,29 +43,72 @@ def equation_table(page) -> str:
             f'<autoref identifier="{name}" optional><code>{_short(name)}</code></autoref>'
             for name in equation.objects
         )
-        cells = (f"<code>{equation.slug}</code>", " · ".join(equation.numbers), where, objects)
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        tests = "<br>".join(
+            f'<a href="{relative("proofs/", page)}#{proof.name}">{_spoken(proof.name)}</a>'
+            for proof in site.proofs_of(equation.slug)
+        )
+        numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
+        name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
+        formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
+        if equation.tex.startswith("\\begin{align"):
+            formula = f"$${html.escape(equation.tex)}$$"
+        cells = (f"{name}<br>{numbers}", formula, where or "to come", objects, tests)
+        row = "".join(f"<td>{cell}</td>" for cell in cells[:-1])
+        rows.append(f"<tr>{row}<td data-search-exclude>{cells[-1]}</td></tr>")
     return (
         '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
-        "<th>Numbers</th><th>Chapter</th><th>Code</th></tr></thead><tbody>"
+        "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
         + "".join(rows)
         + "</tbody></table></div>"
     )
 
 
+def _spoken(test: str) -> str:
+    """A test's name as a sentence, with the number of its equation: "head par 8.33 equals loop"."""
+    words = test.removeprefix("test_").replace("_", " ")
+    return html.escape(re.sub(r"(?<=\d) (?=\d)", ".", words))
+
+
+def equations_json() -> str:
+    """The index of equations for programs."""
+    return json.dumps(
+        [
+            {
+                "slug": equation.slug,
+                "numbers": equation.numbers,
+                "tex": equation.tex,
+                "chapters": [f"chapters/{stem}/#eq-{equation.slug}" for stem in equation.chapters],
+                "code": equation.objects,
+                "tests": [proof.id for proof in site.proofs_of(equation.slug)],
+            }
+            for equation in site.equations.values()
+        ],
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
 def _short(name: str) -> str:
     """A dotted name without package and modules: `MultiHeadAttention.forward`."""
-    module = max((m for m in module_names() if name.startswith(m + ".")), key=len, default="")
+    module = max((m for m in site.modules if name.startswith(m + ".")), key=len, default="")
     return name.removeprefix(module + ".")
 
 
-def module_table() -> str:
-    """Every module with its first sentence."""
+def room_table() -> str:
+    """Every room of the package with its first sentence: ground floor, wings, helpers."""
+    kinds = {
+        "The ground floor: the equations": [r for r in site.rooms if r.is_listed and not r.is_wing],
+        "The wings around it": [r for r in site.rooms if r.is_listed and r.is_wing],
+        "Helpers": [r for r in site.rooms if not r.is_listed],
+    }
+    return "\n\n".join(f"## {kind}\n\n{_rooms(found)}" for kind, found in kinds.items() if found)
+
+
+def _rooms(rooms: list[Room]) -> str:
     rows = []
-    for name in module_names():
-        url = api_url(name).removeprefix("api/")
-        link = f'<a href="{url}"><code>{short_name(name)}</code></a>'
-        text = _code_marks(linking.first_sentence(site.modules[name]))
+    for room in rooms:
+        link = f'<a href="{room.name}/"><code>{room.name}</code></a>'
+        text = _code_marks(linking.first_sentence(site.modules[room.modules[0]]))
         rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
     head = "<thead><tr><th>Module</th><th>What lives there</th></tr></thead>"
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"

@@ -6,7 +6,8 @@ import re
 import linking
 import reference
 from chapter_page import note
-from state import api_path, api_url, relative, site
+from rooms import url_of
+from state import relative, site
 
 
 def kept(uri: str) -> dict | None:
@@ -15,18 +16,52 @@ def kept(uri: str) -> dict | None:
     return site.reference.page(uri, key) if key else None
 
 
+def shown_as(name: str) -> str:
+    """The anchor of an object, by any of its names: what a wing offers stands under that name."""
+    for length in range(name.count("."), 0, -1):
+        whole = name.split(".")
+        outer, inner = ".".join(whole[: length + 1]), whole[length + 1 :]
+        outer = site.definitions.get(outer, outer)
+        if outer in site.shown_as:
+            return ".".join([site.shown_as[outer], *inner])
+        if outer != ".".join(whole[: length + 1]):
+            return ".".join([outer, *inner])
+    return name
+
+
+def url_of_object(name: str) -> str:
+    """Where an object of the package is shown, from the top of the site."""
+    module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
+    return url_of(module).partition("#")[0] + "#" + shown_as(name)
+
+
+def defined_as(name: str) -> str:
+    """The name of an object where it is defined, by its anchor."""
+    for anchor, definition in site.definitions.items():
+        if name == anchor or name.startswith(anchor + "."):
+            return definition + name.removeprefix(anchor)
+    return name
+
+
 def resolved(content: str, page) -> str:
-    """Links to the kept pages of the reference, of which the autorefs plugin has not heard."""
+    """A page whose references lead to where a thing is shown, by whatever name they asked for it.
+
+    Links to the kept pages of the reference are made here: the autorefs plugin has not heard of
+    them.
+    """
     if "<autoref" not in content:
         return content
-    urls = {}
-    for module, path in site.modules.items():
-        uri = api_path(module)
-        url = relative(api_url(module), page)
-        if found := kept(uri):
+    content = reference.renamed(content, shown_as)
+    urls = {name: relative(url_of(name), page) for name in site.modules}
+    for room in site.rooms:
+        url = relative(url_of(room.modules[0]), page)
+        if found := kept(room.path):
             names = reference.ID.findall(found["content"])
+        elif site.deferring:
+            paths = [site.modules[name] for name in room.modules]
+            names = [shown_as(n) for path in paths for n in linking.public_names(path, site.root)]
         else:
-            names = linking.public_names(path, site.root) if site.deferring else []
+            names = []
         urls |= {name: f"{url}#{name}" for name in names}
     return reference.resolve(content, urls, forget=site.deferring)
 
@@ -35,8 +70,9 @@ def with_links_back(content: str, page) -> str:
     """A page of the reference with links to the chapters that explain or use what it describes."""
 
     def back(match: re.Match) -> str:
-        word = "Explained" if match[2] in site.explained_in else "Used"
-        stems = site.explained_in.get(match[2]) or site.used_in.get(match[2], [])
+        name = defined_as(match[2])
+        word = "Explained" if name in site.explained_in else "Used"
+        stems = site.explained_in.get(name) or site.used_in.get(name, [])
         links = ", ".join(
             f'<a href="{relative(f"chapters/{stem}/", page)}">{html.escape(title)}</a>'
             for stem in stems

@@ -6,6 +6,8 @@ from pathlib import Path
 import jupytext
 import nbformat
 
+import exercises
+
 PACKAGE = "slp_transformer"
 
 
@@ -16,14 +18,21 @@ class Chapter:
     Attributes:
         path: where it stands.
         root: the project's folder.
-        text: what it says.
-        notebook: its cells, without outputs.
+        script: what it says.
+        exercises: what its exercises say, which end the page; empty if it has none.
+        notebook: the cells of both, without outputs.
     """
 
     path: Path
     root: Path
-    text: str
+    script: str
+    exercises: str
     notebook: nbformat.NotebookNode
+
+    @property
+    def text(self) -> str:
+        """The script and its exercises."""
+        return self.script + self.exercises
 
     @property
     def name(self) -> str:
@@ -34,6 +43,14 @@ class Chapter:
     def code_cells(self) -> list[nbformat.NotebookNode]:
         """The cells that are executed, in their order."""
         return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    def where(self, line: int) -> str:
+        """A line of the text as words: which file, and which line there."""
+        own = self.script.count("\n")
+        if line <= own:
+            return f"{self.name}, line {line}"
+        path = exercises.path_of(self.path).relative_to(self.root).as_posix()
+        return f"{path}, line {line - own}"
 
     def place(self, index: int) -> tuple[int, int]:
         """The number of the code cell at this index among all cells, and its first line."""
@@ -51,9 +68,11 @@ class Chapter:
 
 
 def read_chapter(path: Path, root: Path) -> Chapter:
-    """Reads one chapter."""
-    text = path.read_text(encoding="utf-8")
-    return Chapter(path, root, text, jupytext.reads(text, fmt="py:percent"))
+    """Reads one chapter, and the exercises that belong to it."""
+    script = path.read_text(encoding="utf-8").rstrip("\n") + "\n"
+    after = exercises.path_of(path)
+    more = after.read_text(encoding="utf-8") if after.is_file() else ""
+    return Chapter(path, root, script, more, jupytext.reads(script + more, fmt="py:percent"))
 
 
 def read_chapters(root: Path) -> list[Chapter]:

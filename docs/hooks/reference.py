@@ -7,6 +7,7 @@ A build renders it afresh, so that whatever is wrong with a docstring is said ea
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -43,10 +44,10 @@ class Reference:
         fresh.replace(self.path)
 
 
-def key_of(module: Path, settings: Path) -> str:
-    """What a module's page depends on: its source, the settings, this code, and mkdocstrings."""
+def key_of(modules: list[Path], settings: Path) -> str:
+    """What a page depends on: its modules' source, the settings, this code, and mkdocstrings."""
     digest = hashlib.sha256()
-    for path in (module, settings, *sorted(Path(__file__).parent.glob("*.py"))):
+    for path in (*modules, settings, *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes() + b"\0")
     digest.update(version("mkdocstrings-python").encode())
     return digest.hexdigest()[:24]
@@ -58,6 +59,15 @@ def tokens(anchors: list) -> list[dict]:
         {"name": a.title, "id": a.id, "level": a.level, "children": tokens(a.children)}
         for a in anchors
     ]
+
+
+def renamed(content: str, shown_as: Callable[[str], str]) -> str:
+    """A page whose references ask for each object by the name under which it is shown."""
+
+    def name(match: re.Match) -> str:
+        return match[1] + shown_as(match[2])
+
+    return re.sub(r'(<autoref [^>]*?identifier="?)([^"\s>]+)', name, content)
 
 
 def resolve(content: str, urls: dict[str, str], forget: bool) -> str:

@@ -2,6 +2,8 @@
 
 A chapter is a percent script. Jupytext reads it, nbclient executes its cells, and the outputs are
 kept in a cache. The key to the cache is what the outputs depend on, which `depending` finds out.
+(jupyter-cache finds a notebook again by its own cells. That a module behind them has changed is
+among what its authors still wish for.)
 """
 
 import json
@@ -13,8 +15,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
+from filelock import FileLock
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from reading import Chapter
@@ -61,6 +65,22 @@ class Cache:
         fresh.write_text(json.dumps({"key": key, "outputs": outputs}), encoding="utf-8")
         fresh.replace(path)
 
+    def run(self, chapter: Chapter, key: str) -> list:
+        """The outputs that are kept, or those of a run that then are.
+
+        Whoever else wants the chapter at the same time, another build or a test, waits for it.
+
+        Raises:
+            ChapterError: when a cell raises or the kernel dies.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._path(chapter).with_suffix(".lock")):
+            outputs = self.load(chapter, key)
+            if outputs is None:
+                outputs = run_chapter(chapter)
+                self.store(chapter, key, outputs)
+        return outputs
+
     def _path(self, chapter: Chapter) -> Path:
         return self.folder / f"{chapter.path.stem}.json"
 
@@ -69,21 +89,33 @@ class Cache:
 
 
 def run_chapter(chapter: Chapter) -> list:
-    """Executes a chapter in a fresh kernel.
+    """Executes a chapter in a fresh kernel, which begins in an empty folder of its own.
+
+    So a chapter that reads a file next to it, or that leaves one behind, is noticed.
 
     Returns:
         the outputs of each code cell.
 
     Raises:
-        ChapterError: when a cell raises or the kernel dies.
+        ChapterError: when a cell raises, the kernel dies, or a file is left behind.
     """
+    with TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        outputs = execute(chapter, Path(place))
+        left = sorted(path.name for path in Path(place).iterdir())
+    if left:
+        raise ChapterError(f"{chapter.where(1)}: leaves {', '.join(left)} behind", outputs)
+    return outputs
+
+
+def execute(chapter: Chapter, place: Path) -> list:
+    """Executes a chapter in a folder; what `run_chapter` says holds here too."""
     notebook = nbformat.from_dict(chapter.notebook)
     client = NotebookClient(
         notebook,
         kernel_name="python3",
         timeout=None,
         coalesce_streams=True,
-        resources={"metadata": {"path": str(chapter.root)}},
+        resources={"metadata": {"path": str(place)}},
         # The kernel listens on this machine alone; without this word it warns about that.
         config=Config({"KernelManager": {"transport_encryption": "auto"}}),
     )
@@ -113,10 +145,10 @@ def _failure(chapter: Chapter, cells: list, error: Exception) -> str:
                 within = re.search(r"(?:Cell In\[\d+\]|<ipython-input[^>]*>), line (\d+)", trace)
                 line += int(within[1]) - 1 if within else 0
                 what = f"{output.ename}: {output.evalue}".strip().rstrip(":")
-                return f"{chapter.name}, line {line} (cell {number}): {what}"
+                return f"{chapter.where(line)} (cell {number}): {what}"
     started = [i for i, cell in enumerate(cells) if cell.get("execution_count")]
     number, line = chapter.place(min(started[-1] + 1, len(cells) - 1) if started else 0)
-    return f"{chapter.name}, line {line} (cell {number}) or below: the kernel died ({error})"
+    return f"{chapter.where(line)} (cell {number}) or below: the kernel died ({error})"
 
 
 def run_all(
@@ -132,7 +164,7 @@ def run_all(
     def work(chapter: Chapter, key: str) -> float:
         start = time.perf_counter()
         say(f"Running {chapter.name}")
-        cache.store(chapter, key, run_chapter(chapter))
+        cache.run(chapter, key)
         return time.perf_counter() - start
 
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -180,7 +212,7 @@ class Background:
                 continue  # edited again before its turn came
             self.say(f"Running {chapter.name} in the background")
             try:
-                self.cache.store(chapter, key, run_chapter(chapter))
+                self.cache.run(chapter, key)
                 self.say(f"Ran {chapter.name}")
             except ChapterError as error:
                 self.failures[key] = error
@@ -211,7 +243,7 @@ def missing_alts(chapter: Chapter, outputs: list) -> list[str]:
         if shows_picture(shown) and not str(cell.metadata.get("alt", "")).strip():
             number, line = chapter.place(index)
             sentences.append(
-                f"{chapter.name}, line {line} (cell {number}): shows a figure without alt text; "
+                f"{chapter.where(line)} (cell {number}): shows a figure without alt text; "
                 'say what it shows in the cell\'s first line: # %% alt="..."'
             )
     return sentences

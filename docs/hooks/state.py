@@ -4,9 +4,12 @@ import logging
 from pathlib import Path
 
 import depending
+import figures
 import linking
+import proving
 import reading
 import reference
+import rooms
 import running
 from mkdocs.utils import get_relative_url
 from reading import PACKAGE, Chapter
@@ -22,6 +25,7 @@ class Site:
         self.background: running.Background | None = None
         self.deferring = False
         self.settings = Path()
+        self.repository = ""
         self.waiting: list[tuple[Chapter, str]] = []
         self.warned: set[str] = set()
 
@@ -32,10 +36,21 @@ class Site:
         self.chapters = reading.read_chapters(root)
         self.keys = {c.path.stem: depending.key_of(c) for c in self.chapters}
         self.summaries = {c.path.stem: linking.summarize(c) for c in self.chapters}
-        self.modules = {depending.module_name(p, root): p for p in linking.modules(root)}
-        self.reference_keys = {
-            api_path(name): reference.key_of(path, self.settings)
+        found = {depending.module_name(path, root): path for path in linking.modules(root)}
+        self.rooms = rooms.arranged(found)
+        self.modules = {name: found[name] for room in self.rooms for name in room.modules}
+        self.definitions = linking.offered(root)
+        # Where a thing that a wing offers is shown, by where it is defined.
+        wings = {f"{PACKAGE}.{room.name}" for room in self.rooms}
+        offers = self.definitions.items()
+        self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in wings}
+        self.members = {
+            name: [n for n in linking.own_names(path, root) if f"{name}.{n}" not in self.shown_as]
             for name, path in self.modules.items()
+        }
+        self.reference_keys = {
+            room.path: reference.key_of([found[name] for name in room.modules], self.settings)
+            for room in self.rooms
         }
         self.reference = reference.Reference(root / ".cache" / "reference.json")
         self.load()
@@ -50,10 +65,21 @@ class Site:
         for chapter in self.chapters:
             stem = chapter.path.stem
             for name in linking.explained(chapter.notebook.cells, self.outputs[stem]):
-                self.explained_in.setdefault(name, []).append(stem)
+                name = self.definitions.get(name, name)
+                if stem not in self.explained_in.setdefault(name, []):
+                    self.explained_in[name].append(stem)
             for name in depending.objects_named(chapter):
                 self.used_in.setdefault(name, []).append(stem)
         self.equations = {e.slug: e for e in linking.equations(self.chapters, self.root)}
+        self.proofs = proving.proofs(self.root)
+        self.figures: dict[str, list[figures.Figure]] = {}
+        for chapter in self.chapters:
+            taken = {figure.slug for found in self.figures.values() for figure in found}
+            self.figures[chapter.path.stem] = figures.of(chapter, taken)
+
+    def proofs_of(self, slug: str) -> list[proving.Proof]:
+        """The tests that prove an equation."""
+        return [proof for proof in self.proofs if slug in proof.slugs]
 
     @property
     def finished(self) -> Path:
@@ -62,24 +88,6 @@ class Site:
 
 
 site = Site()
-
-
-IN_THE_BOOK = [
-    *("attention", "heads", "feedforward", "layer_norm", "block"),
-    *("embedding", "language_model", "encoder_decoder", "config"),
-]
-
-
-def module_names() -> list[str]:
-    """The modules of the package: first the book's, in its order, the guitar's last."""
-
-    def place(name: str) -> tuple:
-        room = name.split(".")[1:]
-        first = room[0] if room else ""
-        known = IN_THE_BOOK.index(first) if first in IN_THE_BOOK else len(IN_THE_BOOK)
-        return (len(room) > 1 or room[:1] == ["guitar"], known, room)
-
-    return sorted(site.modules, key=place)
 
 
 def page_path(stem: str) -> str:
@@ -95,16 +103,6 @@ def chapter_of(page) -> Chapter | None:
 def short_name(name: str) -> str:
     """A module's name within the package."""
     return name.removeprefix(PACKAGE + ".")
-
-
-def api_path(name: str) -> str:
-    """The source of a module's page in the reference."""
-    return f"api/{short_name(name)}.md"
-
-
-def api_url(name: str) -> str:
-    """Where a module's page is found."""
-    return api_path(name).removesuffix(".md") + "/"
 
 
 def relative(url: str, page) -> str:

@@ -6,29 +6,41 @@ the elements and classes of Material's own pages and look like the rest of the s
 
 import copy
 import re
-from html import escape, unescape
+from collections.abc import Iterable
+from html import unescape
 
+import figures as figuring
 import nbformat
 from markdown.extensions.toc import slugify, unique
+
+import exercises
 
 Heading = tuple[int, str, str]  # level, id, text
 
 
 def filled(
-    notebook: nbformat.NotebookNode, outputs: list | None, plain: bool = False
+    notebook: nbformat.NotebookNode,
+    outputs: list | None,
+    plain: bool = False,
+    figures: Iterable[figuring.Figure] = (),
 ) -> nbformat.NotebookNode:
-    """A notebook with its outputs, its figures described by the alt texts of their cells.
+    """A notebook with its outputs, its figures described, numbered and with a caption.
 
     Args:
         notebook: a chapter's cells.
         outputs: one list of outputs for each code cell; None for a chapter that has not run.
         plain: whether to leave the code without colors, which takes a third of the time.
+        figures: the chapter's figures.
     """
     notebook = copy.deepcopy(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    of_cell = {id(notebook.cells[f.cell]): f for f in figures if f.cell is not None}
     for cell, shown in zip(cells, outputs or [[]] * len(cells), strict=True):
-        alt = str(cell.metadata.get("alt", ""))
-        cell.outputs = [_described(nbformat.from_dict(output), alt) for output in shown]
+        figure = of_cell.get(id(cell))
+        cell.outputs = [_described(nbformat.from_dict(output), figure) for output in shown]
+    for cell in filter(exercises.is_exercise, cells):
+        cell.metadata["blank"] = exercises.cut(cell.source)
+        cell.source = exercises.unmarked(cell.source)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"  # Jupytext invents new ones at each reading
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -38,13 +50,15 @@ def filled(
     return notebook
 
 
-def _described(output: nbformat.NotebookNode, alt: str) -> nbformat.NotebookNode:
-    name = escape(alt, quote=True)
+def _described(
+    output: nbformat.NotebookNode, figure: figuring.Figure | None
+) -> nbformat.NotebookNode:
+    data = output.get("data", {})
+    if "text/plain" in data:  # an address is another one in each run
+        data["text/plain"] = re.sub(r" at 0x[0-9a-fA-F]+", "", data["text/plain"])
     for kind in ("text/html", "image/svg+xml"):
-        if kind in output.get("data", {}):
-            text = output.data[kind]
-            text = re.sub(r"<svg(?![^>]*\brole=)", f'<svg role="img" aria-label="{name}"', text)
-            output.data[kind] = re.sub(r"<img(?![^>]*\balt=)", f'<img alt="{name}"', text)
+        if figure and kind in data:
+            data[kind] = figuring.described(data[kind], figure)
     return output
 
 
@@ -66,6 +80,12 @@ def finished(html: str) -> tuple[str, list[Heading]]:
         lambda match: f'<div class="slp-wide" tabindex="0">{match[0]}</div>',
         html,
         flags=re.DOTALL,
+    )
+    # A label such as "head-par · 8.33 · 7.34" links to itself, so that it can be copied.
+    html = re.sub(
+        r'(<span class="eq" id="([^"]+)">)(.*?)(</span>)',
+        r'\1<a href="#\2" title="Link to this equation">\3</a>\4',
+        html,
     )
     return _with_anchors(html)
 

@@ -1,51 +1,60 @@
-"""The command line: `slp-transformer train | generate | evaluate | info`.
+"""The command line: `slp-transformer train | generate | translate | evaluate | info | merge | tab`.
 
-It ends with 0 if all went well; 2 after bad input, with one sentence on stderr; 130 after Ctrl-C,
-with the command that goes on; 141 if nobody read on; 1 if another process of the run has died. A
-traceback, also with 1, is a mistake of the package.
+It ends with 0 if all went well; 2 after bad input, with one sentence on stderr; 130 after Ctrl-C
+(143 after SIGTERM, 129 after SIGHUP), with the command that goes on; 141 if nobody read on; 1 if
+another process of the run has died. A traceback, also with 1, is a mistake of the package.
 """
 
 import argparse
+import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
-from slp_transformer.command_line import evaluate, generate, info, train
+import slp_transformer
+from slp_transformer.command_line.arguments import COMMANDS
+from slp_transformer.command_line.asked import look
 from slp_transformer.command_line.console import (
     BAD_INPUT,
     BROKEN_PIPE,
     FAILED,
     FINE,
+    PROGRAM,
+    SIGNALLED,
     failure,
+    is_out_of_memory,
     nobody_listens,
     rank,
     speak_utf8,
+    what_takes_less,
 )
 from slp_transformer.command_line.flags import Parser
+from slp_transformer.command_line.loading import loading
+from slp_transformer.files.stopping import StopSignals
+from slp_transformer.files.storage import reason_of
 from slp_transformer.recipes.settings import nearest
-from slp_transformer.starting import INTERRUPTED, PROGRAM, loaded
 
-COMMANDS = {"train": train, "generate": generate, "evaluate": evaluate, "info": info}
 ABOUT = """Train small language models on your own text or guitar tabs, and have them write.
 
   slp-transformer train my-texts --run runs/mine        a file or a folder of .txt files
   slp-transformer generate runs/mine --prompt "It was"  have the model write on
   slp-transformer evaluate runs/mine                    how well it predicts text it never saw
   slp-transformer info runs/mine                        what it is made of
+  slp-transformer tab song.mid                          guitar tab that can be played
 """
 
 
 def make_parser() -> Parser:
     """The parser of all commands."""
     parser = Parser(prog=PROGRAM, description=ABOUT, usage=f"{PROGRAM} COMMAND ...")
-    parser.add_argument("--version", action="version", version=info.version())
+    parser.add_argument("--version", action="version", version=slp_transformer.__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
-        first = module.__doc__.partition("\n")[0].rstrip(".")
+    for name, (about, add_arguments) in COMMANDS.items():
         own = commands.add_parser(
-            name, prog=f"{PROGRAM} {name}", help=first, description=first + "."
+            name, prog=f"{PROGRAM} {name}", help=about, description=about + "."
         )
-        module.add_arguments(own)
-        own.set_defaults(parser=own, act=module.act)
+        add_arguments(own)
+        own.set_defaults(parser=own, command=name)
     return parser
 
 
@@ -75,10 +84,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     speak_utf8()
+    # A process that has said its last word has an exit code that no further Ctrl-C should spoil.
+    with StopSignals(wait=False, for_good=arguments is None):
+        return answer(sys.argv[1:] if arguments is None else arguments)
+
+
+def answer(arguments: Sequence[str]) -> int:
+    """Do what a command line says, whatever comes of it; the exit code."""
     try:
-        loaded()
-        known = parse(sys.argv[1:] if arguments is None else arguments)
-        known.act(known)
+        known = parse(arguments)
+        look(known)
+        with loading(getattr(known, "quiet", False) or known.command == "tab"):
+            command = importlib.import_module(f"slp_transformer.command_line.{known.command}")
+        command.act(known)
         sys.stdout.flush()
         return FINE
     except SystemExit as ended:  # argparse has said why
@@ -89,11 +107,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         if rank() == 0:
             failure(str(stopped) or "Stopped.")
-        return INTERRUPTED
+        return SIGNALLED + getattr(stopped, "number", signal.SIGINT)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        failure(what_takes_less(arguments[0]))
+        return BAD_INPUT
     except ConnectionError as error:  # another process of the run has died
         failure(str(error))
         return FAILED
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        where = f"{error.filename} could not be read or written: " if error.filename else ""
+        failure(f"{where}{reason_of(error)}.")
+        return BAD_INPUT
+    except ValueError as error:
         failure(str(error))
         return BAD_INPUT
     except ImportError as error:

@@ -1,5 +1,6 @@
 """What goes where: results to stdout, everything else to stderr, and endings that scripts trust."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -8,14 +9,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.starting import PROGRAM
-
+PROGRAM = "slp-transformer"
+MODULE = "-m -- slp_transformer"  # the program, as torchrun is told it
 FINE, FAILED, BAD_INPUT, BROKEN_PIPE = 0, 1, 2, 141
+SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
 def rank() -> int:
     """Which of the processes that torchrun started this one is; 0 if there is only one."""
     return int(os.environ.get("RANK", "0"))
+
+
+def processes() -> int:
+    """How many processes torchrun has started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def result(text: str, end: str = "\n") -> None:
@@ -26,7 +33,12 @@ def result(text: str, end: str = "\n") -> None:
 
 def result_json(content: Any) -> None:
     """Print a result as JSON."""
-    result(json.dumps(content, indent=1, ensure_ascii=False))
+    result(as_json(content))
+
+
+def as_json(content: Any) -> str:
+    """A result as JSON, which has no word for NaN."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def note(text: str) -> None:
@@ -38,12 +50,33 @@ def note(text: str) -> None:
 def failure(text: str) -> None:
     """Say why there is no result; each process says it, since its reason may be its own."""
     who = f"{PROGRAM} (process {rank()})" if rank() else PROGRAM
-    print(f"{who}: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the terminal may have been closed
+        print(f"{who}: {text}", file=sys.stderr, flush=True)
 
 
-def command(*words: str | Path) -> str:
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that the machine, or its accelerator, has no memory left.
+
+    PyTorch has a class for an accelerator's alone; a CPU's is told by its words on each system.
+    """
+    said = str(error).lower()
+    words = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or any(word in said for word in words)
+
+
+def what_takes_less(command: str) -> str:
+    """What to say when memory was not enough."""
+    how = {
+        "train": "choose a smaller --batch-size (with as much more --accumulation, the steps stay "
+        "the same), --context-length, --model-dim or --num-blocks",
+        "generate": "ask for fewer --num-samples or --tokens, or a smaller --num-beams",
+    }
+    return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."
+
+
+def command(*words: str | Path, program: str = PROGRAM) -> str:
     """A command as it can be pasted into this system's shell."""
-    words = [PROGRAM, *map(str, words)]
+    words = [*program.split(), *map(str, words)]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 

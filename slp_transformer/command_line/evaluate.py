@@ -2,57 +2,30 @@
 
 import argparse
 import math
+import sys
 from typing import Any
 
-from slp_transformer.batches import TokenWindows
+from slp_transformer.beyond.tokenizer import PretrainedTokenizer
+from slp_transformer.command_line import judged, published
+from slp_transformer.command_line.arguments import TEMPERATURE
+from slp_transformer.command_line.asked import translates
 from slp_transformer.command_line.console import result, result_json, table
-from slp_transformer.command_line.runs import TOKENS, Run, add_run, load_run
+from slp_transformer.command_line.runs import TOKENS, Run, load_run
 from slp_transformer.command_line.samples import (
-    TEMPERATURE,
-    add_writing,
-    check_count,
     listed,
     numbered,
     playability,
     say_what_was_forgotten,
 )
 from slp_transformer.command_line.writing import Tablature, World, Writing, world_of, write_on
-from slp_transformer.loss import mean_loss
+from slp_transformer.files.progress import work_bar
 from slp_transformer.recipes.data import Stream, encode_source, reopen_data
 from slp_transformer.text import TextTokenizer
-from slp_transformer.training_settings import TrainingSettings, pick_device
-
-USAGE = "slp-transformer evaluate RUN [SOURCE] [--samples N] [--json]"
-EXAMPLES = """examples:
-  slp-transformer evaluate runs/mine                 on what the run held out
-  slp-transformer evaluate runs/mine other.txt       on another text
-  slp-transformer evaluate runs/mine --samples 3     and three texts that the model writes
-  slp-transformer evaluate runs/mine --json
-
-The samples are those of `generate` with its defaults, the same --tokens and the same --seed. For
-guitar tabs, the share of their events, and of the chords among them, that one hand can play.
-
-A loss in nats per token depends on what a token is. Bits per character and per byte do not: they
-compare models with different tokenizers."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what `evaluate` takes."""
-    parser.usage, parser.epilog = USAGE, EXAMPLES
-    add_run(parser)
-    parser.add_argument(
-        "source",
-        nargs="?",
-        metavar="SOURCE",
-        help="what to measure on, all of it: a file, a folder, - for standard input, the name of a "
-        "corpus; what the run held out, if there is none",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    group = parser.add_argument_group("samples")
-    group.add_argument(
-        "--samples", type=int, metavar="N", help="also have the model write N texts, and show them"
-    )
-    add_writing(group)
+from slp_transformer.tokens.tokenizer import UNKNOWN
+from slp_transformer.training.batches import TokenWindows
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.measuring import mean_loss
+from slp_transformer.training.settings import TrainingSettings
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -61,9 +34,9 @@ def act(arguments: argparse.Namespace) -> None:
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option will not do.
     """
-    if arguments.samples is not None:
-        for name in ("samples", "tokens"):
-            check_count(name, getattr(arguments, name))
+    if translates(arguments.run, arguments.checkpoint):
+        judged.act(arguments)
+        return
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
     told = {"run": str(arguments.run), "checkpoint": arguments.checkpoint}
     told |= {"source": arguments.source or "held out"}
@@ -83,14 +56,20 @@ def act(arguments: argparse.Namespace) -> None:
 
 def in_words(measured: dict[str, Any]) -> dict[str, str]:
     """What was measured, as a reader wants it."""
+    beyond = measured["perplexity"] is None
     rows = {
         "loss": f"{measured['loss']:.4f} nats per token",
-        "perplexity": f"{measured['perplexity']:.3f}",
+        "perplexity": "beyond 1e308" if beyond else f"{measured['perplexity']:.3f}",
         "tokens": f"{measured['tokens']:,}",
     }
     for unit in ("character", "byte"):
         if f"bits_per_{unit}" in measured:
             rows[f"bits per {unit}"] = f"{measured[f'bits_per_{unit}']:.4f}"
+    if "unknown" in measured:
+        rows["bits per byte"] = (
+            f"none, for {measured['unknown']:,} of the tokens are {UNKNOWN}: the model is spared "
+            "the bytes that they stand for, so that it would not compare"
+        )
     for what in ("events", "chords"):
         if what in measured:
             share = measured[f"playable_{what}"]
@@ -115,6 +94,8 @@ def find_stream(run: Run, source: str | None) -> Stream:
     Raises:
         ValueError: if there is no source, or it cannot be read.
     """
+    if source is not None and isinstance(run.tokenizer, PretrainedTokenizer):
+        return published.tokens_of(source, run.tokenizer)
     if source is not None:
         return encode_source(source, run.tokenizer)
     if run.recipe is None:
@@ -125,21 +106,37 @@ def find_stream(run: Run, source: str | None) -> Stream:
     return reopen_data(run.recipe.data, run.folder / TOKENS).held_out
 
 
+def perplexity(loss: float) -> float | None:
+    """The exponential of a loss; None if no number is so large."""
+    return math.exp(loss) if loss < math.log(sys.float_info.max) else None
+
+
 def measure(run: Run, stream: Stream) -> dict[str, Any]:
     """Loss and what follows from it, over the windows that a training run measures on too.
 
     Raises:
         ValueError: if the stream is too short for one window.
     """
+    if isinstance(run.tokenizer, PretrainedTokenizer):
+        return published.measure(run, stream)
     settings = run.recipe.training if run.recipe else TrainingSettings(steps=1)
     N = settings.context_length or run.model.config.context_length
     windows = TokenWindows(stream, N)
     count = (len(stream) - 1) // N * N
-    loss = mean_loss(run.model, windows, batch_size=settings.batch_size)
-    measured = {"loss": loss, "perplexity": math.exp(loss), "tokens": count}
+    with work_bar("Measure", len(windows), " sequences") as tell:
+        loss = mean_loss(run.model, windows, batch_size=settings.batch_size, tell=tell)
+    if not math.isfinite(loss):
+        raise ValueError(
+            f"The loss is no number ({loss}): the weights of {run.folder} are too large to compute "
+            "with; try its other checkpoint."
+        )
+    measured = {"loss": loss, "perplexity": perplexity(loss), "tokens": count}
     if isinstance(run.tokenizer, TextTokenizer):
         bits = loss * count / math.log(2)
         said = stream[1 : count + 1].tolist()
+        if unknown := said.count(run.tokenizer.unknown_id):
+            # What <unk> stands for has bytes that the model never had to predict.
+            return measured | {"unknown": unknown}
         size = sum(len(run.tokenizer.bytes_of(i)) for i in said)
         characters = len(run.tokenizer.decode(said))
         measured |= {"characters": characters, "bytes": size}

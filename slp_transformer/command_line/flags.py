@@ -1,20 +1,36 @@
-"""Flags that are made from the settings classes, and a parser that complains in one sentence."""
+"""Flags that are made from the settings classes, and a parser that complains in one sentence.
+
+argparse reads them. Libraries that make flags from dataclasses (jsonargparse, tyro,
+pydantic-settings) do not name the nearest flag in one sentence, tell a default for each built-in
+recipe, or write "none" for None in TOML and on the command line alike.
+"""
 
 import argparse
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from slp_transformer.command_line.console import BAD_INPUT, rank
 from slp_transformer.recipes import Recipe, Tables, make_recipe
+from slp_transformer.recipes.data_settings import Kind
 from slp_transformer.recipes.settings import NONE, Setting, all_settings, nearest
+from slp_transformer.training.settings import MAY_CHANGE
 
-FIRST = ("tokenizer", "steps", "context_length", "model_dim", "num_blocks", "learning_rate")
+FIRST = (
+    "start",
+    "lora",
+    "tokenizer",
+    "steps",
+    "context_length",
+    "model_dim",
+    "num_blocks",
+    "learning_rate",
+)
 """What most people change, in the order in which it is shown."""
 
-MAY_CHANGE = {"device", "parallel"}
-"""What a resumed run may do in another way: any go on with others' work."""
+
+FLAGS = {"start": "from"}  # whose name is a word of Python's
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,12 +60,16 @@ class Parser(argparse.ArgumentParser):
             SystemExit: with 2, if one is wrong or left over.
         """
         known, left = self.parse_known_args(arguments)
+        if hasattr(known, "sentences") and not any(word.startswith("-") for word in left):
+            known.sentences += left  # argparse gives "*" only what stands before the first flag
+            left = []
         if left:
             parser = known.parser
             flags = [flag for action in parser._actions for flag in action.option_strings]
             word = left[0].partition("=")[0]
-            meant = f": {nearest(word, flags)}" if word.startswith("-") else ""
-            parser.error(f"there is no use for {left[0]}{meant if '?' in meant else ''}")
+            meant = nearest(word.lstrip("-"), [flag.lstrip("-") for flag in flags])
+            guess = ": " + meant.replace(' "', ' "--') if word.startswith("-") else ""
+            parser.error(f"there is no use for {left[0]}{guess if '?' in guess else ''}")
         return known
 
 
@@ -68,7 +88,7 @@ def flag_name(setting: Setting) -> str:
     """The flag of a setting; one whose name two tables have is the model's, or says its table."""
     same = [other.table for other in all_settings() if other.name == setting.name]
     table = f"{setting.table}-" if same and setting.table != same[0] else ""
-    return f"--{table}{setting.name.replace('_', '-')}"
+    return f"--{table}{FLAGS.get(setting.name, setting.name).replace('_', '-')}"
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +97,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     A flag's value is kept as "table.name", if it is given at all.
     """
     settings = [setting for setting in all_settings() if setting.name not in ("source", "kind")]
-    built_in = {kind: make_recipe(kind).tables() for kind in ("text", "guitar")}
+    built_in = {kind: make_recipe(kind).tables() for kind in get_args(Kind)}
     first = sorted((s for s in settings if is_first(s)), key=lambda s: FIRST.index(s.name))
     group = parser.add_argument_group("what most people change")
     for setting in first:

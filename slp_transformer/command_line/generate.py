@@ -1,81 +1,24 @@
 """Have a trained model write on after a prompt."""
 
 import argparse
-import inspect
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from slp_transformer import decoding
-from slp_transformer.command_line.console import note, result, result_json
-from slp_transformer.command_line.flags import add_setting
-from slp_transformer.command_line.runs import add_run, load_run
+from slp_transformer.command_line.arguments import TEMPERATURE
+from slp_transformer.command_line.console import as_json, note, result
+from slp_transformer.command_line.runs import load_run
 from slp_transformer.command_line.samples import (
-    TEMPERATURE,
-    add_writing,
-    check_count,
     listed,
     numbered,
     say_what_was_forgotten,
 )
-from slp_transformer.command_line.writing import Text, World, Writing, world_of, write_on
-from slp_transformer.guitar import TUNINGS
-from slp_transformer.recipes.settings import Setting, explanations, make_setting
-from slp_transformer.storage import whole_file
-from slp_transformer.training_settings import pick_device
-
-HOW = "top_k", "top_p", "repetition_penalty", "num_beams", "length_penalty"
-"""Arguments of `slp_transformer.decoding.generate` that are flags of the same meaning."""
-
-USAGE = "slp-transformer generate RUN [--prompt TEXT] [--tokens N] [--seed N] [more]"
-EXAMPLES = """examples:
-  slp-transformer generate runs/mine --prompt "It was"
-  slp-transformer generate runs/mine --prompt-file beginning.txt --tokens 2000 > story.txt
-  echo "It was" | slp-transformer generate runs/mine --prompt-file -
-  slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
-
-A model sees a window of its last tokens. Where a text is longer than that, the model goes on with
-the last half window as its prompt, and forgets what was before."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what `generate` takes."""
-    parser.usage, parser.epilog = USAGE, EXAMPLES
-    add_run(parser)
-    parser.add_argument(
-        "--prompt",
-        action="append",
-        metavar="TEXT",
-        help="what to go on from; may be given several times, and all are written on at once",
-    )
-    parser.add_argument(
-        "--prompt-file",
-        metavar="FILE",
-        help="a file to go on from, or - for standard input; for guitar an ASCII tab",
-    )
-    add_writing(parser)
-    parser.add_argument(
-        "--num-samples", type=int, default=1, metavar="N", help="of each prompt [1]"
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file instead")
-    parser.add_argument("--json", action="store_true", help="print a list of texts as JSON")
-    guitar = parser.add_argument_group("guitar")
-    guitar.add_argument("--tuning", choices=tuple(TUNINGS), default="standard", metavar="NAME",
-                        help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
-    guitar.add_argument("--capo", type=int, default=0, metavar="FRET", help="of a capo [0]")
-    group = parser.add_argument_group("how a word is chosen")
-    for setting in choosing():
-        add_setting(group, setting, {"temperature": str(TEMPERATURE)}.get(setting.name))
-
-
-def choosing() -> list[Setting]:
-    """The options of decoding, explained as `generate` explains them."""
-    signature = inspect.signature(decoding.generate)
-    told = explanations(decoding.generate, "Args")
-    return [
-        make_setting("decoding", name, signature.parameters[name].annotation, told[name])
-        for name in ("temperature", *HOW)
-    ]
+from slp_transformer.command_line.writing import Tablature, Text, World, Writing, world_of, write_on
+from slp_transformer.files.storage import whole_file
+from slp_transformer.guitar.formats.doors import TIMELESS, check_name, with_time_for, write_piece
+from slp_transformer.guitar.timing import fitted
+from slp_transformer.training.devices import pick_device
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -84,11 +27,11 @@ def act(arguments: argparse.Namespace) -> None:
     Raises:
         ValueError: if there is no such run, or the prompt or an option will not do.
     """
-    for name in ("tokens", "num_samples"):
-        check_count(name, getattr(arguments, name))
     texts = prompts(arguments)
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
-    world = world_of(run.tokenizer, arguments.tuning, arguments.capo)
+    world = world_of(run.tokenizer, arguments.tuning or "standard", arguments.capo or 0)
+    if isinstance(world, Tablature) and as_piece(arguments):
+        check_name(arguments.output)
     rows = [world.begin(text) for text in texts for _ in range(arguments.num_samples)]
     alone = len(rows) == 1 and not (arguments.json or arguments.output)
     live = alone and isinstance(world, Text) and "decoding.num_beams" not in arguments
@@ -166,12 +109,46 @@ class Printer:
         result(self.stream.finish())
 
 
+def as_piece(arguments: argparse.Namespace) -> bool:
+    """Whether a file was asked for whose name says what kind of file it is, and none of text."""
+    suffix = "" if arguments.output is None else arguments.output.suffix.lower()
+    return bool(suffix) and not arguments.json and suffix not in (*TIMELESS, ".md")
+
+
+def deliver_pieces(arguments: argparse.Namespace, world: Tablature, written: list[Writing]) -> None:
+    """Write each tab to a file of its own; several have numbers.
+
+    Raises:
+        ValueError: if a file of that kind cannot hold what was written.
+    """
+    path = arguments.output
+    for number, writing in enumerate(written, start=1):
+        own = path if len(written) == 1 else path.with_stem(f"{path.stem}-{number}")
+        tab = world.tokenizer.decode(writing.ids).tab
+        timed = with_time_for(replace(tab, title=own.stem), own)
+        if timed.steps_per_quarter is not None:
+            timed, changed = fitted(timed)
+            if changed:
+                note(f"Bars without a metre are lengthened, long ones cut: {numbers_in(changed)}.")
+        if tab.steps_per_quarter is None:
+            note("The steps of this model are columns of a text; they are taken for sixteenths.")
+        write_piece(timed, own)
+        note(f"Written to {own}.")
+
+
+def numbers_in(numbers: list[int]) -> str:
+    """The first ten numbers, and how many more."""
+    more = f" and {len(numbers) - 10} more" if len(numbers) > 10 else ""
+    return ", ".join(map(str, numbers[:10])) + more
+
+
 def deliver(arguments: argparse.Namespace, world: World, written: list[Writing]) -> None:
     """Print texts, or write them to a file, whole or not at all."""
-    if arguments.json:
-        result_json(listed(world, written, arguments.seed))
-        return
+    if isinstance(world, Tablature) and as_piece(arguments):
+        return deliver_pieces(arguments, world, written)
     content = numbered(world, written)
+    if arguments.json:
+        content = as_json(listed(world, written, arguments.seed)) + "\n"
     if arguments.output is None:
         result(content, end="")
         return

@@ -3,36 +3,32 @@
 import argparse
 import dataclasses
 import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from slp_transformer.checkpoint import checkpoint_folder, load_tokenizer, load_training, read_index
+import slp_transformer
+from slp_transformer.beyond.folders import is_pretrained
+from slp_transformer.command_line import published
 from slp_transformer.command_line.console import PROGRAM, command, result, result_json, table
 from slp_transformer.command_line.runs import find_recipe
 from slp_transformer.config import TransformerConfig
-from slp_transformer.downloads import data_folder
+from slp_transformer.files.downloads import data_folder
 from slp_transformer.recipes import BUILT_IN
 from slp_transformer.recipes.data import tokenizer_from_json
-from slp_transformer.run_state import Record, RunState
 from slp_transformer.scale import count_parameters
-from slp_transformer.storage import read_json
 from slp_transformer.text import TextTokenizer
 from slp_transformer.text.corpora import corpus_names
-from slp_transformer.training_settings import TrainingSettings, pick_device
-
-USAGE = "slp-transformer info [RUN] [--json]"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what `info` takes."""
-    parser.usage = USAGE
-    parser.add_argument(
-        "run", nargs="?", type=Path, metavar="RUN", help="the folder that train kept it in"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.folders import (
+    checkpoint_folder,
+    load_tokenizer,
+    read_index,
+)
+from slp_transformer.training.memory import Memory, read_base, read_made_of, read_memory
+from slp_transformer.training.run_state import RunState
+from slp_transformer.translation import PairTokenizer
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -72,20 +68,12 @@ def in_a_line(value: Any) -> str:
 # --- This machine ------------------------------------------------------------------------------
 
 
-def version() -> str:
-    """The package's version."""
-    try:
-        return metadata.version(PROGRAM)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
 def about_here() -> dict[str, Any]:
     """Versions, devices, and what can be trained on."""
     devices = [kind for kind in ("cuda", "mps", "cpu") if is_there(kind)]
     return {
         "versions": {
-            "slp-transformer": version(),
+            PROGRAM: slp_transformer.__version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
         },
@@ -123,16 +111,19 @@ def about_run(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}: name one that a run was kept in.")
+    if is_pretrained(folder):
+        return published.about(folder)
     last = checkpoint_folder(folder, "last")
-    made_of, memory = read_json(last / "config.json"), load_training(last)
-    config = TransformerConfig(**made_of["config"])
+    made_of, memory = read_made_of(last), read_memory(last)
     recipe = find_recipe(folder)
+    config = made_of.config
     about = {
-        "model": {"kind": made_of["model"], **made_of["config"]},
-        "parameters": parameters(made_of["model"], config),
+        "model": {"kind": made_of.model} | (config.to_dict() if config else {}),
+        "parameters": parameters(made_of.model, config) if config else None,
+        "lora": beside(last),
         "tokenizer": about_tokenizer(load_tokenizer(folder, "last")),
         "training": progress(folder, memory),
-        "settings": memory["settings"] if memory else None,
+        "settings": memory.settings.to_dict() if memory else None,
         "data": None if recipe is None else dataclasses.asdict(recipe.data),
         "files": files(folder),
     }
@@ -145,22 +136,32 @@ def parameters(kind: str, config: TransformerConfig) -> dict[str, int]:
     return dataclasses.asdict(count) | {"total": count.total}
 
 
+def beside(folder: Path) -> dict[str, Any] | None:
+    """What A and B of a checkpoint stand beside, if it has them."""
+    base = read_base(folder)
+    return base and {"rank": base.rank, "beside": base.checkpoint}
+
+
 def about_tokenizer(content: Any) -> dict[str, Any] | None:
     """What the tokens are."""
     if content is None:
         return None
     tokenizer = tokenizer_from_json(content)
+    if isinstance(tokenizer, PairTokenizer):
+        told = {"kind": tokenizer.source.kind, "from": tokenizer.languages[0]}
+        told |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
+        own = tokenizer.source_vocab_size
+        return told if own is None else told | {"tokens_of_the_source": own}
     kind = tokenizer.kind if isinstance(tokenizer, TextTokenizer) else "guitar tablature"
     return {"kind": kind, "tokens": tokenizer.vocab_size}
 
 
-def progress(folder: Path, memory: dict[str, Any] | None) -> dict[str, Any] | None:
+def progress(folder: Path, memory: Memory | None) -> dict[str, Any] | None:
     """How far a run has come."""
-    if not memory:
+    if memory is None:
         return None
-    state = RunState(TrainingSettings(**memory["settings"]), memory["data"])
-    state.step = memory["step"]
-    state.records = [Record(**record) for record in memory["records"]]
+    state = RunState(memory.settings, memory.data)
+    state.step, state.losses, state.records = memory.step, memory.losses, memory.records
     finished = state.finished()
     told = {"step": state.step, "of": state.settings.steps, "finished": finished}
     if state.records:

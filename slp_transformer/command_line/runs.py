@@ -1,17 +1,25 @@
 """A run that was kept: its model, what its tokens mean, and how it was made."""
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from slp_transformer.checkpoint import Which, checkpoint_folder, load_model, load_tokenizer
+from slp_transformer.beyond.folders import is_pretrained
+from slp_transformer.beyond.pretrained import from_pretrained, read_config
+from slp_transformer.beyond.tokenizer import PretrainedTokenizer
+from slp_transformer.beyond.tokenizer import load_tokenizer as load_published_tokenizer
+from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.recipes import Recipe, make_recipe
-from slp_transformer.recipes.data import Tokenizer, tokenizer_from_json
+from slp_transformer.lora import merge_lora
+from slp_transformer.recipes import RECIPE, Recipe, make_recipe
+from slp_transformer.recipes.data import Tokenizer, tokenizer_of
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.folders import Which, checkpoint_folder
+from slp_transformer.translation import PairTokenizer
+from slp_transformer.translation.translating import Translator
 
-RECIPE, TOKENS = "recipe.toml", "tokens"  # in the run's folder
+TOKENS = "tokens"  # in the run's folder
 
 
 @dataclass(frozen=True)
@@ -27,19 +35,8 @@ class Run:
 
     folder: Path
     model: TransformerLM
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | PretrainedTokenizer
     recipe: Recipe | None
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Say which run a command takes, and where it is to compute."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder that train kept it in")
-    parser.add_argument(
-        "--checkpoint", choices=("best", "last"), default="best", help="by held-out loss [best]"
-    )
-    parser.add_argument(
-        "--device", metavar="NAME", help="cuda, mps or cpu; the first of them that is there"
-    )
 
 
 def load_run(folder: Path, which: Which, device: torch.device) -> Run:
@@ -49,26 +46,61 @@ def load_run(folder: Path, which: Which, device: torch.device) -> Run:
         ValueError: if there is no whole checkpoint, or not one of a language model with its
             tokenizer.
     """
-    content = find_tokenizer(folder, which)
+    if is_pretrained(folder):
+        return load_published(folder, device)
+    tokenizer = tokenizer_of(folder, which)
+    if isinstance(tokenizer, PairTokenizer):
+        raise ValueError(
+            f"{folder} holds no language model: it translates from {tokenizer.languages[0]} into "
+            f"{tokenizer.languages[1]} (`slp-transformer translate`)."
+        )
     model = load_model(folder, which)
+    merge_lora(model)  # the same matrices, made once rather than for each token
     if not isinstance(model, TransformerLM):
         raise ValueError(f"{folder} holds no language model, but a {type(model).__name__}.")
-    return Run(folder, model.to(device), tokenizer_from_json(content), find_recipe(folder))
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise ValueError(
+            f"{checkpoint_folder(folder, which)} is damaged: its tokenizer has "
+            f"{tokenizer.vocab_size} tokens, and its model {model.config.vocab_size}."
+        )
+    return Run(folder, model.to(device), tokenizer, find_recipe(folder))
 
 
-def find_tokenizer(folder: Path, which: Which) -> object:
-    """The JSON of a run's tokenizer.
+def load_translator(folder: Path, which: Which, device: torch.device) -> Translator:
+    """The model of a run with `--translation`, and its tokenizer.
 
     Raises:
-        ValueError: if there is no run, or it was kept without a tokenizer.
+        ValueError: if there is no whole checkpoint, or it does not translate.
     """
-    if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: name one that a run was kept in.")
-    content = load_tokenizer(folder, which)
-    if content is None:
-        place = checkpoint_folder(folder, which)
-        raise ValueError(f"{place} was kept without a tokenizer, so its tokens have no names.")
-    return content
+    tokenizer = None if is_pretrained(folder) else tokenizer_of(folder, which)
+    if not isinstance(tokenizer, PairTokenizer):
+        raise ValueError(
+            f"{folder} does not translate: it holds a language model, which writes on "
+            "(`slp-transformer generate`)."
+        )
+    model = load_model(folder, which)
+    if not isinstance(model, EncoderDecoder):
+        raise ValueError(f"{folder} holds no encoder-decoder, but a {type(model).__name__}.")
+    try:
+        return Translator(model.to(device), tokenizer)
+    except ValueError as error:
+        raise ValueError(f"{checkpoint_folder(folder, which)} is damaged: {error}") from None
+
+
+def load_published(folder: Path, device: torch.device) -> Run:
+    """A model that others have published, with its tokenizer.
+
+    Raises:
+        ValueError: if one of them is missing, cannot be loaded whole, or writes no text.
+    """
+    tokenizer = load_published_tokenizer(folder, read_config(folder))
+    model = from_pretrained(folder, device=device)
+    if not isinstance(model, TransformerLM):
+        raise ValueError(
+            f"{folder} holds no language model, but a {type(model).__name__}: it says which words "
+            "are hidden in a text and cannot write on."
+        )
+    return Run(folder, model, tokenizer, None)
 
 
 def find_recipe(folder: Path) -> Recipe | None:
@@ -78,4 +110,4 @@ def find_recipe(folder: Path) -> Recipe | None:
         ValueError: if it cannot be read.
     """
     path = folder / RECIPE
-    return make_recipe(path) if path.exists() else None
+    return make_recipe(path, kept=True) if path.exists() else None

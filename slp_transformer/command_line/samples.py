@@ -1,6 +1,5 @@
 """What a model writes, as it is asked for and as it is shown."""
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,32 +7,6 @@ from slp_transformer.command_line.console import note
 from slp_transformer.command_line.writing import Tablature, World, Writing
 from slp_transformer.guitar import playable_share
 from slp_transformer.language_model import TransformerLM
-
-TEMPERATURE = 0.8  # unless another is asked for
-
-
-def add_writing(parser: argparse._ActionsContainer) -> None:
-    """Say how long a text may get, and which one it is."""
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        default=500,
-        metavar="N",
-        help="how many tokens to write, unless the piece ends before [500]",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another seed, another text [0]"
-    )
-
-
-def check_count(name: str, count: int) -> None:
-    """Refuse to write nothing.
-
-    Raises:
-        ValueError: naming the flag.
-    """
-    if count < 1:
-        raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
 
 
 def listed(world: World, written: Sequence[Writing], seed: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Train a language model on text or on guitar tabs."""
+"""Train a language model on text or on guitar tabs, or an encoder-decoder on pairs."""
 
 import argparse
 import contextlib
@@ -6,80 +6,41 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from slp_transformer.checkpoint import checkpoint_folder, read_index
-from slp_transformer.command_line.console import command, note, rank, result
-from slp_transformer.command_line.flags import (
-    MAY_CHANGE,
-    add_settings,
-    given_settings,
-    refuse_changes,
-)
-from slp_transformer.command_line.runs import RECIPE, TOKENS
-from slp_transformer.distributed import form_team
+from slp_transformer.command_line.asked import TEXT, text_of
+from slp_transformer.command_line.console import MODULE, command, note, processes, rank, result
+from slp_transformer.command_line.runs import TOKENS
+from slp_transformer.command_line.translations import translations_of
+from slp_transformer.config import TransformerConfig
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.files.owning import sole_owner
+from slp_transformer.files.progress import no_work_bars
+from slp_transformer.files.stopping import Stopped
+from slp_transformer.files.storage import from_text_extra, read_json
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.progress import no_work_bars
-from slp_transformer.recipes import (
-    BUILT_IN,
-    Recipe,
-    Tables,
-    make_recipe,
-    place_of,
-    read_recipe,
-)
+from slp_transformer.lora import add_lora
+from slp_transformer.recipes import RECIPE, Recipe
 from slp_transformer.recipes.data import Data, prepare_data, reopen_data, tokenizer_to_json
-from slp_transformer.run_state import Record
-from slp_transformer.storage import from_text_extra, read_json
-from slp_transformer.text.preparing import reopen
-from slp_transformer.text.reading import STANDARD_INPUT, keep_standard_input
-from slp_transformer.training import train
-
-USAGE = "slp-transformer train [SOURCE] --run FOLDER [--recipe RECIPE] [--guitar] [settings]"
-EXAMPLES = """examples:
-  slp-transformer train my-texts --run runs/mine
-  slp-transformer train novel.txt --run runs/novel --tokenizer bpe --steps 5000
-  cat *.txt | slp-transformer train - --run runs/mine
-  slp-transformer train my-tabs --guitar --run runs/tabs
-  slp-transformer train --run runs/mine --resume
-
-Ctrl-C stops after the current step and keeps everything: --resume goes on from there, with the
-same result as if nothing had happened. The run's folder holds recipe.toml, which repeats it."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what `train` takes."""
-    parser.usage, parser.epilog = USAGE, EXAMPLES
-    parser.add_argument(
-        "source",
-        nargs="?",
-        metavar="SOURCE",
-        help="what to learn from: a file, a folder, - for standard input, or the name of a corpus "
-        "(`slp-transformer info` lists them); with --guitar a folder of ASCII tabs, or nothing "
-        "for a practice corpus",
-    )
-    parser.add_argument("--run", type=Path, metavar="FOLDER", help="where the run is kept")
-    parser.add_argument(
-        "--recipe",
-        metavar="RECIPE",
-        help=f"{', '.join(BUILT_IN)}, or a TOML file; flags win",
-    )
-    parser.add_argument(
-        "--guitar",
-        action="store_const",
-        const="guitar",
-        dest="data.kind",
-        default=argparse.SUPPRESS,
-        help="learn guitar tablature rather than text",
-    )
-    parser.add_argument("--resume", action="store_true", help="go on with the run in the folder")
-    parser.add_argument(
-        "--show-recipe", action="store_true", help="print all settings as a recipe, and stop"
-    )
-    parser.add_argument("--tensorboard", action="store_true", help="keep curves for TensorBoard")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    add_settings(parser)
+from slp_transformer.text.preparing import WHICH, reopen
+from slp_transformer.text.reading import is_read_once, keep_standard_input
+from slp_transformer.training.beside import base_of, check_rank, find_base
+from slp_transformer.training.by_length import PairsByLength
+from slp_transformer.training.checkpoints import load_weights
+from slp_transformer.training.devices import check_fits
+from slp_transformer.training.folders import (
+    UNFINISHED,
+    checkpoint_folder,
+    read_index,
+    written_index,
+)
+from slp_transformer.training.loop import CURVES, train
+from slp_transformer.training.memory import Base, read_base
+from slp_transformer.training.run_state import Record
+from slp_transformer.training.shards import form_team
+from slp_transformer.translation import PairTokenizer, reopen_pairs
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -87,79 +48,30 @@ def act(arguments: argparse.Namespace) -> None:
 
     Raises:
         ValueError: if the recipe, the data or the folder will not do.
-        KeyboardInterrupt: on Ctrl-C, saying how to go on.
+        Stopped: on Ctrl-C and its like, saying how to go on.
     """
-    recipe = chosen_recipe(arguments)
-    if arguments.show_recipe:
-        result(recipe.to_toml(), end="")
-        return
-    folder = arguments.run
-    if folder is None:
-        raise ValueError("Say where the run is to be kept: --run FOLDER.")
-    if read_index(folder) and not arguments.resume:
-        raise ValueError(
-            f"{folder} holds a run already: go on with it by --resume, or choose another folder."
-        )
+    recipe, folder = arguments.chosen, arguments.run
     for library in ("safetensors.torch", "tomli_w"):
         from_text_extra(library, "Kept runs")  # rather now than after the data
-    cleaning = nothing_left_behind(folder) if rank() == 0 else contextlib.nullcontext()
-    try:
-        with cleaning, no_work_bars() if arguments.quiet else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if arguments.quiet:
+            stack.enter_context(no_work_bars())
+        if rank() == 0:
+            stack.enter_context(sole_owner(folder))
+            if read_index(folder) and not arguments.resume:
+                raise ValueError(
+                    f"{folder} holds a run already: go on with it by --resume, or choose another "
+                    "folder."
+                )
+            if read_index(folder) and not written_index(folder):
+                note(f"{folder} had no sound checkpoints.json: its whole checkpoints say it again.")
+            stack.enter_context(nothing_left_behind(folder))
+        try:
             records = run(recipe, folder, arguments)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(how_to_go_on(folder, recipe)) from None
+        except KeyboardInterrupt as stopped:
+            number = getattr(stopped, "number", None)
+            raise Stopped(how_to_go_on(folder, recipe), number) from None
     finished(folder, recipe, records)
-
-
-# --- What to train -----------------------------------------------------------------------------
-
-
-def chosen_recipe(arguments: argparse.Namespace) -> Recipe:
-    """The recipe that the arguments ask for.
-
-    Raises:
-        ValueError: if there is no such recipe, nothing to learn from, or no run to resume.
-    """
-    given = given_settings(arguments)
-    if arguments.source is not None:
-        given.setdefault("data", {})["source"] = place_of(arguments.source, Path())
-    if isinstance(other := given.get("data", {}).get("held_out"), str):
-        given["data"]["held_out"] = place_of(other, Path())
-    saved = arguments.run / RECIPE if arguments.run else None
-    if arguments.resume and saved is not None and saved.exists():
-        return resumed_recipe(saved, arguments.recipe, given)
-    recipe = make_recipe(arguments.recipe, given)
-    if recipe.data.source is None and recipe.data.kind == "text":
-        if arguments.resume:
-            raise ValueError(f"There is no run in {arguments.run} to resume.")
-        if not arguments.show_recipe:
-            raise ValueError(
-                "Name what to learn from: a file, a folder, - for standard input, or a corpus "
-                "(`slp-transformer info` lists them). Guitar tabs need --guitar."
-            )
-    return recipe
-
-
-def resumed_recipe(saved: Path, recipe: str | None, given: Tables) -> Recipe:
-    """The recipe that a run was begun with; only what it computes on may change.
-
-    Raises:
-        ValueError: if what is given now says something else.
-    """
-    begun = make_recipe(saved)
-    if recipe is not None:
-        said = read_recipe(recipe)
-        given = {table: said.get(table, {}) | given.get(table, {}) for table in said | given}
-    if given.get("data", {}).get("source") == STANDARD_INPUT:
-        given["data"]["source"] = text_of(saved.parent)  # where it was kept
-    refuse_changes(begun, given)
-    now = {name: given["training"][name] for name in MAY_CHANGE & given.get("training", {}).keys()}
-    return replace(begun, training=replace(begun.training, **now))
-
-
-def text_of(folder: Path) -> str:
-    """Where a run keeps what it read from standard input."""
-    return str((folder / "text.txt").resolve())
 
 
 # --- Training it -------------------------------------------------------------------------------
@@ -167,25 +79,64 @@ def text_of(folder: Path) -> str:
 
 def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Record]:
     """Make the data and the model of a recipe, and train."""
-    settings = recipe.training
+    settings, rank_of_lora = recipe.training, recipe.data.lora
+    if rank_of_lora is not None:  # rather now than after the data
+        check_rank(TransformerLM, recipe.config(1), rank_of_lora)
     with form_team(settings, folder) as team:  # of several processes the first makes the data
         data = team.alone(begin, recipe, folder, arguments.resume)
     if data is None:
         data = reopen_data(recipe.data, folder / TOKENS)
     torch.manual_seed(settings.seed)
-    model = TransformerLM(recipe.config(data.tokenizer.vocab_size))
-    describe(data, model)
+    pairs = isinstance(data.tokenizer, PairTokenizer)
+    config, alone = configured(recipe, data), team.size == 1
+    N = settings.context_length or config.context_length
+    batch = settings.batch_tokens or settings.batch_size * N
+    told = {"copies": 4 if alone else 1, "batch": batch if alone else 0}
+    check_fits(config, team.device, **told, encoder_decoder=pairs)
+    model = EncoderDecoder(config) if pairs else TransformerLM(config)
+    learned, held_out = data.sources(settings)
+    base = None
+    if rank_of_lora is not None:
+        base = stand_beside(model, recipe, folder)
+    elif recipe.data.start is not None and not read_index(folder):
+        load_weights(model, checkpoint_folder(recipe.data.start, "best"))
+    describe(data, model, learned)
     return train(
         model,
-        data.learned,
-        data.held_out,
+        learned,
+        held_out,
         settings,
         folder=folder,
         resume=arguments.resume,
         tokenizer=tokenizer_to_json(data.tokenizer),
         progress=not arguments.quiet and rank() == 0,
         tensorboard=arguments.tensorboard,
+        base=base,
+        report=translations_of(model, data) if pairs and not arguments.quiet else None,
     )
+
+
+def configured(recipe: Recipe, data: Data) -> TransformerConfig:
+    """What the model is made of, for this data."""
+    tokenizer = data.tokenizer
+    return recipe.config(tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None))
+
+
+def stand_beside(model: TransformerLM, recipe: Recipe, folder: Path) -> Base:
+    """Give a model the weights that stay, and put A and B beside them.
+
+    Raises:
+        ValueError: if the weights are gone, or were changed since the run was begun.
+    """
+    last = checkpoint_folder(folder) if read_index(folder) else None
+    base = read_base(last) if last else base_of(recipe.data.start, recipe.data.lora)
+    if base is None:
+        raise ValueError(
+            f"{folder} has no A and B to go on with: begin a new run with it, by --from."
+        )
+    load_weights(model, find_base(last, base) if last else Path(base.checkpoint))
+    add_lora(model, base.rank)
+    return base
 
 
 def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
@@ -195,44 +146,69 @@ def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
         ValueError: if there is no data, or too little of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if recipe.data.source == STANDARD_INPUT:
-        kept = str(keep_standard_input(Path(text_of(folder))))
+    source = recipe.data.source
+    if not resume and source is not None and is_read_once(source):
+        kept = str(keep_standard_input(Path(text_of(folder)), source))
         recipe = replace(recipe, data=replace(recipe.data, source=kept))
-    data = (reopen_data if resume else prepare_data)(recipe.data, folder / TOKENS)
-    config = recipe.config(data.tokenizer.vocab_size)
+    if resume:
+        data = reopen_data(recipe.data, folder / TOKENS)
+    else:
+        window = recipe.config(1).context_length
+        data = prepare_data(recipe.data, folder / TOKENS, window)
+    config = configured(recipe, data)
     N = recipe.training.context_length or config.context_length
     data.check_windows(N, recipe.data.held_out)
     recipe.save(folder / RECIPE)
     return data
 
 
-def describe(data: Data, model: TransformerLM) -> None:
+def describe(data: Data, model: TransformerLM | EncoderDecoder, source: Any) -> None:
     """Say what is trained on what."""
     for problem in data.problems[:5]:
         note(problem)
     if len(data.problems) > 5:
         note(f"... and {len(data.problems) - 5} more that could not be read")
     size = sum(parameter.numel() for parameter in model.parameters())
+    learning = sum(W.numel() for W in model.parameters() if W.requires_grad)
+    some = f", of which {learning:,} learn" if learning < size else ""
+    what = "pairs" if data.texts else "tokens"
+    if data.texts:
+        note(f"From {' to '.join(data.tokenizer.languages)}.")
     note(
-        f"{len(data.learned):,} tokens to learn from, {len(data.held_out):,} held out; "
-        f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters."
+        f"{len(data.learned):,} {what} to learn from, {len(data.held_out):,} held out; "
+        f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters{some}."
     )
+    if isinstance(source, PairsByLength):
+        note(f"An epoch is about {source.batches_an_epoch:,} steps.")
+    if data.which:
+        more = f", and {len(data.which) - 1} more: {TOKENS}/{WHICH} names all"
+        note(f"Held out: {data.which[0]}{more if len(data.which) > 1 else ''}.")
 
 
 @contextlib.contextmanager
 def nothing_left_behind(folder: Path) -> Iterator[None]:
-    """If there is no checkpoint when something fails, leave the folder as it was."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    before = set(folder.iterdir()) if not missing else set()
+    """If there is no checkpoint when something fails, remove what this process put into the folder.
+
+    Nothing else in it is touched, whoever put it there, and whenever.
+    """
+    before = set(folder.iterdir())
     try:
         yield
     except BaseException:
-        if folder.exists() and not read_index(folder):
-            for path in set(folder.iterdir()) - before:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            for path in missing:
-                path.rmdir()
+        if not read_index(folder):
+            for name in (RECIPE, TEXT, TOKENS, CURVES, UNFINISHED):
+                if (folder / name) not in before:
+                    remove(folder / name)
         raise
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a whole folder; if that fails, what it was removed for counts more."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 # --- What to say at the end --------------------------------------------------------------------
@@ -243,8 +219,11 @@ def how_to_go_on(folder: Path, recipe: Recipe) -> str:
     if not read_index(folder):
         return "Stopped before the first step; nothing is kept."
     step = read_json(checkpoint_folder(folder) / "checkpoint.json")["step"]
-    again = command("train", "--run", folder, "--resume")
-    return f"Stopped; step {step} of {recipe.training.steps} is kept. To go on:\n  {again}"
+    again = ("train", "--run", folder, "--resume")
+    how = f"To go on:\n  {command(*again)}"
+    if processes() > 1:
+        how = f"To go on, start torchrun as before, with:\n  {command(*again, program=MODULE)}"
+    return f"Stopped; step {step} of {recipe.training.steps} is kept. {how}"
 
 
 def finished(folder: Path, recipe: Recipe, records: list[Record]) -> None:
@@ -256,6 +235,18 @@ def finished(folder: Path, recipe: Recipe, records: list[Record]) -> None:
         f"Trained {last.step:,} steps{early}. Loss {best.valid_loss:.4f} nats per token on what "
         f"is held out, after step {best.step:,}."
     )
+    if last.whole_loss is not None:
+        result(
+            f"That was measured on {recipe.training.measured:,} sequences; on all of it, after the "
+            f"last step, it is {last.whole_loss:.4f}."
+        )
+    if recipe.data.kind == "translation":
+        sentence = reopen_pairs(folder / TOKENS).texts[0][0]
+        result(
+            f"The model is in {folder}. To have it translate:\n"
+            f"  {command('translate', folder, sentence)}"
+        )
+        return
     prompt = () if recipe.data.kind == "guitar" else ("--prompt", opening(folder))
     result(f"The model is in {folder}. To have it write:\n  {command('generate', folder, *prompt)}")
 

@@ -1,12 +1,13 @@
 """Writing on, past the window too, in text and in tablature."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from slp_transformer.decoding import generate
+from slp_transformer.beyond.tokenizer import PretrainedTokenizer
+from slp_transformer.decoding.generating import generate
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, format_tab
 from slp_transformer.guitar.files import read_text
 from slp_transformer.language_model import TransformerLM
@@ -19,11 +20,11 @@ class World(Protocol):
     """What writing has to know of what is written.
 
     Attributes:
-        stop: the token that ends a piece; None if there is none.
+        stop: the token that ends a piece, or several; None if there is none.
         allowed: which tokens may come next; None if any may.
     """
 
-    stop: int | None
+    stop: int | Collection[int] | None
     allowed: Allowed | None
 
     def begin(self, prompt: str | None) -> list[int]:
@@ -62,13 +63,43 @@ class Text:
         return self.tokenizer.decode(ids)
 
 
+class PublishedText(Text):
+    """Text in the tokens of a published model."""
+
+    def __init__(self, tokenizer: PretrainedTokenizer):
+        """Write with its tokens, and stop at any of those that end a text."""
+        self.tokenizer, self.stop = tokenizer, tokenizer.end_ids
+
+    def begin(self, prompt: str | None) -> list[int]:
+        """The tokens of a prompt; without one, of what stands before a text.
+
+        Raises:
+            ValueError: if it is empty, or there is none and the model has nothing to begin with.
+        """
+        if prompt is None:
+            begins = [self.tokenizer.begin_id, self.tokenizer.end_id]
+            first = next((i for i in begins if i is not None), None)
+            if first is None:
+                raise ValueError("This model has no token to begin a text with: give a --prompt.")
+            return [first]
+        if not (ids := self.tokenizer.encode(prompt, whole=True)):
+            raise ValueError("The prompt is empty: give at least one character to go on from.")
+        return ids
+
+
 class Tablature:
     """Guitar tablature: tokens have a grammar, which is kept to."""
 
     def __init__(self, tokenizer: TabTokenizer, tuning: Tuning):
         """Write for a guitar that is tuned like this."""
         self.tokenizer, self.tuning = tokenizer, tuning
-        self.stop, self.allowed = tokenizer.eos_id, tokenizer.allowed_next
+        self.stop = tokenizer.eos_id
+        (self.bar,) = tokenizer.to_ids(["BAR"])
+
+    def allowed(self, ids: Sequence[int]) -> set[int]:
+        """Which tokens may come next; a piece has at least one bar."""
+        allowed = self.tokenizer.allowed_next(ids)
+        return {self.bar} if {self.bar, self.stop} == allowed and self.bar not in ids else allowed
 
     def begin(self, prompt: str | None) -> list[int]:
         """The tokens of a prompt's tab, or the header of a new piece.
@@ -77,7 +108,8 @@ class Tablature:
             ValueError: if the prompt is no tablature.
         """
         if prompt is None:
-            return self.tokenizer.to_ids(["<bos>", *self.tokenizer.header(self.tuning), "BAR"])
+            header = ["<bos>", *self.tokenizer.header(self.tuning)]  # the model says the unit
+            return self.tokenizer.to_ids(header if self.tokenizer.units else [*header, "BAR"])
         tabs, problems = read_text(prompt, "the prompt")
         if not tabs:
             raise ValueError(f"The prompt is no tablature to go on from: {problems[0]}.")
@@ -88,12 +120,16 @@ class Tablature:
         return format_tab(self.tokenizer.decode(ids).tab)
 
 
-def world_of(tokenizer: TextTokenizer | TabTokenizer, tuning: str, capo: int) -> World:
+def world_of(
+    tokenizer: TextTokenizer | TabTokenizer | PretrainedTokenizer, tuning: str, capo: int
+) -> World:
     """What a model with this tokenizer writes.
 
     Raises:
         ValueError: if a tuning has no such name, or the capo no such fret.
     """
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return PublishedText(tokenizer)
     if isinstance(tokenizer, TextTokenizer):
         return Text(tokenizer)
     return Tablature(tokenizer, Tuning(TUNINGS[tuning].open_pitches, capo))

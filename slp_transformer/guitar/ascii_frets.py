@@ -6,18 +6,22 @@
   it: see `split_digits`.
 - **Events.** Notes whose frets share a column sound together: with 10 on one string and 9 on
   another, it does not matter whether the 9 stands under the 1 or under the 0.
-- **Marks.** Slurs, slides, trills, harmonics, brackets and ties (``h p / \\ tr ~ x ( ) < > =``)
-  only separate frets. Grace notes are notes.
+- **Marks.** Trills, brackets and ties (``tr ( ) =``) only separate frets; what the others say is
+  read by `slp_transformer.guitar.ascii_marks`. Grace notes are notes.
 """
 
 import re
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
 from statistics import median
 
-from slp_transformer.guitar.ascii_tab import Segments
+from slp_transformer.guitar.ascii_bars import Segments
+from slp_transformer.guitar.ascii_marks import techniques_of
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
+from slp_transformer.guitar.tab import Technique
 
 HIGHEST_FRET = 24
 NEVER = 1e6  # more than any reading costs otherwise
@@ -29,6 +33,11 @@ class Column:
 
     column: int
     notes: tuple[Note, ...]
+    techniques: tuple[tuple[Technique, ...], ...] = ()
+
+    def marked(self, rows: tuple[str, ...]) -> "Column":
+        """The same, with what the rows of its bar say of how its notes are played."""
+        return replace(self, techniques=techniques_of(rows, self.column, self.notes))
 
 
 @dataclass(frozen=True)
@@ -67,24 +76,65 @@ def runs_of(bar: tuple[str, ...]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.column, -run.string))
 
 
-@lru_cache(maxsize=4096)
 def readings(digits: str) -> list[tuple[int, ...]]:
     """Every way to read a run of digits as frets from 0 to 24 without leading zeros.
+
+    They double with every digit or two, so long runs are read by `cheapest_reading` instead.
 
     >>> readings("109")
     [(1, 0, 9), (10, 9)]
     """
     if not digits:
         return [()]
-    found = [(int(digits[0]), *rest) for rest in readings(digits[1:])]
-    if len(digits) > 1 and digits[0] != "0" and int(digits[:2]) <= HIGHEST_FRET:
-        found += [(int(digits[:2]), *rest) for rest in readings(digits[2:])]
-    return found
+    return [
+        (int(digits[:width]), *rest)
+        for width in _widths(digits, 0)
+        for rest in readings(digits[width:])
+    ]
+
+
+def _widths(digits: str, start: int) -> tuple[int, ...]:
+    """How many digits the fret that begins at `start` may have: one, or one and two."""
+    two = digits[start : start + 2]
+    return (1, 2) if len(two) == 2 and "10" <= two <= str(HIGHEST_FRET) else (1,)
+
+
+def cheapest_reading(
+    digits: str, cost: Callable[[int], float], leap: Callable[[int, int], float]
+) -> tuple[int, ...]:
+    """The reading of a run of digits that costs least, in time proportional to its length.
+
+    From right to left, each digit remembers the best way on with a fret of one digit that begins
+    at it, and with a fret of two. Of equally cheap readings the first fret that has one digit in
+    some and two in others has one.
+
+    Args:
+        digits: the run.
+        cost: what a fret costs on its own.
+        leap: what it costs that one fret follows another.
+    """
+    ways: list[list[tuple[float, int, int]]] = [[] for _ in digits]  # cost, fret, way on
+    for start in reversed(range(len(digits))):
+        for width in _widths(digits, start):
+            fret = int(digits[start : start + width])
+            rest, on = 0.0, 0
+            if start + width < len(digits):
+                after = [more + leap(fret, then) for more, then, _ in ways[start + width]]
+                rest = min(after)
+                on = after.index(rest)
+            ways[start].append((cost(fret) + rest, fret, on))
+    frets, start = [], 0
+    way = ways[0].index(min(ways[0], key=lambda choice: choice[0]))
+    while start < len(digits):
+        _, fret, on = ways[start][way]
+        frets.append(fret)
+        start, way = start + len(str(fret)), on
+    return tuple(frets)
 
 
 def is_pair(run: Run) -> bool:
     """Whether two digits can only be two notes, as ``34`` or ``02``."""
-    return len(run.digits) == 2 and len(readings(run.digits)) == 1
+    return len(run.digits) == 2 and _widths(run.digits, 0) == (1,)
 
 
 def pair_cost(runs: list[Run]) -> float:
@@ -108,10 +158,17 @@ def pair_cost(runs: list[Run]) -> float:
 
 def hand_near(run: Run, others: list[Run]) -> float | None:
     """Where the hand is: the middle of the eight nearest plain frets, or None if there are none."""
-    plain = [o for o in others if o.digits != "0" and len(o.digits) < 3 and not is_pair(o)]
+    plain = [other for other in others if _tells_hand(other.digits)]
     plain.sort(key=lambda other: abs(other.column - run.column))
-    frets = [fret for fret in (int(other.digits) for other in plain) if fret <= MAX_FRET]
-    return float(median(frets[:8])) if frets else None
+    frets = [int(other.digits) for other in plain[:8]]
+    return float(median(frets)) if frets else None
+
+
+@lru_cache(maxsize=1024)
+def _tells_hand(digits: str) -> bool:
+    """Whether digits can be one fret that a hand holds."""
+    fretted = digits != "0" and len(digits) in _widths(digits, 0)
+    return fretted and int(digits) <= MAX_FRET
 
 
 def split_digits(
@@ -133,7 +190,7 @@ def split_digits(
 
     Args:
         run: the digits.
-        others: the other runs of the bar.
+        others: the other runs of the bar, or those `near` it.
         pair_cost: what `pair_cost` says of the piece.
         hand: where the hand was before this bar, for three digits or more in a bar that does not
             tell.
@@ -146,18 +203,18 @@ def split_digits(
     elsewhere = [other for other in others if other.string != run.string]
     singles = {other.column for other in elsewhere if len(other.digits) == 1}
     dense = pair_cost < 15 and {run.column, run.column + 1} <= singles
-    dense = dense or any(is_pair(other) and other.column == run.column for other in elsewhere)
+    dense = dense or any(other.column == run.column and is_pair(other) for other in elsewhere)
     per_note = 3 if long else -20 if dense else pair_cost
 
-    def cost(frets: tuple[int, ...]) -> float:
-        steps = zip(frets, frets[1:], strict=False)
-        leaps = sum(_out_of_reach(a, b) / (1 if a and b else 2) for a, b in steps)
-        shift = sum(_out_of_reach(f, center) for f in frets if f and center is not None)
-        high = sum(fret > MAX_FRET for fret in frets)
-        return leaps + shift / (2 if long else 1) + per_note * len(frets) + 10 * high
+    def cost(fret: int) -> float:
+        shift = _out_of_reach(fret, center) if fret and center is not None else 0
+        return per_note + shift / (2 if long else 1) + (10 if fret > MAX_FRET else 0)
+
+    def leap(fret: int, then: int) -> float:
+        return _out_of_reach(fret, then) / (1 if fret and then else 2)
 
     placed, column = [], run.column
-    for fret in min(readings(run.digits), key=cost):
+    for fret in cheapest_reading(run.digits, cost, leap):
         placed.append((column, fret))
         column += len(str(fret))
     return placed
@@ -168,15 +225,41 @@ def _out_of_reach(fret: int, other: int | float) -> float:
     return float(max(0, abs(fret - other) - MAX_SPAN))
 
 
+class _Neighbors:
+    """The runs of a bar that matter to `split_digits`, found without looking at all of them."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        self.runs = runs
+        self.columns = [run.column for run in runs]
+        self.plain = [i for i, run in enumerate(runs) if _tells_hand(run.digits)]
+        self.plain_columns = [self.columns[i] for i in self.plain]
+
+    def to(self, run: Run) -> list[Run]:
+        """The runs that start in the same column or the next, and the nearest plain frets.
+
+        Eight plain frets are looked for. At most six begin in one column, so that the eight are
+        among the sixteen before the run and the sixteen that begin with it or later.
+        """
+        middle = bisect_left(self.plain_columns, run.column)
+        found = set(self.plain[max(0, middle - 16) : middle + 16])
+        first = bisect_left(self.columns, run.column)
+        found.update(range(first, bisect_right(self.columns, run.column + 1, lo=first)))
+        return [self.runs[i] for i in sorted(found) if self.runs[i] is not run]
+
+
 def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tuple[Column, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
+    certain = cost_of_pair >= NEVER  # then two digits are one fret, wherever the hand is
+    near = _Neighbors(runs)
     for run in runs:
-        if len(run.digits) == 1:
+        if len(run.digits) == 1 or (certain and len(run.digits) == 2):
             placed.append((run.column, run.string, int(run.digits)))
             continue
-        others = [other for other in runs if other is not run]
-        for column, fret in split_digits(run, others, cost_of_pair, hand):
+        if is_pair(run):
+            placed += [(run.column + i, run.string, int(run.digits[i])) for i in (0, 1)]
+            continue
+        for column, fret in split_digits(run, near.to(run), cost_of_pair, hand):
             placed.append((column, run.string, fret))
     placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
@@ -214,6 +297,7 @@ def raw_bars(bars: list[Segments]) -> list[RawBar]:
     hand = None
     for bar, runs in zip(bars, all_runs, strict=True):
         columns = columns_of(runs, cost_of_pair, hand)
+        columns = tuple(column.marked(bar.rows) for column in columns)
         frets = [note.fret for column in columns for note in column.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
         read.append(RawBar(len(bar.rows[0]), columns, bar.open_left, bar.open_right))

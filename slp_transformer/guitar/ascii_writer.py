@@ -9,14 +9,18 @@ system, which then begins without a bar line.
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer.guitar.fretboard import TUNINGS, Tuning, string_names
+from slp_transformer.files.storage import whole_file
+from slp_transformer.guitar.ascii_marks import written_note
+from slp_transformer.guitar.ascii_time import beats_of, said_of, time_lines
+from slp_transformer.guitar.fretboard import string_names
+from slp_transformer.guitar.headings import tuning_line
+from slp_transformer.guitar.soundness import check_tab
 from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.storage import whole_file
-
-_PITCHES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
 
-def format_tab(tab: Tab, width: int = 80, steps_per_beat: int | None = None) -> str:
+def format_tab(
+    tab: Tab, width: int = 80, steps_per_beat: int | None = None, ruler: bool = False
+) -> str:
     """A tab as text that ends in a line break.
 
     Title, ``tuning:`` (low string to high) and ``capo:`` stand above, then the systems. A system is
@@ -27,6 +31,9 @@ def format_tab(tab: Tab, width: int = 80, steps_per_beat: int | None = None) -> 
         tab: the piece.
         width: columns of a line, at least 20.
         steps_per_beat: if given, a line above each system counts the beats of every bar.
+        ruler: say the unit of time, metre and tempo, and count the beats of a tab in time, so that
+            the text is read back as the very same steps. (Durations, voices, repeats, harmonics and
+            ringing notes have no place in this.)
 
     Raises:
         ValueError: if `width` is below 20, `steps_per_beat` below 1, or a bar cannot be written: no
@@ -38,29 +45,33 @@ def format_tab(tab: Tab, width: int = 80, steps_per_beat: int | None = None) -> 
     if steps_per_beat is not None and steps_per_beat < 1:
         raise ValueError(f"A beat has at least 1 step, not {steps_per_beat}.")
     names = string_names(tab.tuning)
-    for number, bar in enumerate(tab.bars, start=1):
-        _check(bar, number, len(names))
+    check_tab(tab)
     per_step = columns_per_step(tab.bars)
     labels = [names[0].lower(), *names[1:]]
     margin = max(len(label) for label in labels)
     room = width - margin - 2
+    beats = beats_of(tab) if ruler else [None] * len(tab.bars)
     pieces = [
-        piece for bar in tab.bars for piece in _pieces(bar, per_step, room, steps_per_beat, names)
+        piece
+        for bar, own in zip(tab.bars, beats, strict=True)
+        for piece in _pieces(bar, per_step, room, steps_per_beat or own, names, ruler)
     ]
-    lines = _header(tab)
+    cut = not all(piece.last for piece in pieces)
+    lines = [*_header(tab), *(time_lines(tab, per_step, cut) if ruler else [])]
     for system in _systems(pieces, room):
-        lines += ["", *_draw(system, labels, margin, counted=steps_per_beat is not None)]
+        counted = steps_per_beat is not None or (ruler and tab.steps_per_quarter is not None)
+        lines += ["", *system[0].said, *_draw(system, labels, margin, counted)]
     return "\n".join(lines) + "\n"
 
 
 def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
-    """Write `format_tab(tab, width)` to a file (UTF-8), which is either whole or not there.
+    """Write `format_tab(tab, width, ruler=True)` to a file (UTF-8), whole or not at all.
 
     Raises:
         ValueError: as `format_tab`.
         OSError: if the file cannot be written.
     """
-    path, text = Path(path), format_tab(tab, width)
+    path, text = Path(path), format_tab(tab, width, ruler=True)
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
@@ -71,59 +82,19 @@ def columns_per_step(bars: tuple[Bar, ...]) -> int:
     for bar in bars:
         ends = [*(event.step for event in bar.events[1:]), bar.steps]
         for event, end in zip(bar.events, ends, strict=False):
-            digits = max(len(str(note.fret)) for note in event.notes)
-            needed = max(needed, -(-(digits + 1) // (end - event.step)))
+            longest = max(len(written_note(each)) for each in event.played())
+            needed = max(needed, -(-(longest + 1) // (end - event.step)))
     return needed
-
-
-def _check(bar: Bar, number: int, strings: int) -> None:
-    """Raise a ValueError that says why a bar cannot be written."""
-    if bar.steps < 1:
-        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
-    before = -1
-    for event in bar.events:
-        where = f"Bar {number}, step {event.step}"
-        if not before < event.step < bar.steps:
-            raise ValueError(
-                f"{where}: events must be in order and inside the bar's {bar.steps} steps."
-            )
-        before = event.step
-        used = [note.string for note in event.notes]
-        if not used or len(set(used)) < len(used) or not all(1 <= s <= strings for s in used):
-            raise ValueError(
-                f"{where}: strings {used} cannot be written: an event needs notes on different "
-                f"strings from 1 to {strings}."
-            )
-        if min(note.fret for note in event.notes) < 0:
-            raise ValueError(f"{where}: a fret is negative; frets start at 0, the open string.")
 
 
 def _header(tab: Tab) -> list[str]:
     """Title, tuning and capo, a line each."""
     title = " ".join(tab.title.split())
     lines = [title] if title else []
-    lines.append("tuning: " + " ".join(_spelled(tab.tuning)))
+    lines.append(tuning_line(tab.tuning))
     if tab.tuning.capo:
         lines.append(f"capo: {tab.tuning.capo}")
     return lines
-
-
-def _spelled(tuning: Tuning) -> list[str]:
-    """Open strings, low to high; with octaves (E2) where the letters alone would mislead.
-
-    Letters mean the pitch nearest to standard tuning, which is how people read them.
-    """
-    letters = string_names(tuning)[::-1]
-    pitches = tuning.open_pitches[::-1]
-    usual = TUNINGS["standard"].open_pitches[::-1]
-    plain = len(pitches) == len(usual) and all(
-        abs(pitch - standard) < 6 for pitch, standard in zip(pitches, usual, strict=True)
-    )
-    return (
-        letters
-        if plain
-        else [f"{letter}{pitch // 12 - 1}" for letter, pitch in zip(letters, pitches, strict=True)]
-    )
 
 
 @dataclass(frozen=True)
@@ -134,22 +105,27 @@ class _Piece:
     beats: str
     first: bool
     last: bool
+    said: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows[0])
 
 
 def _pieces(
-    bar: Bar, per_step: int, room: int, steps_per_beat: int | None, names: list[str]
+    bar: Bar,
+    per_step: int,
+    room: int,
+    steps_per_beat: int | None,
+    names: list[str],
+    ruler: bool,
 ) -> list[_Piece]:
     """A bar as text, cut before an event wherever it would run out of the line."""
     length = bar.steps * per_step
     rows = [["-"] * length for _ in names]
     for event in bar.events:
-        for string, fret in event.notes:
-            digits = str(fret)
-            start = event.step * per_step
-            rows[string - 1][start : start + len(digits)] = digits
+        for each in event.played():
+            text, start = written_note(each), event.step * per_step
+            rows[each.note.string - 1][start : start + len(text)] = text
     beats = [" "] * length
     for count, step in enumerate(range(0, bar.steps, steps_per_beat or bar.steps), start=1):
         digits = str(count)[: length - step * per_step]
@@ -161,6 +137,7 @@ def _pieces(
             "".join(beats[start:end]),
             first=start == 0,
             last=end == length,
+            said=tuple(said_of(bar)) if ruler and start == 0 else (),
         )
         for start, end in zip(cuts, cuts[1:], strict=False)
     ]
@@ -181,7 +158,7 @@ def _systems(pieces: list[_Piece], room: int) -> list[list[_Piece]]:
     systems: list[list[_Piece]] = []
     used = 0
     for piece in pieces:
-        fits = systems and used + 1 + len(piece) <= room
+        fits = systems and used + 1 + len(piece) <= room and not piece.said
         if fits and piece.first and systems[-1][-1].last:
             systems[-1].append(piece)
             used += 1 + len(piece)

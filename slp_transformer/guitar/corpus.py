@@ -6,9 +6,12 @@ from pathlib import Path
 
 import torch
 
-from slp_transformer.guitar.files import Problem, read_tabs
+from slp_transformer.guitar.files import read_tabs
+from slp_transformer.guitar.guitarset import holds_guitarset, read_guitarset
 from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.problems import Problem
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.token_grammar import STRINGS
 from slp_transformer.guitar.tokens import TabTokenizer, token_stream
 from slp_transformer.shapes import Int, Tensor
 
@@ -42,7 +45,8 @@ def prepare_tabs(
     """Read tabs, hold some out and turn all into tokens.
 
     Args:
-        source: a folder of ``.txt`` and ``.tab`` files, or one file; None for the practice corpus.
+        source: a folder of ``.txt`` and ``.tab`` files, or one file; GuitarSet as a folder or as
+            its publisher's archive; None for the practice corpus.
         held_out: share of the pieces to hold out, drawn at random but always the same ones, and at
             least one; or another source, to be held out as a whole.
         tokenizer: the tokenizer of a model that is there already; a new one if None.
@@ -52,9 +56,9 @@ def prepare_tabs(
             out of a single piece, or a tab has something that has no token.
     """
     tokenizer = tokenizer or TabTokenizer()
-    tabs, problems = read_source(source)
+    tabs, problems = for_tokens(*read_source(source))
     if isinstance(held_out, str | Path):
-        unseen, more = read_source(held_out)
+        unseen, more = for_tokens(*read_source(held_out))
         problems += more
     else:
         tabs, unseen = split(tabs, held_out)
@@ -64,12 +68,39 @@ def prepare_tabs(
 
 
 def read_source(source: str | Path | None) -> tuple[list[Tab], list[Problem]]:
-    """Tabs and problems of a folder or file; the practice corpus if None.
+    """Tabs and problems of a folder or file, or of GuitarSet; the practice corpus if None.
 
     Raises:
-        ValueError: as `slp_transformer.guitar.files.read_tabs`.
+        ValueError: as `slp_transformer.guitar.files.read_tabs`, or
+            `slp_transformer.guitar.guitarset.read_guitarset`.
     """
-    return (practice_corpus(seed=0), []) if source is None else read_tabs(source)
+    if source is None:
+        return practice_corpus(seed=0), []
+    if holds_guitarset(source):
+        excerpts, problems = read_guitarset(source)
+        return [excerpt.tab for excerpt in excerpts], problems
+    return read_tabs(source)
+
+
+def for_tokens(tabs: list[Tab], problems: list[Problem]) -> tuple[list[Tab], list[Problem]]:
+    """The tabs that tokens are made for, those of six strings; the others become problems.
+
+    Raises:
+        ValueError: if there are only others.
+    """
+    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == STRINGS]
+    others = [
+        Problem(
+            tab.source or tab.title,
+            0,
+            f"{len(tab.tuning.open_pitches)} strings; tokens are made for {STRINGS}",
+        )
+        for tab in tabs
+        if len(tab.tuning.open_pitches) != STRINGS
+    ]
+    if tabs and not kept:
+        raise ValueError(f"No tab here has {STRINGS} strings; the first is {others[0]}.")
+    return kept, [*problems, *others]
 
 
 def split(tabs: list[Tab], share: float) -> tuple[list[Tab], list[Tab]]:
@@ -89,6 +120,11 @@ def split(tabs: list[Tab], share: float) -> tuple[list[Tab], list[Tab]]:
     random.Random(0).shuffle(tabs)
     count = min(max(1, int(share * len(tabs))), len(tabs) - 1)
     return tabs[count:], tabs[:count]
+
+
+def name_of(tab: Tab) -> str:
+    """What a piece is called: its title and where it is from, as far as that is known."""
+    return ", ".join(filter(None, [tab.source, tab.title])) or "a piece without a name"
 
 
 def as_tensor(tabs: list[Tab], tokenizer: TabTokenizer) -> Int[Tensor, "tokens"]:

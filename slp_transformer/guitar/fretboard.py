@@ -95,6 +95,15 @@ def tuning_name(tuning: Tuning) -> str | None:
     return None
 
 
+def pitch_name(pitch: int) -> str:
+    """Letter and octave of a MIDI pitch, with sharps.
+
+    >>> pitch_name(40)
+    'E2'
+    """
+    return f"{_SHARPS[pitch % 12]}{pitch // 12 - 1}"
+
+
 def string_names(tuning: Tuning) -> list[str]:
     """Letter names of the open strings without the capo, string 1 (the highest) first.
 

@@ -1,27 +1,108 @@
-"""A tab: bars of events, each event the notes that sound together at one moment.
+"""A tab: bars of events, each event the notes that begin together at one moment.
 
-Time is kept as tab writers keep it: an event stands so many steps after the bar line, and a bar is
-so many steps long. What a step lasts (a sixteenth, a triplet, or just one column of a text file) is
-up to whoever wrote the tab.
+Time is whole numbers. An event stands so many steps after the bar line, and a bar is so many steps
+long. `Tab.steps_per_quarter` says how many steps a quarter note has; where it is None, steps are
+only the columns of a text, in which people space notes as they please. Columns become time by an
+explicit step alone, `slp_transformer.guitar.timing.in_time`. Seconds are not kept here: a loader
+that knows them keeps them beside its tabs.
+
+All that is said of notes beyond string and fret is optional, and so is metre and tempo. Ties are
+notation: a note that is held over a bar line is one note with a duration that crosses it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+
+Kind = Literal["hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"]
+
+
+class Technique(NamedTuple):
+    """How a note is played.
+
+    Attributes:
+        kind: "hammer", "pull" and "slide" lead from this note to the next one on its string;
+            "bend" raises it after it is struck; a "dead" note has no pitch, whatever its fret.
+        size: how far a bend goes, in quarter tones (4 is a whole step); 0 for all else.
+    """
+
+    kind: Kind
+    size: int = 0
+
+
+class Played(NamedTuple):
+    """One note of an event, with all that is said of it.
+
+    Attributes:
+        note: string and fret.
+        duration: steps that it lasts, past the end of the bar too; 0 if that is not said.
+        techniques: how it is played, in the order of `Kind`.
+        voice: 1 or 2, where a piece has parts that are written apart.
+    """
+
+    note: Note
+    duration: int = 0
+    techniques: tuple[Technique, ...] = ()
+    voice: int = 1
 
 
 @dataclass(frozen=True)
 class Event:
-    """Notes that sound together.
+    """Notes that begin together.
+
+    The last three are empty, or have as many entries as there are notes.
 
     Attributes:
         step: steps from the bar line, 0 for the first moment of the bar.
-        notes: the notes, lowest-sounding string first (string 6 before string 1).
+        notes: the notes, lowest string first (string 6 before string 1).
+        durations: as `Played.duration`, for each note.
+        techniques: as `Played.techniques`.
+        voices: as `Played.voice`.
     """
 
     step: int
     notes: tuple[Note, ...]
+    durations: tuple[int, ...] = ()
+    techniques: tuple[tuple[Technique, ...], ...] = ()
+    voices: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(step: int, played: Iterable[Played]) -> "Event":
+        """The event of some notes in any order; what none of them says is left empty."""
+        played = sorted(played, key=lambda each: -each.note.string)
+        durations = tuple(each.duration for each in played)
+        techniques = tuple(each.techniques for each in played)
+        voices = tuple(each.voice for each in played)
+        return Event(
+            step,
+            tuple(each.note for each in played),
+            durations if any(durations) else (),
+            techniques if any(techniques) else (),
+            voices if set(voices) - {1} else (),
+        )
+
+    def played(self) -> tuple[Played, ...]:
+        """Its notes, each with all that is said of it."""
+        count = len(self.notes)
+        columns = (
+            self.notes,
+            self.durations or (0,) * count,
+            self.techniques or ((),) * count,
+            self.voices or (1,) * count,
+        )
+        return tuple(Played(*each) for each in zip(*columns, strict=True))
+
+    def sounding(self) -> tuple[Note, ...]:
+        """Its notes without the dead ones, which have no pitch."""
+        if not self.techniques:
+            return self.notes
+        return tuple(
+            note
+            for note, techniques in zip(self.notes, self.techniques, strict=True)
+            if all(technique.kind != "dead" for technique in techniques)
+        )
 
 
 @dataclass(frozen=True)
@@ -31,10 +112,21 @@ class Bar:
     Attributes:
         steps: how many steps the bar is long.
         events: its events, in order of `step`.
+        metre: beats and what kind of note a beat is, (6, 8) for six eighths, from this bar on; None
+            where it goes on as before, or is not said.
+        tempo: quarter notes a minute from this bar on; None as with `metre`.
+        repeat_from: whether a repeat begins with this bar.
+        repeats: how often the repeat that ends with this bar is played in all; 0 if none ends.
+        endings: the times, from 1, that this bar is played when its repeat is; empty for always.
     """
 
     steps: int
     events: tuple[Event, ...]
+    metre: tuple[int, int] | None = None
+    tempo: int | None = None
+    repeat_from: bool = False
+    repeats: int = 0
+    endings: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,15 +135,18 @@ class Tab:
 
     Attributes:
         title: what the piece is called; may be empty.
-        tuning: the guitar it is written for.
-        bars: its bars, in order.
+        tuning: the guitar it is written for; 4 to 8 strings.
+        bars: its bars, in order, with repeats as they are written.
         source: where it was read from (a file name), or empty.
+        steps_per_quarter: how many steps a quarter note has; None where steps are columns of a text
+            and not time.
     """
 
     title: str = ""
     tuning: Tuning = STANDARD
     bars: tuple[Bar, ...] = field(default_factory=tuple)
     source: str = ""
+    steps_per_quarter: int | None = None
 
     def events(self) -> Iterator[Event]:
         """Every event of the piece, in order."""

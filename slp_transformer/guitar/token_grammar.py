@@ -27,8 +27,10 @@ class TokenReader:
         named: the tunings that have a token.
         tuning: the tuning until a token says another.
         inside: whether the sequence begins inside a bar, as a piece's middle does.
+        units: whether a header tells the unit of time.
 
     Attributes:
+        unit: steps to a quarter note; None for columns, or if it was not told.
         bars: what has been read, without the bar that is not closed yet.
         ill_formed: how many tokens could not stand where they stood.
     """
@@ -41,9 +43,11 @@ class TokenReader:
         named: dict[str, Tuning],
         tuning: Tuning,
         inside: bool,
+        units: bool,
     ):
         self.vocabulary, self.parts, self.max_position = vocabulary, parts, max_position
         self.named, self.tuning = named, tuning
+        self.units, self.unit = units, None
         self.bars: list[Bar] = []
         self.ill_formed = 0
         self.place = "in bar" if inside else "start"
@@ -75,6 +79,7 @@ class TokenReader:
             "start": ("<bos>",),
             "tuning": ("TUNING", "OPEN"),
             "capo": ("CAPO",),
+            "unit": ("COLUMNS", "STEPS"),
             "first bar": ("BAR", "<eos>"),
             "end": (),
         }[self.place]
@@ -104,7 +109,7 @@ class TokenReader:
         self.last = kind
 
     def _read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
-        """Take in ``<bos>``, a tuning, an open string or a capo."""
+        """Take in ``<bos>``, a tuning, an open string, a capo or a unit of time."""
         if kind == "<bos>":
             self.place = "tuning"
         elif kind == "TUNING":
@@ -114,7 +119,10 @@ class TokenReader:
             if len(self.opens) == STRINGS:
                 self.tuning, self.place = Tuning(tuple(reversed(self.opens))), "capo"
         elif kind == "CAPO":
-            self.tuning, self.place = replace(self.tuning, capo=value[0]), "first bar"
+            self.tuning = replace(self.tuning, capo=value[0])
+            self.place = "unit" if self.units else "first bar"
+        elif kind in ("COLUMNS", "STEPS"):
+            self.unit, self.place = (value or (None,))[0], "first bar"
 
     def _close_event(self) -> None:
         """Put the notes that are waiting into an event."""

@@ -7,13 +7,15 @@ A piece is a short header and then its bars::
     BAR ...
     <eos>
 
-``TAB<6,3>`` is string 6 at fret 3: one token for the place, because a combined token learns better
-than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). Notes that sound
-together follow each other from string 6 to string 1. ``POS<k>`` is the moment k steps after the bar
-line, as in REMI (arXiv 2002.00212); the bar line itself needs none. The last ``POS`` of a bar, with
-no notes behind it, is where the bar ends. Positions rather than the time that passes between notes:
-a model that has to add up times soon loses the meter. In a bar that is longer than the positions
-reach, ``LONG`` moves the place they count from to the last of them.
+In a tokenizer with units of time ``STEPS<4>`` follows there, for four steps to a quarter note, or
+``COLUMNS``, where steps are only columns of a text. ``TAB<6,3>`` is string 6 at fret 3: one token
+for the place, because a combined token learns better than a string token and a fret token
+(Fretting-Transformer, arXiv 2506.14223). Notes that sound together follow each other from string 6
+to string 1. ``POS<k>`` is the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the
+bar line itself needs none. The last ``POS`` of a bar, with no notes behind it, is where the bar
+ends. Positions rather than the time that passes between notes: a model that has to add up times
+soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
+they count from to the last of them.
 
 There is one way to write a piece. Which token may follow which is one small state machine, which
 decoding and `TabTokenizer.allowed_next` share.
@@ -22,12 +24,19 @@ decoding and `TabTokenizer.allowed_next` share.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from slp_transformer.files.schemas import parse_as
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
+from slp_transformer.guitar.token_names import bar_tokens
+from slp_transformer.sizes import is_whole
 
 LOWEST_OPEN, HIGHEST_OPEN = 28, 76
+MOST = 1 << 16  # frets, positions or capos, since each has a token
+UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+"""How many steps a quarter note has in the pieces that the recipes train on."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +61,34 @@ class Decoded:
         return 1 - self.ill_formed / self.length if self.length else 1.0
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What `TabTokenizer.to_json` writes."""
+
+    kind: Literal["tab tokens"]
+    max_fret: int
+    max_position: int
+    max_capo: int
+    tunings: dict[str, tuple[int, ...]]
+    units: tuple[int, ...] = ()  # as older versions wrote it
+
+
 class TabTokenizer:
     """Turns tabs into token ids and back.
 
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
-    ``LONG``, ``POS`` and ``TAB`` tokens. Title and source of a tab are not encoded.
+    ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
+    Of a tab its tuning, unit, bars and notes are encoded; title, metre, tempo, repeats, durations
+    and techniques are not, and dead notes, which have no pitch, are left out.
 
     Args:
         max_fret: highest fret that has a token.
         max_position: how many positions have a token; bars may be longer.
         max_capo: highest capo.
         tunings: the tunings with a token of their own, by name; six strings each.
+        units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
+            the unit of time; none for tokens that do not, as those of older models.
 
     Raises:
         ValueError: if a limit is below its smallest useful value, or a tuning has not six strings.
@@ -77,19 +102,23 @@ class TabTokenizer:
         max_position: int = 128,
         max_capo: int = 12,
         tunings: dict[str, Tuning] | None = None,
+        units: Iterable[int] = (),
     ):
         for name, value, least in (
             ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
         ):  # fmt: skip
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            if not is_whole(value) or not least <= value <= MOST:
                 raise ValueError(
-                    f"{name} must be a whole number of at least {least}, not {value!r}."
+                    f"{name} must be a whole number from {least} to {MOST}, not {value!r}."
                 )
         self.max_fret, self.max_position, self.max_capo = max_fret, max_position, max_capo
         self.tunings = dict(TUNINGS if tunings is None else tunings)
         for name, tuning in self.tunings.items():
             if len(tuning.open_pitches) != STRINGS:
                 raise ValueError(f"Tuning {name!r} must have {STRINGS} open strings.")
+        self.units = tuple(units)
+        if not all(is_whole(unit) and 1 <= unit <= MOST for unit in self.units):
+            raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
         self.vocabulary = (
             *SPECIAL,
             *(f"TUNING<{name}>" for name in self.tunings),
@@ -99,6 +128,7 @@ class TabTokenizer:
             "LONG",
             *(f"POS<{steps}>" for steps in range(1, max_position + 1)),
             *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)),
+            *(("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self.parts = tuple(token_parts(token) for token in self.vocabulary)
@@ -134,17 +164,17 @@ class TabTokenizer:
 
         Raises:
             ValueError: for what has no tokens: other than six strings, an open string outside MIDI
-                pitch 28 to 76, a capo or fret beyond the limits, a bar without length, events out
-                of order or outside their bar, notes not in order from string 6 to string 1. The
-                sentence names the bar.
+                pitch 28 to 76, a capo or fret beyond the limits, an unusual unit of time, a bar
+                without length, events out of order or outside their bar, notes not in order from
+                string 6 to string 1. The sentence names the bar.
         """
-        tokens = ["<bos>", *self.header(tab.tuning)]
+        tokens = ["<bos>", *self.header(tab.tuning), *self.unit(tab.steps_per_quarter)]
         for number, bar in enumerate(tab.bars, start=1):
-            tokens += self._bar_tokens(bar, number)
+            tokens += bar_tokens(bar, number, self.max_fret, self.max_position)
         return self.to_ids([*tokens, "<eos>"])
 
     def header(self, tuning: Tuning) -> list[str]:
-        """Names of the tokens for a tuning and its capo: what a piece begins with after ``<bos>``.
+        """Names of the tokens for a tuning and its capo: what comes after ``<bos>``.
 
         Raises:
             ValueError: as `encode`.
@@ -167,45 +197,25 @@ class TabTokenizer:
             )
         return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
 
-    def _bar_tokens(self, bar: Bar, number: int) -> list[str]:
-        """Names of the tokens of one bar."""
-        if bar.steps < 1:
-            raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
-        tokens, now, passed = ["BAR"], 0, 0
-        for i, event in enumerate(bar.events):
-            where = f"Bar {number}, step {event.step}"
-            if not now <= event.step < bar.steps or (i and event.step == now):
-                raise ValueError(
-                    f"{where}: events must be in order and inside the bar's {bar.steps} steps."
-                )
-            now = event.step
-            if now:
-                passed = self._position(tokens, now, passed)
-            tokens += self._event_tokens(event, where)
-        self._position(tokens, bar.steps, passed)
-        return tokens
+    def unit(self, steps_per_quarter: int | None) -> list[str]:
+        """Names of the tokens for a unit of time, after tuning and capo; none if it has no tokens.
 
-    def _position(self, tokens: list[str], step: int, passed: int) -> int:
-        """Add the tokens for a position; `passed` and the result count the ``LONG`` so far."""
-        longs, rest = divmod(step - 1, self.max_position)
-        tokens += ["LONG"] * (longs - passed) + [f"POS<{rest + 1}>"]
-        return longs
+        Args:
+            steps_per_quarter: as `Tab.steps_per_quarter`.
 
-    def _event_tokens(self, event: Event, where: str) -> list[str]:
-        """Names of the tokens of the notes that sound together."""
-        strings = [note.string for note in event.notes]
-        if not strings or any(a <= b for a, b in zip(strings, strings[1:], strict=False)):
+        Raises:
+            ValueError: for a unit that has no token.
+        """
+        if not self.units:
+            return []
+        if steps_per_quarter is None:
+            return ["COLUMNS"]
+        if steps_per_quarter not in self.units:
             raise ValueError(
-                f"{where}: an event needs notes on different strings, string 6 before string 1; "
-                f"these are on strings {strings}."
+                f"There is no token for {steps_per_quarter} steps to a quarter note, only for "
+                f"{', '.join(map(str, self.units))}."
             )
-        for string, fret in event.notes:
-            if not (1 <= string <= STRINGS and 0 <= fret <= self.max_fret):
-                raise ValueError(
-                    f"{where}: no token for string {string}, fret {fret}: strings go from 1 to "
-                    f"{STRINGS}, frets from 0 to {self.max_fret}."
-                )
-        return [f"TAB<{string},{fret}>" for string, fret in event.notes]
+        return [f"STEPS<{steps_per_quarter}>"]
 
     def decode(self, ids: Sequence[int], tuning: Tuning = STANDARD) -> Decoded:
         """The music in a sequence of token ids, however ill-formed: it never raises.
@@ -228,7 +238,7 @@ class TabTokenizer:
             if token == self.eos_id:
                 break
         reader.close_bar()
-        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars))
+        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), steps_per_quarter=reader.unit)
         return Decoded(tab, reader.ill_formed, length, complete=self.eos_id in ids)
 
     def allowed_next(self, ids: Sequence[int]) -> set[int]:
@@ -254,6 +264,7 @@ class TabTokenizer:
             self.tunings,
             tuning,
             inside=bool(ids) and ids[0] != self.bos_id,
+            units=bool(self.units),
         )
 
     def to_json(self) -> str:
@@ -264,7 +275,7 @@ class TabTokenizer:
             "max_fret": self.max_fret,
             "max_position": self.max_position,
         }
-        settings |= {"max_capo": self.max_capo, "tunings": tunings}
+        settings |= {"max_capo": self.max_capo, "tunings": tunings, "units": list(self.units)}
         return json.dumps(settings, indent=2)
 
     @classmethod
@@ -274,24 +285,9 @@ class TabTokenizer:
         Raises:
             ValueError: if the text is not JSON, or not the settings of a tab tokenizer.
         """
-        try:
-            settings = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"These tokenizer settings are not JSON: {error}.") from None
-        if not isinstance(settings, dict) or settings.pop("kind", None) != "tab tokens":
-            raise ValueError(
-                'These are not the settings of a tab tokenizer ("kind": "tab tokens").'
-            )
-        try:
-            tunings = {
-                name: Tuning(tuple(int(pitch) for pitch in pitches))
-                for name, pitches in settings.pop("tunings").items()
-            }
-            return cls(tunings=tunings, **settings)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"These tab tokenizer settings are incomplete or hold something else: {error!r}."
-            ) from None
+        kept = parse_as(Kept, text.encode(), "These settings of a tab tokenizer")
+        tunings = {name: Tuning(pitches) for name, pitches in kept.tunings.items()}
+        return cls(kept.max_fret, kept.max_position, kept.max_capo, tunings, kept.units)
 
 
 def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:

@@ -11,26 +11,31 @@
 
 The tables are the fields of `slp_transformer.recipes.data.DataSettings`,
 `slp_transformer.config.TransformerConfig` and
-`slp_transformer.training_settings.TrainingSettings`. What a recipe does not say is taken from the
-built-in recipe of its kind, "text" or "guitar". TOML has no word for None: "none" stands for it. A
-path in a recipe is seen from the recipe's own folder.
+`slp_transformer.training.settings.TrainingSettings`. What a recipe does not say is taken from the
+built-in recipe of its kind, "text", "guitar" or "translation". TOML has no word for None: "none"
+stands for it. A path in a recipe is seen from the recipe's own folder.
 """
 
+import logging
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.recipes.data import DataSettings
+from slp_transformer.files.storage import from_text_extra, whole_file
+from slp_transformer.recipes.data_settings import DataSettings
 from slp_transformer.recipes.settings import NONE, TABLES, all_settings, check_names, nearest
-from slp_transformer.storage import from_text_extra, whole_file
 from slp_transformer.text.corpora import corpus_names
-from slp_transformer.text.reading import STANDARD_INPUT
-from slp_transformer.training_settings import TrainingSettings
+from slp_transformer.text.reading import is_read_once
+from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.translation.reading import HUGGING_FACE
 
 BUILT_IN = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
 
+LOG = logging.getLogger("slp_transformer")
+RECIPE = "recipe.toml"  # in a run's folder
+PLACES = ("source", "target", "held_out", "held_out_target", "start")  # that may be paths
 Tables = dict[str, dict[str, Any]]
 
 
@@ -49,9 +54,9 @@ class Recipe:
     model: dict[str, Any]
     training: TrainingSettings
 
-    def config(self, vocab_size: int) -> TransformerConfig:
+    def config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
         """What the model is made of, once the data is known."""
-        return TransformerConfig(vocab_size, **self.model)
+        return TransformerConfig(vocab_size, source_vocab_size=source_vocab_size, **self.model)
 
     def tables(self) -> Tables:
         """Every setting, by table and name."""
@@ -82,18 +87,22 @@ class Recipe:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def make_recipe(recipe: str | Path | None = None, changes: Tables | None = None) -> Recipe:
+def make_recipe(
+    recipe: str | Path | None = None, changes: Tables | None = None, *, kept: bool = False
+) -> Recipe:
     """The recipe of a file or a name, with changes.
 
     Args:
         recipe: a built-in recipe's name, or a TOML file; None for nothing but defaults.
         changes: settings by table and name, which win over the recipe.
+        kept: whether it was kept with a run, maybe by another version of this package: settings
+            that are not known are then told and left out, rather than refused as misspelt.
 
     Raises:
         ValueError: if there is no such recipe, it is no TOML, or a setting has an unknown name or
             an impossible value.
     """
-    said = {} if recipe is None else read_recipe(recipe)
+    said = {} if recipe is None else read_recipe(recipe, kept)
     changes = changes or {}
     kind = (said.get("data", {}) | changes.get("data", {})).get("kind", "text")
     layers = [read_recipe(kind) if kind in BUILT_IN else {}, said, changes]
@@ -108,8 +117,12 @@ def make_recipe(recipe: str | Path | None = None, changes: Tables | None = None)
     return made
 
 
-def read_recipe(recipe: str | Path) -> Tables:
+def read_recipe(recipe: str | Path, kept: bool = False) -> Tables:
     """What a built-in recipe or a TOML file says, by table and name.
+
+    Args:
+        recipe: its name, or the file.
+        kept: as `make_recipe` takes it.
 
     Raises:
         ValueError: if there is no such recipe, it is no TOML, or a name or a type is wrong.
@@ -122,13 +135,37 @@ def read_recipe(recipe: str | Path) -> Tables:
         )
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        if kept:
+            leave_out_unknown(tables, path)
         return check_tables(tables, path.parent)
     except OSError as error:
         raise ValueError(f"The recipe {path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"The recipe {path} is no TOML: {error}.") from None
+    except RecursionError:
+        raise ValueError(
+            f"The recipe {path} is no TOML of ours: it is nested too deeply."
+        ) from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def leave_out_unknown(tables: dict[str, Any], path: Path) -> None:
+    """Take what this version does not know out of a recipe, and say so in one sentence."""
+    known = {(setting.table, setting.name) for setting in all_settings()}
+    unknown = [
+        (table, name)
+        for table, settings in tables.items()
+        for name in (settings if isinstance(settings, dict) else ())
+        if table in TABLES and (table, name) not in known
+    ]
+    for table, name in unknown:
+        del tables[table][name]
+    if unknown:
+        names = ", ".join(f"{table}.{name}" for table, name in unknown)
+        LOG.warning(
+            f"{path} has settings that this version does not know, and leaves out: {names}."
+        )
 
 
 def check_tables(tables: dict[str, Any], folder: Path) -> Tables:
@@ -151,7 +188,7 @@ def check_tables(tables: dict[str, Any], folder: Path) -> Tables:
         check_names(settings, names, f"[{table}]")
         checked[table] = {name: known[table, name].read(v) for name, v in settings.items()}
     paths = checked.get("data", {})
-    for name in ("source", "held_out"):
+    for name in PLACES:
         if isinstance(paths.get(name), str):
             paths[name] = place_of(paths[name], folder)
     return checked
@@ -159,5 +196,6 @@ def check_tables(tables: dict[str, Any], folder: Path) -> Tables:
 
 def place_of(source: str, folder: Path) -> str:
     """A source as it can be named from anywhere: a path in full, as seen from a folder."""
-    named = source == STANDARD_INPUT or source in corpus_names()
-    return source if named else str((folder / source).resolve())
+    if source in corpus_names() or is_read_once(source) or source.startswith(HUGGING_FACE):
+        return source
+    return str((folder / source).resolve())

@@ -1,65 +1,37 @@
-"""What a recipe says of its data, and the data made ready: rows of tokens and their tokenizer."""
+"""The data of a recipe made ready: rows of tokens or pairs of them, and their tokenizer."""
 
 import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from slp_transformer.guitar import TabTokenizer, prepare_tabs, read_tabs
-from slp_transformer.guitar.corpus import as_tensor
-from slp_transformer.matrices import check_size
+from slp_transformer.files.storage import read_json, reason_of, write_json
+from slp_transformer.files.token_store import TokenStore, write_tokens
+from slp_transformer.guitar import TabTokenizer, prepare_tabs
+from slp_transformer.guitar.corpus import as_tensor, for_tokens, name_of, read_source
+from slp_transformer.guitar.tokens import UNITS
+from slp_transformer.recipes.data_settings import DataSettings
 from slp_transformer.shapes import Int, Tensor
 from slp_transformer.text import TextTokenizer, prepare
-from slp_transformer.text.preparing import TOKENIZER, reopen
-from slp_transformer.text.tokenizer import Kind as TokenKind
-from slp_transformer.token_store import TokenStore
+from slp_transformer.text.preparing import HELD_OUT, LEARNED, TOKENIZER, WHICH, reopen
+from slp_transformer.training.batches import BatchSource, PaddedPairs
+from slp_transformer.training.by_length import PairsByLength
+from slp_transformer.training.folders import Which, checkpoint_folder, load_tokenizer
+from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.translation import (
+    EncodedPairs,
+    PairCorpus,
+    PairTokenizer,
+    load_pairs,
+    prepare_pairs,
+    reopen_pairs,
+)
+from slp_transformer.translation.kinds import is_pair_tokenizer
 
-Kind = Literal["text", "guitar"]
-Tokenizer = TextTokenizer | TabTokenizer
+Tokenizer = TextTokenizer | TabTokenizer | PairTokenizer
 OTHER = "other"  # folder of the tokens of another source that is held out
 Stream = Int[Tensor, "tokens"] | TokenStore
-
-
-@dataclass(frozen=True)
-class DataSettings:
-    """What a model learns from.
-
-    Attributes:
-        kind: "text", or "guitar" for ASCII tabs.
-        source: a file, a folder of .txt files, or the name of a corpus; for guitar a file or folder
-            of ASCII tabs, the practice corpus if None.
-        held_out: the share of the source that is measured on and not learned from (the end of a
-            text, random pieces of a folder of tabs), or another source for that.
-        tokenizer: what a token of text is: "characters", "words", or "bpe" for pieces of words.
-        vocab_size: how many words or pieces there are at the most; None leaves it to the text.
-    """
-
-    kind: Kind = "text"
-    source: str | None = None
-    held_out: float | str = 0.1
-    tokenizer: TokenKind = "characters"
-    vocab_size: int | None = None
-
-    def __post_init__(self):
-        """Refuse what no data can be made from.
-
-        Raises:
-            ValueError: naming the setting, what it was and what would do.
-        """
-        if self.kind not in get_args(Kind):
-            raise ValueError(f'kind must be "text" or "guitar", not {self.kind!r}.')
-        if isinstance(self.held_out, float) and not 0 < self.held_out < 1:
-            raise ValueError(
-                f"held_out must be a share between 0 and 1, or another source, not {self.held_out}."
-            )
-        if self.vocab_size is not None:
-            check_size(vocab_size=self.vocab_size)
-
-    def seen_from(self, folder: Path) -> "DataSettings":
-        """The same, with a source in that folder named as seen from it, so that both can move."""
-        inside = self.source is not None and Path(self.source).parent == folder.resolve()
-        return replace(self, source=Path(self.source).name) if inside else self
 
 
 @dataclass(frozen=True)
@@ -71,12 +43,16 @@ class Data:
         learned: tokens to learn from.
         held_out: tokens to measure on.
         problems: what could not be read, a sentence each.
+        which: what is held out, a piece each, if it is a share of the source and was just made.
+        texts: for translation, the held-out pairs as they were written.
     """
 
     tokenizer: Tokenizer
-    learned: Stream
-    held_out: Int[Tensor, "unseen"] | TokenStore
+    learned: Stream | EncodedPairs
+    held_out: Int[Tensor, "unseen"] | TokenStore | EncodedPairs
     problems: list[str] = field(default_factory=list)
+    which: list[str] = field(default_factory=list)
+    texts: list[tuple[str, str]] = field(default_factory=list)
 
     def check_windows(self, N: int, share: float | str) -> None:
         """Refuse data that does not fill a window, both to learn from and held out.
@@ -88,7 +64,7 @@ class Data:
         Raises:
             ValueError: saying how many tokens there are and how many are needed.
         """
-        if min(len(self.learned), len(self.held_out)) > N:
+        if self.texts or min(len(self.learned), len(self.held_out)) > N:
             return
         needed = f"and a window of {N} and its next token need {N + 1} in each part"
         if isinstance(share, float):
@@ -100,30 +76,118 @@ class Data:
             "context_length."
         )
 
+    def sources(self, settings: TrainingSettings) -> tuple[Any, Any]:
+        """What `train` takes: streams as they are, pairs as batches of what the settings say.
 
-def prepare_data(settings: DataSettings, folder: Path | None = None) -> Data:
+        Raises:
+            ValueError: if a batch has no room for the longest pair.
+        """
+        if not isinstance(self.tokenizer, PairTokenizer):
+            return self.learned, self.held_out
+        return tuple(batches(p, self.tokenizer, settings) for p in (self.learned, self.held_out))
+
+
+def batches(
+    pairs: EncodedPairs, tokenizer: PairTokenizer, settings: TrainingSettings
+) -> BatchSource:
+    """Pairs as a source of batches.
+
+    Raises:
+        ValueError: if a batch has no room for the longest pair.
+    """
+    special = {n: getattr(tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
+    if settings.batch_tokens is None:
+        return PaddedPairs(pairs, **special)
+    return PairsByLength(pairs, tokens=settings.batch_tokens * settings.accumulation, **special)
+
+
+def prepare_data(
+    settings: DataSettings, folder: Path | None = None, window: int | None = None
+) -> Data:
     """Read a source, hold some of it out and turn both parts into tokens.
 
     Args:
         settings: what to read, and how.
-        folder: where the tokens of a text are kept, so that they need no memory; None for memory.
+        folder: where the tokens are kept, so that they need no memory, and the run no source any
+            more; None for memory.
+        window: N, the most tokens that a model reads; pairs have to fit.
 
     Raises:
         ValueError: if there is no source, or it cannot be read.
         ImportError: if the kind of tokens needs a library that is not installed.
     """
+    tokenizer = None if settings.start is None else tokenizer_of(Path(settings.start))
+    if settings.kind == "translation":
+        return of_pairs(read_corpus(settings, window or 1 << 30, tokenizer, folder))
     if settings.kind == "guitar":
-        tabs = prepare_tabs(settings.source, settings.held_out)
+        tokenizer = tokenizer or TabTokenizer(units=UNITS)
+        tabs = prepare_tabs(settings.source, settings.held_out, tokenizer)
         problems = [f"skipped: {problem}" for problem in tabs.problems]
-        return Data(tabs.tokenizer, tabs.learned, tabs.held_out, problems)
+        which = [name_of(tab) for tab in tabs.held_out_tabs]
+        data = Data(tabs.tokenizer, tabs.learned, tabs.held_out, problems, which)
+        return data if folder is None else keep_tokens(data, folder)
     if settings.source is None:
         raise ValueError("A text has to come from somewhere: name a file, a folder or a corpus.")
     share = settings.held_out if isinstance(settings.held_out, float) else 0.0
-    text = prepare(settings.source, settings.tokenizer, settings.vocab_size, share, folder)
+    how = settings.tokenizer, settings.vocab_size, share, folder, tokenizer
+    text = prepare(settings.source, *how)
     if not share:
         other = None if folder is None else folder / OTHER
         unseen = prepare(settings.held_out, held_out=0.0, folder=other, tokenizer=text.tokenizer)
-    return Data(text.tokenizer, text.learned, text.held_out if share else unseen.learned)
+    held_out = text.held_out if share else unseen.learned
+    return Data(text.tokenizer, text.learned, held_out, which=text.which)
+
+
+def read_corpus(
+    settings: DataSettings, window: int, tokenizer: PairTokenizer | None, folder: Path | None
+) -> PairCorpus:
+    """The pairs that a recipe names, made ready.
+
+    Raises:
+        ValueError: if they cannot be read, or too few fit.
+    """
+    named = settings.source_language, settings.target_language
+    pairs, languages = load_pairs(settings.source, settings.target, named)
+    unseen: Any = settings.held_out
+    if not isinstance(unseen, float):
+        unseen, _ = load_pairs(unseen, settings.held_out_target, languages)
+    return prepare_pairs(
+        pairs,
+        languages,
+        window,
+        held_out=unseen,
+        kind=settings.tokenizer,
+        vocab_size=settings.vocab_size,
+        shared=settings.shared_vocabulary,
+        too_long=settings.too_long,
+        tokenizer=tokenizer,
+        folder=folder,
+    )
+
+
+def of_pairs(corpus: PairCorpus) -> Data:
+    """Pairs as the data of a recipe."""
+    about = {"problems": corpus.problems, "texts": corpus.texts}
+    return Data(corpus.tokenizer, corpus.learned, corpus.held_out, **about)
+
+
+def keep_tokens(data: Data, folder: Path) -> Data:
+    """Data whose tokens are in memory, written to a folder as those of a text are.
+
+    Raises:
+        ValueError: if it cannot be written.
+    """
+    size = data.tokenizer.vocab_size
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / TOKENIZER).unlink(missing_ok=True)  # it comes last, and says that all is there
+        learned = write_tokens(folder / LEARNED, data.learned.tolist(), size)
+        held_out = write_tokens(folder / HELD_OUT, data.held_out.tolist(), size)
+        write_json(folder / WHICH, data.which)
+        write_json(folder / TOKENIZER, tokenizer_to_json(data.tokenizer))
+    except OSError as error:
+        raise ValueError(f"The tokens cannot be written to {folder}: {reason_of(error)}.") from None
+    return replace(data, learned=learned, held_out=held_out)
 
 
 def reopen_data(settings: DataSettings, folder: Path) -> Data:
@@ -132,8 +196,13 @@ def reopen_data(settings: DataSettings, folder: Path) -> Data:
     Raises:
         ValueError: as `prepare_data`.
     """
-    if settings.kind == "guitar" or not (folder / TOKENIZER).exists():
+    if settings.kind == "translation":
+        return of_pairs(reopen_pairs(folder))
+    if not (folder / TOKENIZER).exists():  # as of guitar runs that were made by older versions
         return prepare_data(settings, folder)
+    if settings.kind == "guitar":
+        tokenizer = tokenizer_from_json(read_json(folder / TOKENIZER))
+        return Data(tokenizer, TokenStore(folder / LEARNED), TokenStore(folder / HELD_OUT))
     text = reopen(folder)
     held_out = text.held_out
     if held_out is None:
@@ -149,7 +218,7 @@ def encode_source(source: str, tokenizer: Tokenizer) -> Stream:
     """
     if isinstance(tokenizer, TextTokenizer):
         return prepare(source, held_out=0.0, tokenizer=tokenizer).learned
-    return as_tensor(read_tabs(source)[0], tokenizer)
+    return as_tensor(for_tokens(*read_source(source))[0], tokenizer)
 
 
 # --- Tokenizers --------------------------------------------------------------------------------
@@ -169,4 +238,23 @@ def tokenizer_from_json(content: Any) -> Tokenizer:
     """
     if isinstance(content, dict) and content.get("kind") == "tab tokens":
         return TabTokenizer.from_json(json.dumps(content))
+    if is_pair_tokenizer(content):
+        return PairTokenizer.from_json(content)
     return TextTokenizer.from_json(content)
+
+
+def tokenizer_of(run: Path, which: Which = "best") -> Tokenizer:
+    """What the tokens of a run mean.
+
+    Raises:
+        ValueError: if there is no run, or it was kept without a tokenizer.
+    """
+    if not run.is_dir():
+        raise ValueError(f"There is no folder {run}: name one that a run was kept in.")
+    content, place = load_tokenizer(run, which), checkpoint_folder(run, which)
+    if content is None:
+        raise ValueError(f"{place} was kept without a tokenizer, so its tokens have no names.")
+    try:
+        return tokenizer_from_json(content)
+    except ValueError as error:
+        raise ValueError(f"{place / 'tokenizer.json'}: {error}") from None

@@ -1,7 +1,9 @@
 """What can be set in a recipe: the fields of the settings classes, with their own explanations."""
 
+import ast
 import dataclasses
 import difflib
+import importlib.util
 import inspect
 import re
 import types
@@ -9,16 +11,18 @@ import typing
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.recipes.data import DataSettings
-from slp_transformer.training_settings import TrainingSettings
+from slp_transformer.recipes.data_settings import DataSettings
+from slp_transformer.training.settings import TrainingSettings
 
 TABLES = {"data": DataSettings, "model": TransformerConfig, "training": TrainingSettings}
 NONE = "none"  # TOML has no word for None
 # The tokenizer says how large the vocabulary is; the others are of an encoder-decoder's source.
 NOT_TO_CHOOSE = {("model", n) for n in ("vocab_size", "source_vocab_size", "num_encoder_blocks")}
+SIMPLE = {"int": int, "float": float, "int | None": int | None, "float | None": float | None}
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -53,7 +57,7 @@ class Setting:
         for kind in self.kinds:
             if type(value) is kind and (not self.choices or value in self.choices):
                 return value
-        if float in self.kinds and type(value) is int:
+        if float in self.kinds and type(value) is int and abs(value) < 1 << 53:
             return float(value)
         wanted = [f'"{choice}"' for choice in self.choices] or [WORDS[k] for k in self.kinds]
         wanted += [f'"{NONE}"'] * self.optional
@@ -78,7 +82,7 @@ class Setting:
 @cache
 def all_settings() -> tuple[Setting, ...]:
     """Every setting, in the order of the tables."""
-    told = {table: explanations(owner, "Attributes") for table, owner in TABLES.items()}
+    told = {table: explanations(owner.__doc__, "Attributes") for table, owner in TABLES.items()}
     return tuple(
         make_setting(table, field.name, field.type, told[table][field.name])
         for table, owner in TABLES.items()
@@ -98,9 +102,24 @@ def make_setting(table: str, name: str, annotation: Any, help: str) -> Setting:
     return Setting(table, name, kinds, tuple(choices), optional, help)
 
 
-def explanations(documented: Any, section: str) -> dict[str, str]:
+def read_signature(module: str, function: str) -> dict[str, tuple[Any, str]]:
+    """Type and explanation of each argument of a function that takes builtin types.
+
+    They are read from its source, since to import it may mean to import PyTorch.
+    """
+    source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
+    definition = next(
+        d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef) and d.name == function
+    )
+    told = explanations(ast.get_docstring(definition), "Args")
+    given = (*definition.args.args, *definition.args.kwonlyargs)
+    types = {a.arg: ast.unparse(a.annotation) for a in given}
+    return {name: (SIMPLE.get(types[name]), help) for name, help in told.items()}
+
+
+def explanations(docstring: str, section: str) -> dict[str, str]:
     """What a section of a docstring says of each name."""
-    text = inspect.cleandoc(documented.__doc__).partition(f"{section}:\n")[2].partition("\n\n")[0]
+    text = inspect.cleandoc(docstring).partition(f"{section}:\n")[2].partition("\n\n")[0]
     found = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", text, re.MULTILINE)
     return {name: " ".join(told.split()) for name, told in found}
 
@@ -120,5 +139,5 @@ def check_names(wrong_or_right: Iterable[str], known: Iterable[str], where: str)
 def nearest(name: str, known: Iterable[str]) -> str:
     """What somebody may have meant, as the end of a sentence."""
     known = sorted(known)
-    meant = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f'did you mean "{meant[0]}"?' if meant else f"there are {', '.join(known)}."

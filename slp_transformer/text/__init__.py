@@ -6,12 +6,17 @@ rest are its parts. Named corpora are downloaded to the folder that the environm
 `SLP_TRANSFORMER_OFFLINE=1` nothing is downloaded.
 """
 
-from slp_transformer.text.corpora import CORPORA, corpus_names, fetch
-from slp_transformer.text.embedded import moby_dick
-from slp_transformer.text.preparing import TokenCorpus, prepare, reopen
-from slp_transformer.text.reading import find_texts, read_documents, read_pieces
-from slp_transformer.text.tokenizer import TextStream, TextTokenizer
-from slp_transformer.text.vocabulary import train_tokenizer
+from typing import TYPE_CHECKING
+
+from slp_transformer.offers import offered
+
+if TYPE_CHECKING:
+    from slp_transformer.text.corpora import CORPORA, corpus_names, fetch
+    from slp_transformer.text.embedded import moby_dick
+    from slp_transformer.text.preparing import TokenCorpus, prepare, reopen
+    from slp_transformer.text.reading import find_texts, read_documents, read_pieces
+    from slp_transformer.tokens.tokenizer import TextStream, TextTokenizer
+    from slp_transformer.tokens.vocabulary import train_tokenizer
 
 __all__ = [
     "CORPORA",
@@ -28,3 +33,5 @@ __all__ = [
     "reopen",
     "train_tokenizer",
 ]
+
+__getattr__, __dir__ = offered(__name__)

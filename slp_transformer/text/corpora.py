@@ -5,12 +5,12 @@ have the same name is given as a path with a slash, "./moby-dick".
 
 Downloads are kept in the folder that the environment variable `SLP_TRANSFORMER_DATA` names, or
 where the system keeps such files, and `SLP_TRANSFORMER_OFFLINE=1` forbids them: see
-`slp_transformer.downloads`.
+`slp_transformer.files.downloads`.
 """
 
 from pathlib import Path
 
-from slp_transformer.downloads import PublishedFile, fetch_file
+from slp_transformer.files.downloads import PublishedFile, fetch_file
 from slp_transformer.text.embedded import MOBY_DICK
 
 CORPORA = {

@@ -9,27 +9,31 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from slp_transformer.progress import work_bar
+from slp_transformer.files.progress import work_bar
+from slp_transformer.files.storage import flush_to_disk, read_json, reason_of, write_json
+from slp_transformer.files.token_store import TokenStore, write_tokens
 from slp_transformer.shapes import Int, Tensor
-from slp_transformer.storage import flush_to_disk, read_json, write_json
 from slp_transformer.text.reading import (
-    STANDARD_INPUT,
+    check_encoding,
     find_texts,
+    is_read_once,
     keep_standard_input,
     read_pieces,
 )
-from slp_transformer.text.tokenizer import Kind, TextTokenizer, check_kind
-from slp_transformer.text.vocabulary import check_vocab_size, train_tokenizer
-from slp_transformer.token_store import TokenStore, write_tokens
+from slp_transformer.text.splitting import Document, between, cut, held_out_pieces, in_words
+from slp_transformer.tokens.kinds import Kind, check_kind
+from slp_transformer.tokens.tokenizer import TextTokenizer
+from slp_transformer.tokens.vocabulary import check_vocab_size, train_tokenizer
 
 LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
+WHICH = "held-out.json"  # says which pieces are held out
 ALL = "all.tokens"  # both parts, until it is known where to cut
 CHUNK = 1 << 16  # ids that are in memory at once while copying
 
@@ -42,11 +46,13 @@ class TokenCorpus:
         tokenizer: what the ids mean.
         learned: what a model is trained on.
         held_out: what it is measured on; None if nothing is held out.
+        which: what the held-out tokens are, a piece each; empty in a corpus that was opened again.
     """
 
     tokenizer: TextTokenizer
     learned: Int[Tensor, "learned"] | TokenStore
     held_out: Int[Tensor, "held_out"] | TokenStore | None
+    which: list[str] = field(default_factory=list)
 
 
 def prepare(
@@ -66,8 +72,8 @@ def prepare(
         source: a file, a folder of text files, "-" for standard input, or the name of a corpus.
         kind: "characters", "words" or "bpe".
         vocab_size: for words and BPE, see `train_tokenizer`.
-        held_out: the share of the tokens that is held out, from the end of the corpus. 0 to hold
-            out none.
+        held_out: the share of the tokens that is held out: the end of a single document, or pieces
+            of several, see `slp_transformer.text.splitting`. 0 to hold out none.
         folder: where to write the tokens, for a corpus that is larger than memory: made if there is
             none. `reopen` opens it again. None to hold the tokens in memory.
         tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
@@ -82,23 +88,26 @@ def prepare(
         raise ValueError(f"held_out must be a share from 0 to less than 1, not {held_out!r}.")
     if tokenizer is None:
         check_kind(kind)
-        check_vocab_size(kind, vocab_size, end=False)
-    piped = source == STANDARD_INPUT
+        check_vocab_size(kind, vocab_size)
+    piped = is_read_once(source)
     texts = [] if piped else find_texts(source)
     with working_folder(folder) if piped or folder is not None else nullcontext() as work:
         if piped:
-            texts = [keep_standard_input(work / "standard-input.txt")]
+            texts = [keep_standard_input(work / "standard-input.txt", source)]
+        if len(texts) > 1:
+            check_encoding(texts)
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
             with work_bar("Vocabulary", size) as tell:
                 pieces = (piece for path in texts for piece in read_pieces(path, tell))
                 tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
         with work_bar("Tokens", size) as tell:
-            ids = token_ids(texts, tokenizer, tell)
+            documents: list[Document] = []
+            ids = token_ids(texts, tokenizer, tell, documents)
             if folder is None:
-                return in_memory(ids, tokenizer, held_out)
-            count = len(write_tokens(work / ALL, ids, tokenizer.vocab_size))
-        return on_disk(count, tokenizer, held_out, Path(folder), work)
+                return in_memory(ids, tokenizer, documents, held_out)
+            write_tokens(work / ALL, ids, tokenizer.vocab_size)
+        return on_disk(tokenizer, documents, held_out, Path(folder), work)
 
 
 @contextmanager
@@ -120,7 +129,7 @@ def working_folder(folder: str | Path | None) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         work.mkdir(parents=True)
     except OSError as error:
-        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
+        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
     try:
         yield work
     finally:
@@ -130,7 +139,10 @@ def working_folder(folder: str | Path | None) -> Iterator[Path]:
 
 
 def token_ids(
-    texts: Iterable[Path], tokenizer: TextTokenizer, tell: Callable[[int], Any]
+    texts: Iterable[Path],
+    tokenizer: TextTokenizer,
+    tell: Callable[[int], Any],
+    documents: list[Document],
 ) -> Iterator[int]:
     """The ids of text files, one after the other, each followed by the end token if there is one.
 
@@ -138,34 +150,54 @@ def token_ids(
         texts: the files.
         tokenizer: what the ids mean.
         tell: called with the number of bytes each time some were read.
+        documents: is given each document once its ids have come.
 
     Raises:
         ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
             character in it.
     """
+    texts, count = list(texts), 0
+    above = os.path.commonpath([path.parent for path in texts])
     for path in texts:
-        line = 1
+        line, first = 1, count
         for piece in read_pieces(path, tell):
             try:
-                yield from tokenizer.encode(piece, line)
+                ids = tokenizer.encode(piece, line)
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
+            count += len(ids)
+            yield from ids
             line += piece.count("\n")
         if tokenizer.end_id is not None:
+            count += 1
             yield tokenizer.end_id
+        documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def in_memory(ids: Iterable[int], tokenizer: TextTokenizer, held_out: float) -> TokenCorpus:
+def in_memory(
+    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], held_out: float
+) -> TokenCorpus:
     """The corpus as two tensors."""
     held = array("q", ids)
     # The tensor takes over the array's memory, which has to have some.
     tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
-    cut = place_of_cut(len(tokens), held_out)
-    return TokenCorpus(tokenizer, tokens[:cut], tokens[cut:] if held_out else None)
+    if not held_out:
+        return TokenCorpus(tokenizer, tokens, None)
+    pieces = held_out_pieces(documents, held_out)
+    learned, unseen = (
+        [tokens[piece.start : piece.stop] for piece in part]
+        for part in (between(pieces, len(tokens)), pieces)
+    )
+    learned, unseen = (part[0] if len(part) == 1 else torch.cat(part) for part in (learned, unseen))
+    return TokenCorpus(tokenizer, learned, unseen, in_words(pieces, documents))
 
 
 def on_disk(
-    count: int, tokenizer: TextTokenizer, held_out: float, folder: Path, work: Path
+    tokenizer: TextTokenizer,
+    documents: list[Document],
+    held_out: float,
+    folder: Path,
+    work: Path,
 ) -> TokenCorpus:
     """The corpus as two files and the tokenizer.
 
@@ -177,36 +209,35 @@ def on_disk(
         ValueError: if the files cannot be written.
     """
     size, every = tokenizer.vocab_size, work / ALL
-    cut = place_of_cut(count, held_out)
+    count = documents[-1].tokens.stop
+    pieces = held_out_pieces(documents, held_out) if held_out else []
+    which = in_words(pieces, documents)
     with work_bar("Split", count, " tokens") as tell:
-        write_tokens(work / LEARNED, part_of(every, 0, cut, tell), size)
+        write_tokens(work / LEARNED, part_of(every, between(pieces, count), tell), size)
         if held_out:
-            write_tokens(work / HELD_OUT, part_of(every, cut, count, tell), size)
+            write_tokens(work / HELD_OUT, part_of(every, pieces, tell), size)
+            write_json(work / WHICH, which)
     try:
         write_json(work / TOKENIZER, tokenizer.to_json())
-        for name in (TOKENIZER, LEARNED, HELD_OUT):
+        for name in (TOKENIZER, LEARNED, HELD_OUT, WHICH):
             (folder / name).unlink(missing_ok=True)
-        for name in (LEARNED, HELD_OUT, TOKENIZER):
+        for name in (LEARNED, HELD_OUT, WHICH, TOKENIZER):
             if (work / name).exists():
                 os.replace(work / name, folder / name)
         flush_to_disk(folder)
     except OSError as error:
-        raise ValueError(f"The corpus cannot be written to {folder}: {error}.") from None
-    return reopen(folder)
+        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
+    return replace(reopen(folder), which=which)
 
 
-def place_of_cut(count: int, held_out: float) -> int:
-    """How many of the tokens are learned."""
-    return int(count * (1 - held_out))
-
-
-def part_of(tokens: Path, start: int, stop: int, tell: Callable[[int], Any]) -> Iterator[int]:
+def part_of(tokens: Path, pieces: Iterable[range], tell: Callable[[int], Any]) -> Iterator[int]:
     """Some of the ids in a file, few of them in memory at a time."""
-    for first in range(start, stop, CHUNK):
-        # Opened anew, to let go of the pages that were read.
-        ids = TokenStore(tokens)[first : min(first + CHUNK, stop)].tolist()
-        yield from ids
-        tell(len(ids))
+    for piece in pieces:
+        for part in cut(piece, CHUNK):
+            # Opened anew, to let go of the pages that were read.
+            ids = TokenStore(tokens)[part.start : part.stop].tolist()
+            yield from ids
+            tell(len(ids))
 
 
 def reopen(folder: str | Path) -> TokenCorpus:
@@ -218,7 +249,10 @@ def reopen(folder: str | Path) -> TokenCorpus:
     folder = Path(folder)
     if not (folder / TOKENIZER).exists():
         raise ValueError(f"{folder} holds no complete corpus that prepare wrote: prepare it anew.")
-    tokenizer = TextTokenizer.from_json(read_json(folder / TOKENIZER))
+    try:
+        tokenizer = TextTokenizer.from_json(read_json(folder / TOKENIZER))
+    except ValueError as error:
+        raise ValueError(f"{folder / TOKENIZER}: {error}") from None
     held_out = folder / HELD_OUT
     return TokenCorpus(
         tokenizer,

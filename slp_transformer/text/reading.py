@@ -5,14 +5,17 @@ Line ends become "\\n" whatever system the file is from, and a byte order mark i
 
 import codecs
 import io
+import logging
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from slp_transformer.files.folders import files_in
 from slp_transformer.text.corpora import corpus_names, fetch
 
+LOG = logging.getLogger("slp_transformer")
 SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
 BLOCK = 1 << 16  # bytes read at a time
@@ -47,9 +50,20 @@ def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[P
             f"UTF-8 text file or of a folder of them, - for standard input, or one of "
             f"{', '.join(corpus_names())}."
         )
-    if path.is_file() and not path.stat().st_size:
-        raise ValueError(f"{path} is empty: give a file with text in it.")
+    try:
+        if path.is_file() and not path.stat().st_size:
+            raise ValueError(f"{path} is empty: give a file with text in it.")
+        if path.is_file():
+            open(path, "rb").close()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     return [path]
+
+
+def is_read_once(source: str | Path) -> bool:
+    """Whether a source can be read just once: standard input, or a pipe such as `<(cat *.txt)`."""
+    path = Path(source)
+    return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
@@ -59,12 +73,7 @@ def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
         ValueError: if there is none with text in it.
     """
     suffixes = {suffix.lower() for suffix in suffixes}
-    found = {
-        path.relative_to(folder).parts: path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in suffixes and path.is_file() and path.stat().st_size
-    }
-    texts = [found[parts] for parts in sorted(found) if not any(p[0] == "." for p in parts)]
+    texts = [p for p in files_in(folder) if p.suffix.lower() in suffixes and p.stat().st_size]
     if not texts:
         raise ValueError(
             f"{folder} has no text: there is no file ending in {' or '.join(sorted(suffixes))} "
@@ -73,20 +82,47 @@ def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
     return texts
 
 
-def keep_standard_input(path: Path) -> Path:
-    """Copy standard input, which can be read just once, to a file.
+def keep_standard_input(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
+    """Copy standard input, or a pipe, which can be read just once, to a file.
 
     Raises:
         ValueError: if nothing comes, or it cannot be written.
     """
+    name = "Standard input" if source == STANDARD_INPUT else str(source)
+    if source == STANDARD_INPUT and sys.stdin.buffer.isatty():
+        LOG.warning("Waiting for text on standard input; Ctrl-D ends it (on Windows Ctrl-Z).")
     try:
         with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            if source == STANDARD_INPUT:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with open(source, "rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
     except OSError as error:
-        raise ValueError(f"Standard input could not be kept in {path}: {error}.") from None
+        raise ValueError(f"{name} could not be kept in {path}: {error.strerror}.") from None
     if not path.stat().st_size:
-        raise ValueError("Standard input is empty: pipe text into the command.")
+        raise ValueError(f"{name} is empty: pipe text into the command.")
     return path
+
+
+def check_encoding(texts: Iterable[Path]) -> None:
+    """Refuse files that are not UTF-8, all at once, before anything is made of the others.
+
+    Raises:
+        ValueError: naming the first few of them, each with its first wrong byte.
+    """
+    wrong = []
+    for path in texts:
+        try:
+            for _ in read_pieces(path):
+                pass
+        except ValueError as error:
+            wrong.append(str(error))
+    if len(wrong) == 1:
+        raise ValueError(wrong[0])
+    if wrong:
+        listed = " ".join(wrong[:5]) + (f" And {len(wrong) - 5} more." if len(wrong) > 5 else "")
+        raise ValueError(f"{len(wrong)} files cannot be read as text. {listed}")
 
 
 # --- Reading it --------------------------------------------------------------------------------
@@ -127,7 +163,7 @@ def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterato
         with open(path, "rb") as file:
             yield from decode_pieces(file, str(path), tell)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from None
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def decode_pieces(

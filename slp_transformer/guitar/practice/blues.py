@@ -7,11 +7,12 @@ from slp_transformer.guitar.practice.study import (
     Draw,
     Study,
     hand_view,
+    in_time,
     make_bar,
     nearest,
     window,
 )
-from slp_transformer.guitar.tab import Bar, Tab
+from slp_transformer.guitar.tab import Bar
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     Grip,
@@ -85,7 +86,7 @@ def shuffle_study(draw: Draw) -> Study:
     halves = {0: final[:1], steps // 2: final} if draw.chance(0.5) else {0: final}
     bars.append(make_bar(steps, halves))
     title = f"Shuffle, {name} in {key}{describe(tuning)}"
-    return Study(Tab(title, tuning, tuple(bars)), "shuffle", chords)
+    return Study(in_time(title, tuning, bars), "shuffle", chords)
 
 
 def turnaround(key: str, tuning: Tuning, home: Note, steps: int) -> Bar:
@@ -129,7 +130,7 @@ def walking_study(draw: Draw) -> Study:
     final = bass_root(chords[-1][:-1], hand, home.fret)
     bars[-1] = make_bar(steps, {0: [final], steps // 2: ending_shape(chords[-1], home.fret)})
     title = f"Walking bass, {name} in {key}{describe(tuning)}"
-    return Study(Tab(title, tuning, tuple(bars)), "walking bass", chords)
+    return Study(in_time(title, tuning, bars), "walking bass", chords)
 
 
 def low_place(pitch: int, tuning: Tuning, low: int) -> Note:
@@ -172,7 +173,7 @@ def solo_study(draw: Draw) -> Study:
         goal = box[goals[nearest([box[i] for i in goals], hand, pitch)]]
         bars += phrase_bars([box[i] for i in places], cells, goal)
     title = f"Blues solo, {key} {scale}{describe(tuning)}"
-    return Study(Tab(title, tuning, tuple(bars)), "solo", (f"{key} {scale}",) * len(bars))
+    return Study(in_time(title, tuning, bars), "solo", (f"{key} {scale}",) * len(bars))
 
 
 def draw_cells(draw: Draw) -> list[tuple[int, ...]]:

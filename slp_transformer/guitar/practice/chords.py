@@ -9,6 +9,7 @@ from slp_transformer.guitar.practice.study import (
     Draw,
     Study,
     hand_view,
+    in_time,
     make_bar,
     window,
 )
@@ -177,7 +178,7 @@ def picking_study(draw: Draw) -> Study:
     bars = [picked_bar(grip, turn if i % 4 == 3 else pattern) for i, grip in enumerate(grips[:-1])]
     bars.append(make_bar(bars[0].steps, {0: grips[-1]}))
     title = f"Picking {progression.title}: {name}"
-    return Study(Tab(title, progression.tuning, tuple(bars)), "picking", progression.chords)
+    return Study(in_time(title, progression.tuning, bars), "picking", progression.chords)
 
 
 def strumming_study(draw: Draw) -> Study:
@@ -187,7 +188,7 @@ def strumming_study(draw: Draw) -> Study:
     bars = [strummed_bar(grip, pattern) for grip in progression.grips[:-1]]
     bars.append(make_bar(len(pattern), {0: progression.grips[-1]}))
     title = f"Strumming {progression.title}: {name}"
-    return Study(Tab(title, progression.tuning, tuple(bars)), "strumming", progression.chords)
+    return Study(in_time(title, progression.tuning, bars), "strumming", progression.chords)
 
 
 _RIFF_RHYTHMS = (
@@ -213,7 +214,7 @@ def riff_study(draw: Draw) -> Study:
         bars.append(make_bar(len(pattern), onsets))
     bars.append(make_bar(len(pattern), {0: chord_shape("D5", DROP_D)}))
     title = f"Power chord riff, {'-'.join(four)}, drop D"
-    return Study(Tab(title, DROP_D, tuple(bars)), "riff", chords)
+    return Study(in_time(title, DROP_D, bars), "riff", chords)
 
 
 # A bass that needs no finger: the tuning, the key, and the open strings the thumb goes round.
@@ -256,7 +257,7 @@ def drone_study(draw: Draw) -> Study:
     end = make_bar(4 * beats, {0: [Note(thumb[0], 0), melody[home]]})
     bars = [*a, *a, *b, *a, end] if draw.chance(0.6) else [*a, *b, *a, end]
     title = f"Melody over a drone, {root} {scale}{describe(tuning)}"
-    tab = Tab(title, tuning, tuple(bars[:LONGEST]))
+    tab = Tab(title, tuning, tuple(bars[:LONGEST]), steps_per_quarter=4)
     return Study(tab, "drone", (f"{root} {scale}",) * len(tab.bars))
 
 

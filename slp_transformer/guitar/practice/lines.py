@@ -113,7 +113,7 @@ def scale_study(draw: Draw) -> Study:
     bars = lay_out([(box[i],) for i in places], rhythm)
     where = "open position" if position == 0 else f"position {position}"
     title = f"{root} {scale}, {where}, {' and '.join(reversed(used))}{describe(tuning)}"
-    tab = Tab(title, tuning, tuple(bars))
+    tab = Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter)
     return Study(tab, "scale", (f"{root} {scale}",) * len(bars))
 
 
@@ -169,7 +169,11 @@ def arpeggio_study(draw: Draw) -> Study:
         chords.append(chords[0])
     where = "open position" if position == 0 else f"position {position}"
     title = f"Arpeggios in {root}, {name}, {where}, {rhythm.name}{describe(tuning)}"
-    return Study(Tab(title, tuning, tuple(bars)), "arpeggio", tuple(chords))
+    return Study(
+        Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter),
+        "arpeggio",
+        tuple(chords),
+    )
 
 
 def double_stop_study(draw: Draw) -> Study:
@@ -194,7 +198,11 @@ def double_stop_study(draw: Draw) -> Study:
         places.append(min(roots, key=lambda i: abs(i - places[-1])))
     bars = lay_out([ladder[i] for i in places], rhythm)
     title = f"{root} {scale} in {name} on strings {low} and {high}, {shape}{describe(tuning)}"
-    return Study(Tab(title, tuning, tuple(bars)), "double stops", (f"{root} {scale}",) * len(bars))
+    return Study(
+        Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter),
+        "double stops",
+        (f"{root} {scale}",) * len(bars),
+    )
 
 
 def scale_ladder(

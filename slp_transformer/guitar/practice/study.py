@@ -60,14 +60,22 @@ class Rhythm:
     name: str
     steps: int
     onsets: tuple[int, ...]
+    steps_per_quarter: int = 4
 
 
 EIGHTHS = Rhythm("eighths", 16, tuple(range(0, 16, 2)))
 SIXTEENTHS = Rhythm("sixteenths", 16, tuple(range(16)))
 GALLOP = Rhythm("gallop", 16, (0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15))
-TRIPLETS = Rhythm("triplets", 12, tuple(range(12)))
-SHUFFLE = Rhythm("shuffle", 12, (0, 2, 3, 5, 6, 8, 9, 11))
+TRIPLETS = Rhythm("triplets", 12, tuple(range(12)), 3)
+SHUFFLE = Rhythm("shuffle", 12, (0, 2, 3, 5, 6, 8, 9, 11), 3)
 WALTZ = Rhythm("three-four eighths", 12, tuple(range(0, 12, 2)))
+
+
+def in_time(title: str, tuning: Tuning, bars: Sequence[Bar]) -> Tab:
+    """A piece in sixteenths, or in triplet eighths where twelve steps are four beats."""
+    in_threes = "waltz" in title or "six-eight" in title
+    triplets = bars[0].steps == 12 and not in_threes
+    return Tab(title, tuning, tuple(bars), steps_per_quarter=3 if triplets else 4)
 
 
 def make_bar(steps: int, onsets: Mapping[int, Iterable[Note]]) -> Bar:

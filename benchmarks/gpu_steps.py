@@ -1,0 +1,519 @@
+"""The steps of `gpu.py`, each as a function that is run in a process of its own."""
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import math
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from gpu import write
+from peers import MODELS, VOCABULARY, Size, hugging_face, ours
+from torch import nn
+
+from slp_transformer.config import TransformerConfig
+from slp_transformer.decoding import generate, graphs
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.scale import training_flops
+from slp_transformer.training.gauge import product_speed, synchronise
+from slp_transformer.training.loop import train, training_step
+from slp_transformer.training.optimiser import make_optimiser
+from slp_transformer.training.settings import TrainingSettings
+
+END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
+NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
+HELPFUL = (
+    *("transformers", "x_transformers", "litgpt", "pytest", "jaxtyping", "beartype"),
+    *("tokenizers", "pooch", "tomli_w", "pydantic", "mido", "tensorboard", "triton"),
+)
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Skipped(Exception):
+    """Why a step cannot be taken here."""
+
+
+class Result(dict):
+    """What a step found, written down whenever there is more."""
+
+    def __init__(self, path: Path):
+        """Begin with nothing."""
+        super().__init__({"table": {}, "left out": {}})
+        self.path = path
+
+    def note(self, row: str, value: str, **numbers: Any) -> None:
+        """Add a line to the table, and numbers beside it."""
+        self["table"][row] = value
+        self.setdefault("numbers", {})[row] = numbers
+        self.save()
+
+    def leave_out(self, row: str, why: str) -> None:
+        """Add what could not be measured, and the reason."""
+        self["left out"][row] = why
+        self.save()
+
+    def save(self) -> None:
+        """Write all of it."""
+        write(self.path, json.dumps(self, indent=1) + "\n")
+
+
+def take(asked: argparse.Namespace) -> None:
+    """Take the step that is asked for."""
+    result = Result(asked.out / f"{asked.step}.json")
+    kind, _, which = asked.step.partition("-")
+    try:
+        globals()[f"step_{kind}"](asked, result, *([which] if which else []))
+    except Skipped as why:
+        result["skipped"] = str(why)
+    result.save()
+
+
+def left() -> float:
+    """Seconds that the step may still take."""
+    return END - time.monotonic()
+
+
+def device_of(asked: argparse.Namespace) -> torch.device:
+    """The device asked for, set as the one in use."""
+    device = torch.device(asked.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise Skipped("there is no CUDA device")
+    return device
+
+
+def missing(*libraries: str) -> list[str]:
+    """Which of some libraries are not installed."""
+    return [name for name in libraries if importlib.util.find_spec(name) is None]
+
+
+def need(*libraries: str) -> None:
+    """Skip the step where a library is missing."""
+    if gone := missing(*libraries):
+        raise Skipped(f"{', '.join(gone)} not installed")
+
+
+# --- Machine, numbers --------------------------------------------------------------------------
+
+
+def step_machine(asked: argparse.Namespace, result: Result) -> None:
+    """What this is, and how fast products of matrices are on it."""
+    device = device_of(asked)
+    result.note("Python", platform.python_version())
+    result.note("PyTorch", torch.__version__)
+    commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    with contextlib.suppress(OSError):
+        told = subprocess.run(commit, capture_output=True, text=True)
+        result.note("commit", told.stdout.strip() or "unknown")
+    result.note("date", time.strftime("%Y-%m-%d"))
+    result.note("processor", f"{platform.machine()}, {os.cpu_count()} cores")
+    if device.type == "cuda":
+        memory = torch.cuda.get_device_properties(device).total_memory / 2**30
+        count = torch.cuda.device_count()
+        result.note("device", f"{count} × {torch.cuda.get_device_name(device)}, {memory:.0f} GiB")
+        result.note("CUDA", str(torch.version.cuda))
+    for name in missing(*HELPFUL):
+        result.leave_out(name, "not installed")
+    for name in ("bfloat16", "float32"):
+        torch.set_float32_matmul_precision("high")
+        speed = product_speed(device, getattr(torch, name), 128 if asked.tiny else None)
+        result.note(f"a product in {name}", f"{speed / 1e12:.2f} TFLOP/s", flops=speed)
+
+
+def step_numbers(asked: argparse.Namespace, result: Result) -> None:
+    """The suite's numerical tests on the device."""
+    device_of(asked)
+    need("pytest", "jaxtyping")
+    names = ["layer_norm"] if asked.tiny else ["*"]
+    tests = ROOT / "tests"
+    chosen = re.findall(r'"(test_\w+)"', (tests / "conftest.py").read_text("utf-8"))
+    files = [path for name in names for path in sorted(tests.glob(f"test_{name}.py"))]
+    files = [str(path) for path in files if path.stem in chosen]
+    how = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "--device", asked.device, "-rs"]
+    command = [sys.executable, "-m", "pytest", *how, *files]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=max(left(), 5))
+    result["log"] = told.stdout[-20000:]
+    counts = re.findall(r"(\d+) (passed|failed|skipped|errors?)", told.stdout)
+    if not counts:
+        raise RuntimeError(told.stdout[-2000:] + told.stderr[-2000:])
+    result.note("numerical tests", ", ".join(" ".join(count) for count in counts))
+    for line in re.findall(r"^FAILED (.*)$", told.stdout, re.MULTILINE)[:20]:
+        result.note(line.partition(" - ")[0][-44:], "failed")
+
+
+# --- Training steps ----------------------------------------------------------------------------
+
+
+def step_train(asked: argparse.Namespace, result: Result, which: str) -> None:
+    """A training step in bfloat16 beside the peers, eager and compiled."""
+    device = device_of(asked)
+    torch.set_float32_matmul_precision("high")
+    blocks, width = map(int, which.split("x"))
+    size = Size(blocks, width, width // 64, batch=64 if blocks < 10 else 32)
+    if asked.tiny:
+        size = Size(2, 32, 2, batch=2, context=16)
+    names = contenders(result)
+    peak = product_speed(device, torch.bfloat16, 128 if asked.tiny else None)
+    steps = {name: make_step(name, size, device) for name in names}
+    compare("eager", steps, size, peak, device, result, rounds=2 if asked.tiny else 15)
+    del steps
+    compiled: dict[str, Callable[[], None]] = {}
+    for name in names[:1] if asked.tiny else names:
+        if left() < 25 and compiled:
+            result.leave_out(f"{name}, compiled", "no time was left")
+            continue
+        try:
+            how = "eager" if asked.tiny else "inductor"
+            step, began = make_step(name, size, device, how), time.monotonic()
+            step()
+            synchronise(device)
+            took = time.monotonic() - began
+            result.note(f"{name}, to compile", f"{took:.1f} s", seconds=took)
+            compiled[name] = step
+        except Exception as error:
+            result.leave_out(f"{name}, compiled", in_short(error))
+    if "slp_transformer" in compiled:
+        compare("compiled", compiled, size, peak, device, result, rounds=2 if asked.tiny else 15)
+
+
+def contenders(result: Result) -> list[str]:
+    """Those whose library is installed, ours first."""
+    found = []
+    for name in MODELS:
+        if name in NEEDS and missing(NEEDS[name]):
+            result.leave_out(name, f"{NEEDS[name]} not installed")
+        else:
+            found.append(name)
+    return found
+
+
+def make_step(
+    name: str, size: Size, device: torch.device, backend: str | None = None
+) -> Callable[[], None]:
+    """A training step of a contender: bfloat16 by autocast, fused AdamW, perhaps compiled."""
+    torch.manual_seed(0)
+    model: nn.Module = MODELS[name](size, size.context).to(device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    run = torch.compile(model, backend=backend) if backend else model
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16):
+            U = run(ids[:, :-1])
+        F.cross_entropy(U.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
+        optimiser.step()
+
+    return step
+
+
+def compare(
+    how: str,
+    steps: dict[str, Callable[[], None]],
+    size: Size,
+    peak: float,
+    device: torch.device,
+    result: Result,
+    rounds: int,
+) -> None:
+    """Time contenders in turn, and write each one's median and share of the device's speed."""
+    seconds = interleaved(steps, rounds, device)
+    mine = seconds["slp_transformer"]
+    flops = training_flops(ours(size, size.context).config, size.context)
+    for name, took in seconds.items():
+        median = statistics.median(took)
+        ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
+        per_second = size.batch * size.context / median
+        share = per_second * flops / peak
+        told = f"{median * 1e3:8.2f} ms, {ratio:5.2f} × ours, {per_second:10,.0f} tokens/s"
+        told += f", {share:.0%} of the device's speed"
+        numbers = {"seconds": took, "ratio": ratio, "tokens_per_second": per_second}
+        result.note(f"{name}, {how}", told, **numbers, utilisation=share)
+
+
+def interleaved(
+    work: dict[str, Callable[[], None]], rounds: int, device: torch.device
+) -> dict[str, list[float]]:
+    """Seconds that each took in each round, in an order that rotates; two rounds begin."""
+    names, seconds = list(work), {name: [] for name in work}
+    for number in range(rounds + 2):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            synchronise(device)
+            start = time.perf_counter()
+            work[name]()
+            synchronise(device)
+            if number >= 2:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+# --- Writing -----------------------------------------------------------------------------------
+
+
+def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
+    """Greedy words, with a cache: ours with graphs and without, Hugging Face's model in a loop."""
+    device, batch, new = device_of(asked), int(which[1:]), 512
+    size = Size(6, 384, 6, batch)
+    if asked.tiny:
+        size, new = Size(2, 32, 2, batch), 8
+    torch.manual_seed(0)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    model = ours(size, new + 1).to(device, dtype).eval()
+    prompts = [[0]] * batch
+    work = {"slp_transformer": lambda: generate(model, prompts, new, temperature=0)}
+    if device.type == "cuda":
+        work["slp_transformer, eager"] = lambda: without_graphs(work["slp_transformer"])
+    else:
+        result.leave_out("eager beside graphs", "graphs are CUDA's")
+    if missing("transformers"):
+        result.leave_out("Hugging Face", "transformers not installed")
+    else:
+        peer = hugging_face(size, new + 1).to(device, dtype).eval()
+        work["Hugging Face, a loop"] = lambda: write_hugging_face(peer, batch, new, device)
+    seconds = interleaved(work, 1 if asked.tiny else 3, device)
+    mine = seconds["slp_transformer"]
+    for name, took in seconds.items():
+        ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
+        each = statistics.median(took) / new
+        result.note(name, f"{each * 1e3:8.3f} ms a token, {ratio:5.2f} × ours", seconds=took)
+
+
+def without_graphs(write: Callable[[], Any]) -> None:
+    """Write token by token, as on a device that has no graphs."""
+    own, graphs.WORTH = graphs.WORTH, math.inf
+    try:
+        write()
+    finally:
+        graphs.WORTH = own
+
+
+@torch.inference_mode()
+def write_hugging_face(model: nn.Module, batch: int, new: int, device: torch.device) -> None:
+    """A loop over the model with its default cache; `generate` itself is slower."""
+    ids, cache = torch.zeros(batch, 1, dtype=torch.long, device=device), None
+    for _ in range(new):
+        out = model(input_ids=ids, past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        ids = out.logits[:, -1].argmax(-1, keepdim=True)
+
+
+# --- Whole runs --------------------------------------------------------------------------------
+
+
+def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
+    """The recipe `shakespeare-gpu` to its end."""
+    from slp_transformer.text import prepare
+
+    if asked.text is None:
+        raise Skipped("no --text was given")
+    text = prepare(asked.text, "characters", held_out=0.1)
+    run_recipe("shakespeare-gpu", text, asked, result)
+
+
+def step_guitar(asked: argparse.Namespace, result: Result) -> None:
+    """The recipe `guitar-gpu` to its end."""
+    from slp_transformer.guitar import prepare_tabs
+
+    if asked.tabs is None:
+        raise Skipped("no --tabs was given")
+    learned, unseen = asked.tabs / "train", asked.tabs / "valid"
+    parted = learned.is_dir() and unseen.is_dir()
+    tabs = prepare_tabs(learned, unseen) if parted else prepare_tabs(asked.tabs)
+    result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
+    run_recipe("guitar-gpu", tabs, asked, result)
+
+
+def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
+    """Train as a recipe says, and write each measurement down as it comes."""
+    from slp_transformer.recipes import make_recipe
+
+    device, recipe = device_of(asked), make_recipe(name)
+    settings = replace(recipe.training, device=asked.device)
+    config = recipe.config(data.tokenizer.vocab_size)
+    if asked.tiny:
+        settings = replace(settings, steps=4, every=2, batch_size=2, compile=False, bf16=False)
+        small = {"model_dim": 32, "num_heads": 2, "num_blocks": 1, "context_length": 16}
+        config = TransformerConfig(data.tokenizer.vocab_size, **small)
+    elif settings.compile and (why := refusal_to_compile(device)):
+        result.leave_out("the compiler", why)
+        settings = replace(settings, compile=False)
+    folder = None
+    if missing("pydantic"):
+        result.leave_out("checkpoints on the way", "pydantic not installed")
+    else:
+        folder = asked.out / f"{name}-run-{time.time_ns()}"
+    torch.manual_seed(settings.seed)
+    model, began = TransformerLM(config), time.monotonic()
+    size = sum(parameter.numel() for parameter in model.parameters())
+    result.note("parameters", f"{size:,}")
+    result.note("tokens", f"{len(data.learned):,} to learn from, {len(data.held_out):,} held out")
+    result["records"] = []
+
+    def report(record: Any) -> None:
+        result["records"].append(vars(record) | {"seconds": time.monotonic() - began})
+        best = min(result["records"], key=lambda row: row["valid_loss"])
+        told = f"{best['valid_loss']:.4f} nats a token after step {best['step']:,}"
+        result.note("best so far, held out", f"{told}, {best['seconds']:.0f} s")
+        if left() < 3:
+            raise TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        train(
+            model,
+            data.learned,
+            data.held_out,
+            settings,
+            folder=folder,
+            progress=False,
+            report=report,
+        )
+    last = result["records"][-1]
+    whole = last["step"] == settings.steps or settings.patience is not None
+    end = "to its end" if whole else f"cut off at step {last['step']:,} of {settings.steps:,}"
+    seconds = time.monotonic() - began
+    result.note("the run", f"{end}, {seconds:.0f} s with all measurements", seconds=seconds)
+    per_second = last["step"] * settings.batch_size * settings.accumulation
+    per_second *= (settings.context_length or config.context_length) / seconds
+    result.note("tokens per second, measurements included", f"{per_second:,.0f}")
+    if folder is not None:
+        result["metrics"] = json.loads((folder / "metrics.json").read_text("utf-8"))
+    if device.type == "cuda":
+        memory = torch.cuda.max_memory_allocated(device) / 2**20
+        result.note("memory", f"{memory:,.0f} MiB at most")
+
+
+def refusal_to_compile(device: torch.device) -> str:
+    """Why nothing can be compiled here; nothing if it can."""
+    try:
+        torch.compile(lambda X: X.exp() + 1)(torch.ones(8, device=device))
+    except Exception as error:  # no Triton, no C compiler, or a device that is too old
+        return in_short(error)
+    return ""
+
+
+STREAM = torch.arange(64).repeat(64)
+
+
+def small_model() -> TransformerLM:
+    """A model that learns to count."""
+    torch.manual_seed(0)
+    return TransformerLM(TransformerConfig(64, 32, model_dim=64, num_heads=4, num_blocks=2))
+
+
+def step_resume(asked: argparse.Namespace, result: Result) -> None:
+    """Kill a run, take it up again, and compare with one that was left alone."""
+    device_of(asked)
+    need("pydantic", "safetensors")
+    steps = 40 if asked.tiny else 200
+    how = {"steps": steps, "every": steps // 10, "device": asked.device, "progress": False}
+    whole = train(small_model(), STREAM, STREAM, **how)
+    folder = asked.out / f"killed-{time.time_ns()}"
+    if hasattr(os, "fork") and asked.device == "cpu":
+        killed = os.fork()
+        if killed == 0:
+            train(small_model(), STREAM, STREAM, folder=folder, report=die_at(steps // 2), **how)
+            os._exit(1)
+        os.waitpid(killed, 0)
+    else:  # a device does not outlive a fork
+        code = "import gpu_steps, pathlib, sys; gpu_steps.be_killed(sys.argv[1], sys.argv[2])"
+        command = [sys.executable, "-c", code, str(folder), json.dumps(how)]
+        paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
+        subprocess.run(command, env=os.environ | paths, timeout=max(left(), 5))
+    again = train(small_model(), STREAM, STREAM, folder=folder, resume=True, **how)
+    off = abs(again[-1].valid_loss - whole[-1].valid_loss)
+    result.note("killed half-way and resumed", f"loss off by {off:.1e} nats", off=off)
+
+
+def be_killed(folder: str, how: str) -> None:
+    """Train, and be killed half-way."""
+    how = json.loads(how)
+    train(small_model(), STREAM, STREAM, folder=folder, report=die_at(how["steps"] // 2), **how)
+
+
+def die_at(step: int) -> Callable[[Any], None]:
+    """What kills its process once a step is reached."""
+
+    def report(record: Any) -> None:
+        if record.step >= step:
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    return report
+
+
+def step_sharded(asked: argparse.Namespace, result: Result) -> None:
+    """Training with the weights in shards, on as many devices as there are."""
+    device = device_of(asked)
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    result.note("devices", str(count))
+    if count > 1:
+        how = ["--standalone", f"--nproc-per-node={count}"]
+        code = "import gpu_steps, sys; gpu_steps.in_shards(sys.argv[1:])"
+        command = [sys.executable, "-m", "torch.distributed.run", *how, "--no-python"]
+        command += [sys.executable, "-c", code, asked.device]
+        paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
+        environment = os.environ | paths
+        limit = {"timeout": max(left(), 5), "capture_output": True, "text": True}
+        told = subprocess.run(command, env=environment, **limit)
+        if told.returncode:
+            raise RuntimeError(told.stderr[-4000:])
+        losses = json.loads(told.stdout.strip().splitlines()[-1])
+    else:
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0"}
+        os.environ |= {"WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+        losses = in_shards([asked.device])
+    alone = losses_of_steps(device)
+    off = max(abs(a - b) for a, b in zip(losses, alone, strict=True))
+    result.note("loss of ten steps", f"off by {off:.1e} nats from one device's", off=off)
+
+
+def in_shards(arguments: list[str]) -> list[float]:
+    """Losses of ten steps with the weights in shards; the first process prints them."""
+    from slp_transformer.training.devices import own_device
+    from slp_transformer.training.shards import Shards
+
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    device = torch.device(arguments[0])
+    if device.type == "cuda":
+        device = own_device("cuda", int(os.environ["LOCAL_RANK"]))
+    with Shards(device, rank, size, None) as team:
+        losses = losses_of_steps(device, team)
+    if rank == 0:
+        print(json.dumps(losses))
+    return losses
+
+
+def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
+    """Losses of ten steps of a small model in float32."""
+    from slp_transformer.training.batches import TokenWindows
+    from slp_transformer.training.team import Team
+
+    team = team or Team(device)
+    settings = TrainingSettings(steps=10, batch_size=8, bf16=False, tf32=False)
+    model = team.wrap(small_model())
+    optimiser = make_optimiser(model, settings.learning_rate)
+    windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
+    losses = []
+    for step in range(10):
+        batch = windows.draw(8 * team.size, generator)
+        losses.append(training_step(model, batch, optimiser, step, settings, device, team).item())
+    return losses
+
+
+def in_short(error: BaseException) -> str:
+    """An error in a line."""
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}"[:300]

@@ -1,0 +1,135 @@
+"""Pitch to tab on GuitarSet, each player left out in turn.
+
+Usage::
+
+    python benchmarks/guitarset_fingering.py GUITARSET
+    python benchmarks/guitarset_fingering.py GUITARSET --steps 600
+
+GUITARSET is a folder of JAMS files, or the publisher's annotation.zip, with two players or more.
+Pitches are given, and nothing of the strings is seen. For each player, what has to be counted or
+learned is counted or learned on the others. With --steps a model of the hand is trained for each
+player who is left out.
+
+Printed as JSON: a line for each player and way, then for each way the mean over players and its
+standard deviation, and the middle 95 % of the gain over the hand-position Viterbi when excerpts are
+drawn anew (paired bootstrap). Strings are what a player did, which is not the only right answer.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean, pstdev
+
+from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, reachable_grips
+from slp_transformer.guitar.fingering.hand_model import HandConfig
+from slp_transformer.guitar.fingering.learning import HandTraining, train_hand
+from slp_transformer.guitar.fingering.measures import Agreement, agreement, bootstrap, total_of
+from slp_transformer.guitar.fingering.passages import Passage, passage_of
+from slp_transformer.guitar.fingering.playing import Hand
+from slp_transformer.guitar.fingering.viterbi import finger
+from slp_transformer.guitar.guitarset import Excerpt, read_guitarset
+
+Way = Callable[[Passage], Sequence[Grip]]
+VITERBI = "hand-position Viterbi"
+
+
+def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
+    """The ways to finger, by name, with what the other players teach them."""
+    habits = StringHabits((p.tuning, p.grips) for p in learned)
+    chance = random.Random(0)
+
+    def with_habits(passage: Passage) -> Sequence[Grip]:
+        def extra(_: int, grip: Grip) -> float:
+            return -habits.of_grip(grip, passage.tuning)
+
+        return finger(passage.moments, passage.tuning, extra=extra)
+
+    found: dict[str, Way] = {
+        "random legal": lambda p: random_legal(p.moments, p.tuning, chance),
+        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
+        "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
+        VITERBI: lambda p: finger(p.moments, p.tuning),
+        "Viterbi + that prior": with_habits,
+    }
+    if steps:
+        model = train_hand(learned, HandConfig(num_blocks=0), HandTraining(steps=steps))
+        found[f"model of the hand, {steps} steps"] = Hand([model]).finger
+    return found
+
+
+def fingered(excerpt: Excerpt) -> Passage | None:
+    """An excerpt as a passage; None if some moment of it is out of any hand's reach."""
+    passage = passage_of(excerpt.tab)
+    try:
+        for pitches in passage.moments:
+            reachable_grips(pitches, passage.tuning)
+    except OutOfReach:
+        return None
+    return passage if passage.moments else None
+
+
+def leave_one_out(excerpts: Sequence[Excerpt], steps: int, draws: int) -> list[dict]:
+    """The lines of the table.
+
+    Raises:
+        ValueError: if there are fewer than two players.
+    """
+    passages = [(excerpt, fingered(excerpt)) for excerpt in excerpts]
+    known = [(excerpt, passage) for excerpt, passage in passages if passage is not None]
+    players = sorted({excerpt.player for excerpt, _ in known})
+    if len(players) < 2:
+        raise ValueError(
+            f"To leave a player out takes two players or more; here there are {len(players)}."
+        )
+    lines, counts, by_player = [], {}, {}
+    for player in players:
+        learned = [passage for excerpt, passage in known if excerpt.player != player]
+        held_out = [(excerpt, passage) for excerpt, passage in known if excerpt.player == player]
+        for name, way in ways(learned, steps).items():
+            found = [agreement(p.grips, way(p), p.tuning) for _, p in held_out]
+            line = {"player": player, "way": name, "excerpts": len(found), **rounded(found)}
+            for mode in ("solo", "comp"):
+                own = [a for a, (e, _) in zip(found, held_out, strict=True) if e.mode == mode]
+                if own:
+                    line[f"{mode} strings"] = rounded(own)["strings"]
+            lines.append(line)
+            counts.setdefault(name, []).extend(found)
+            by_player.setdefault(name, []).append(total_of(found).shares()["strings"])
+    for name, found in counts.items():
+        gain = bootstrap(found, counts[VITERBI], draws=draws)
+        lines.append({
+            "player": "all", "way": name, "excerpts": len(found), **rounded(found),
+            "mean over players": round(fmean(by_player[name]), 4),
+            "deviation": round(pstdev(by_player[name]), 4),
+            "gain 95 %": [round(end, 4) for end in gain],
+        })  # fmt: skip
+    left_out = len(passages) - len(known)
+    return [*lines, {"excerpts left out, with a moment out of reach or none": left_out}]
+
+
+def rounded(found: Sequence[Agreement]) -> dict[str, float]:
+    """Shares of what was counted."""
+    return {name: round(share, 4) for name, share in total_of(found).shares().items()}
+
+
+def main() -> None:
+    """Measure, and print a JSON object a line."""
+    parser = argparse.ArgumentParser(description="Pitch to tab on GuitarSet, player by player.")
+    parser.add_argument("data", type=Path, help="a folder of JAMS files, or annotation.zip")
+    parser.add_argument("--steps", type=int, default=0, help="also train a model of the hand [0]")
+    parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
+    arguments = parser.parse_args()
+    try:
+        excerpts, problems = read_guitarset(arguments.data)
+        lines = leave_one_out(excerpts, arguments.steps, arguments.draws)
+    except ValueError as error:
+        parser.error(str(error))
+    for line in [*lines, {"problems": len(problems)}]:
+        print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()

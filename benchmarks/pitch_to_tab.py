@@ -1,0 +1,136 @@
+"""How well pitches are turned into the tab that people wrote: baselines, and trained models.
+
+Usage::
+
+    python benchmarks/pitch_to_tab.py DATA --split valid
+    python benchmarks/pitch_to_tab.py DATA --split test --span 5
+    python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other --translator runs/translator
+
+RUNs are what `python -m slp_transformer.guitar.fingering.learning` has trained. Several hands agree
+by the mean of their probabilities.
+
+DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
+that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
+fret], ...], onset or null, [duration, ...] or null], ...]}`` with string 0 the lowest. Pitches are
+given, and nothing of the written tab is seen while fingering. Notes above the last fret are left
+out.
+
+Printed for each way, as shares: strings right, of all notes and of those with two places or more;
+chords (two notes and more) with every note right; events that can be played (distinct strings, a
+fretted span of at most four); and the middle 95 % when pieces are drawn anew (paired bootstrap) of
+the strings right, and of their gain over the hand-position Viterbi.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.keeping import load_hand
+from slp_transformer.guitar.fingering.measures import Agreement, agreement, bootstrap, total_of
+from slp_transformer.guitar.fingering.passages import Passage, read_keys
+from slp_transformer.guitar.fingering.playing import Hand
+from slp_transformer.guitar.fingering.translating import translate
+from slp_transformer.guitar.fingering.viterbi import finger
+from slp_transformer.guitar.fretboard import MAX_SPAN
+from slp_transformer.training.checkpoints import load_model
+
+Way = Callable[[Passage], Sequence[Grip]]
+VITERBI = "hand-position Viterbi"
+
+
+def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
+    """The ways to be compared with, by name."""
+    habits = StringHabits((p.tuning, p.grips) for p in learned)
+    chance = random.Random(0)
+
+    def with_habits(passage: Passage) -> Sequence[Grip]:
+        def extra(_: int, grip: Grip) -> float:
+            return -0.3 * habits.of_grip(grip, passage.tuning)
+
+        return finger(passage.moments, passage.tuning, max_span=span, extra=extra)
+
+    return {
+        "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
+        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
+        "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
+        VITERBI: lambda p: finger(p.moments, p.tuning, max_span=span),
+        "Viterbi + 0.3 of that prior": with_habits,
+    }
+
+
+def trained(arguments: argparse.Namespace) -> dict[str, Way]:
+    """The models that were asked for: each hand, all of them together, the encoder-decoder."""
+    runs = arguments.hand or []
+    hands = {str(run): load_hand(run) for run in runs}
+    if len(hands) > 1:
+        models = [model for hand in hands.values() for model in hand.models]
+        hands["the hands together"] = Hand(models)
+    ways: dict[str, Way] = {name: hand.finger for name, hand in hands.items()}
+    if arguments.translator is not None:
+        model = load_model(arguments.translator, "last")
+        window = model.config.context_length // 2  # notes and places in turn
+        ways[str(arguments.translator)] = lambda p: translate(model, p, window)
+    return ways
+
+
+def measure(way: Way, passages: Sequence[Passage]) -> list[Agreement]:
+    """The counts of each piece."""
+    return [agreement(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
+
+
+def row(name: str, found: list[Agreement], base: list[Agreement], draws: int, took: float) -> dict:
+    """A row of the table."""
+    shares = {key: round(value, 4) for key, value in total_of(found).shares().items()}
+    interval = [round(end, 4) for end in bootstrap(found, draws=draws)]
+    gain = [round(end, 4) for end in bootstrap(found, base, draws=draws)]
+    return {"way": name, **shares, "95 %": interval, "gain 95 %": gain, "seconds": round(took, 1)}
+
+
+def main() -> None:
+    """Measure every way, and print one JSON object for each."""
+    parser = argparse.ArgumentParser(description="Measure pitch to tab.")
+    parser.add_argument("data", type=Path, help="folder of train.jsonl, valid.jsonl, test.jsonl")
+    parser.add_argument("--split", choices=("valid", "test"), default="valid")
+    parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
+    parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
+    parser.add_argument("--translator", type=Path, metavar="RUN", help="an encoder-decoder")
+    parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
+    arguments = parser.parse_args()
+    for name in ("train", arguments.split):
+        if not (arguments.data / f"{name}.jsonl").is_file():
+            parser.error(f"There is no {arguments.data / name}.jsonl.")
+    learned = read_keys(arguments.data / "train.jsonl")
+    passages = read_keys(arguments.data / f"{arguments.split}.jsonl")
+    written = measure(lambda passage: passage.grips, passages)
+    counted = total_of(written)
+    people = round(counted.shares()["playable"], 4)
+    print(
+        json.dumps(
+            {
+                "split": arguments.split,
+                "pieces": len(passages),
+                "notes": counted.notes,
+                "chords": counted.chords,
+                "span": arguments.span,
+                "people's events playable": people,
+            }
+        )
+    )
+    ways = baselines(learned, arguments.span) | trained(arguments)
+    found, took = {}, {}
+    for name, way in ways.items():
+        begun = time.perf_counter()
+        found[name] = measure(way, passages)
+        took[name] = time.perf_counter() - begun
+    for name, each in found.items():
+        line = row(name, each, found[VITERBI], arguments.draws, took[name])
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

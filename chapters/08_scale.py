@@ -1,0 +1,565 @@
+# %% [markdown]
+# # 8 · Dealing with scale
+#
+# Section 8.8 (2025-26 drafts); of the August 2026 draft 7.8 and the section on LoRA in chapter 8
+#
+# What a larger model buys, what it weighs, and how to teach it something new without training it whole.
+#
+# You will be able to say what loss a scaling law predicts, and how far to believe it; fit such laws
+# to models that you train here; count the parameters and the cache of the models people use; and
+# fine-tune a model by LoRA, merge it, and say what that saves. Read first:
+# [Training](07_training.py). About 40 minutes.
+
+# %% [markdown]
+# ## Three laws
+#
+# The larger the model, the lower its loss. Kaplan and others (2020) trained models over many orders of
+# magnitude and found that the loss L falls as a power: with the number of parameters N (the
+# embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
+# as long as neither of the other two is what stands in the way.
+#
+# <span class="eq" id="eq-L(N)">L(N) · 8.49</span>
+# <span class="eq" id="eq-L(D)">L(D) · 8.50</span>
+# <span class="eq" id="eq-L(C)">L(C) · 8.51</span>
+#
+# $$
+# L(N)=\left(\frac{N_c}{N}\right)^{\alpha_N}\tag{8.49}
+# $$
+#
+# $$
+# L(D)=\left(\frac{D_c}{D}\right)^{\alpha_D}\tag{8.50}
+# $$
+#
+# $$
+# L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{8.51}
+# $$
+#
+# (Here N is a number of parameters, not of tokens.) The book gives the constants:
+
+
+# %%
+def loss_of(x, x_c, alpha):
+    return (x_c / x) ** alpha
+
+
+book = {
+    "parameters": (8.8e13, 0.076),
+    "tokens": (5.4e13, 0.095),
+    "compute": (3.1e8, 0.050),  # in PF-days
+}
+for name, (_, alpha) in book.items():
+    print(f"twice the {name}: {2**-alpha:.3f} times the loss")
+
+# %% [markdown]
+# The exponents are small. Doubling the parameters takes 5 % off the loss, whatever the size; to
+# halve it takes $2^{1/\alpha}$ times as many.
+
+# %%
+for name, (_, alpha) in book.items():
+    print(f"half the loss takes {2 ** (1 / alpha):,.0f} times the {name}")
+
+# %%
+from slp_transformer import show
+from slp_transformer.scale import KAPLAN, PowerLaw
+
+for name, constants in book.items():
+    assert KAPLAN[name](1e9) == loss_of(1e9, *constants)
+show.source(PowerLaw.__call__)
+
+# %% [markdown]
+# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So two numbers
+# are fitted as a line is, by least squares. Points that lie on a law give it back:
+
+# %%
+sizes = [1e3, 1e5, 1e6, 1e9]
+fitted = PowerLaw.fit(sizes, [KAPLAN["parameters"](N) for N in sizes])
+print(f"N_c = {fitted.scale:.2g}, α = {fitted.exponent:.3f}")
+show.source(PowerLaw.fit)
+
+# %% [markdown]
+# ## Compute
+#
+# A product with a weight is a multiplication and an addition, and the way back takes two such products
+# for each one forwards. So a training run costs about 6 operations for each parameter and each token
+# (Kaplan et al. 2020; the book leaves it open). What that rule leaves out are scores and logits, which
+# are small beside the matrices where d is large.
+
+# %%
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.scale import count_parameters, training_compute
+
+torch.set_num_threads(1)  # models this small are fastest on one core
+config = TransformerConfig(65, 64, model_dim=256, num_heads=16, num_blocks=2)
+model, ids = TransformerLM(config), torch.zeros(8, 64, dtype=torch.long)
+with FlopCounterMode(display=False) as counted:
+    model(ids).sum().backward()
+N, D = count_parameters(config).matrices, ids.numel()
+ratio = counted.get_total_flops() / training_compute(N, D)
+print(f"PyTorch counts {ratio:.3f} times 6ND")
+
+# %% [markdown]
+# The rest are the logits. (On a CPU, PyTorch does not count the inside of its fused attention.)
+#
+# The unit of (8.51) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
+
+# %%
+from slp_transformer.scale import PF_DAY
+
+C = training_compute(175e9, 300e9)
+print(f"GPT-3: {C:.2e} operations, {C / PF_DAY:,.0f} PF-days")
+for name, x in (("parameters", 175e9), ("compute", C / PF_DAY)):
+    print(f"from its {name} the law predicts {KAPLAN[name](x):.2f} nats")
+
+# %% [markdown]
+# ## A study of our own
+#
+# The constants hold for one corpus, its tokens and one kind of model. That the loss falls in this way
+# can be tried on a desk. Nine language models of characters learn *Moby-Dick*, three widths and three
+# numbers of tokens, each with its own schedule of learning rates, and the loss is measured on the last
+# tenth of the text.
+
+# %%
+from slp_transformer.text import moby_dick, train_tokenizer
+
+text = moby_dick()
+tokenizer = train_tokenizer([text], kind="characters")
+stream = torch.tensor(tokenizer.encode(text))
+cut = len(stream) * 9 // 10
+learned, held_out = stream[:cut], stream[cut:]
+print(f"{len(learned):,} characters to learn from, {len(held_out):,} held out")
+
+# %%
+from slp_transformer.training import train
+
+
+def measure(width, tokens):
+    heads, V = max(1, width // 16), tokenizer.vocab_size
+    config = TransformerConfig(V, 64, width, heads, num_blocks=2)
+    torch.manual_seed(0)
+    steps, rate = tokens // 512, 0.12 * width**-0.75
+    how = {"steps": steps, "every": steps, "batch_size": 8}
+    model = TransformerLM(config)
+    record = train(model, learned, held_out, learning_rate=rate, **how)[-1]
+    return count_parameters(config).matrices, record.valid_loss
+
+
+# %%
+study = {}
+for width in (8, 16, 32):
+    for tokens in (2**15, 2**17, 2**19):
+        N, loss = measure(width, tokens)
+        study[N, tokens] = loss
+        print(f"N = {N:6,}  D = {tokens:7,}  loss {loss:.3f}")
+
+# %% alt="Loss against the logarithm of compute to base 10, one falling curve for each of three model sizes. At the least compute the smallest model is lowest; each larger one starts higher and falls further." caption="Loss against compute, for three sizes"
+from math import log10
+
+curves = {}
+for (N, D), loss in study.items():
+    point = log10(training_compute(N, D)), loss
+    curves.setdefault(f"N = {N:,}", []).append(point)
+show.lines(curves, x="log₁₀ of operations", y="nats per character")
+
+# %% [markdown]
+# Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
+# larger model stands lower. What does one get for one's compute, then?
+
+# %%
+compute = {}
+for (N, D), loss in study.items():
+    compute.setdefault(training_compute(N, D), []).append((loss, N))
+for C, found in sorted(compute.items()):
+    (loss, N), among = min(found), len(found)
+    print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
+
+# %% [markdown]
+# Wherever two of these nine cost the same, the smaller one that read more is better. So compute is a matter
+# of balance, and the law (8.51) is about the best model at each cost, not about any one.
+#
+# Now a forecast. We fit L(N) to the three models that read the most, and ask it for a model four times as
+# large as the largest. Then we train that model.
+
+# %%
+most = {N: loss for (N, D), loss in study.items() if D == 2**19}
+law = PowerLaw.fit(list(most), list(most.values()))
+print(f"N_c = {law.scale:.2g}, α = {law.exponent:.3f}")
+for N, loss in most.items():
+    print(f"N = {N:6,}: found {loss:.3f}, on the line {law(N):.3f}")
+N, loss = measure(64, 2**19)
+print(f"N = {N:6,}: foretold {law(N):.3f}, found {loss:.3f}")
+
+# %% [markdown]
+# Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
+# much better than foretold. That a law fits where it was fitted says little about how far it reaches.
+# (Here the exponent of three small models is half of what more models give, below.)
+#
+# ## A million characters
+#
+# `benchmarks/scaling.py` ran the same on Tiny Shakespeare: 29 models, five widths and up to four million
+# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine stand in
+# `results/scaling`; where that folder is at hand, they are drawn here.
+
+# %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
+import csv
+from pathlib import Path
+
+import slp_transformer
+
+root = Path(slp_transformer.__file__).parents[1]
+file, recorded = root / "results" / "scaling" / "runs.csv", {}
+rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+for row in csv.DictReader(rows):
+    name = f"N = {int(row['parameters']):,}"
+    point = log10(float(row["compute"])), float(row["loss"])
+    recorded.setdefault(name, []).append(point)
+axes = {"x": "log₁₀ of operations", "y": "nats per character"}
+show.lines(recorded, **axes) if recorded else None
+
+# %% [markdown]
+# | law | runs | α | largest residual | foretold from the first runs | found |
+# |---|---|---|---|---|---|
+# | L(N), all at 1,048,576 characters | 5 | 0.047 | 0.04 nats | 1.788 | 1.850 |
+# | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
+# | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
+#
+# The forecasts were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07 nats,
+# and not at random: L(N) and L(C) promise too much, since a million characters begin to be too few, while
+# L(D) promises too little. The largest residual is that of the smallest run, which had no time to learn
+# more than pairs. And every power law falls to 0 in the end, which the entropy of a text does not. So a
+# law may be trusted a little beyond the models that it was fitted to, and less with each step.
+
+# %% [markdown]
+# ## How many parameters?
+#
+# [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
+# matrices (8.52). Here is that rule on the six models of the book's table, beside a count of the
+# matrices that they have, and the total that their publishers give.
+
+# %%
+from slp_transformer.published import PUBLISHED
+from slp_transformer.scale import approximate_parameters
+
+print(f"{'billions':15} {'12Ld²':>8} {'matrices':>8} {'total':>8}")
+for name, model in PUBLISHED.items():
+    rule = approximate_parameters(model.num_blocks, model.model_dim)
+    row = [x / 1e9 for x in (rule, model.matrices, model.total)]
+    print(f"{name:15}", *(f"{x:8.3f}" for x in row))
+
+# %% [markdown]
+# For the two that are built as the book's block is, the rule is exact. The other four have a feedforward
+# layer with three matrices (7.22), and queries that share keys and values; some of them also have heads
+# whose size is not d/A. That is one line more than (8.52):
+
+# %%
+from slp_transformer.published import PublishedModel
+
+show.source(PublishedModel.matrices)
+
+# %% [markdown]
+# What is missing to the total are the embeddings, and the norms and biases that the rule leaves out. In
+# a small model with a large vocabulary they are much:
+
+# %% alt="Bars: the share of the embeddings in all parameters. GPT-2 XL 0.053, GPT-3 0.004, Qwen3-0.6B 0.261, Qwen3-32B 0.047, Llama 3.1 8B 0.131, Llama 3.1 405B 0.010." caption="The share of the embeddings in all parameters"
+shares = {n: m.embeddings / m.total for n, m in PUBLISHED.items()}
+show.bars(list(shares.values()), list(shares), title="embeddings", top=1)
+
+# %% [markdown]
+# ## What the cache costs
+#
+# While a model writes, it keeps a key and a value of each token for each head that answers, in every block
+# ([chapter 6](06_decoding.py), 8.53). That is $2\,n_{layer}\,A\,d_k$ numbers a token, less where heads share.
+# In 16-bit numbers, for one text as long as the model's publisher allows:
+
+# %%
+for name, model in PUBLISHED.items():
+    tokens = model.positions or 128 * 1024
+    cache, weights = model.cache_bytes(tokens) / 1e9, 2 * model.total / 1e9
+    line = f"{cache:6.1f} GB for {tokens:7,} tokens"
+    print(f"{name:15} {line}, {weights:7.1f} GB of weights")
+
+# %% [markdown]
+# (128 Ki tokens were taken for the four that turn queries and keys; Qwen3 reaches them with an extension
+# of its positions.) GPT-3, whose 96 heads all answer, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B
+# keeps 64 times as many in 7 times the room: 8 heads answer for its 128.
+#
+# The formula is what a cache of ours weighs:
+
+# %%
+from slp_transformer import KVCache
+
+config = TransformerConfig(256, 2048, model_dim=256, num_heads=8)
+model, cache = TransformerLM(config).eval(), KVCache(2048)
+ids = torch.zeros(4, 2048, dtype=torch.long)
+with torch.no_grad():
+    model(ids[:, :100], cache=cache)
+layers = [cache[l].own for l in range(config.num_blocks)]
+weighs = sum(Z.nbytes for layer in layers for Z in (layer.K, layer.V))
+by_formula = 4 * 2048 * 2 * config.num_blocks * 256 * 4  # 4 texts, 4 bytes
+assert weighs == by_formula
+print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
+
+# %% [markdown]
+# And it is read whole for every token. The weights are read once for all texts of a batch, the cache of
+# each text for itself. On the machine that made this page, one more token for four texts takes:
+
+# %%
+import time
+
+
+@torch.no_grad()
+def milliseconds(length):
+    cache, took = KVCache(2048), []
+    model(ids[:, :length], cache=cache)
+    for _ in range(20):
+        began = time.perf_counter()
+        model(ids[:, :1], cache=cache)
+        took.append(time.perf_counter() - began)
+    return 1000 * min(took)
+
+
+# %% alt="Bars: milliseconds for one token after 16, 512, 1,024 and 2,000 tokens, the shortest of 20 measurements each." caption="Time for one token, by the length of the context"
+lengths = [16, 512, 1024, 2000]
+took = [milliseconds(length) for length in lengths]
+show.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
+
+# %% [markdown]
+# ## LoRA
+#
+# To teach a model something new, one can train on: every weight moves, and the result is as large as
+# the model was. LoRA (Hu et al. 2022) leaves W as it is and learns what is to be added to it, as a
+# product of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
+#
+# <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
+#
+# $$
+# \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{8.54}
+# $$
+#
+# (In the August 2026 draft the equation stands in the chapter on post-training.)
+
+
+# %%
+def lora_by_hand(x, W, A, B):
+    (k, d), r = W.shape, A.shape[1]
+    h = [sum(x[i] * W[i, j] for i in range(k)) for j in range(d)]
+    narrow = [sum(x[i] * A[i, m] for i in range(k)) for m in range(r)]
+    for j in range(d):
+        h[j] = h[j] + sum(narrow[m] * B[m, j] for m in range(r))
+    return torch.stack(h)
+
+
+# %% alt="W, 6 by 5, plus A, 6 by 1, times B, 1 by 5. A has a 1 in its second row alone, and B is 0, 0, 2, 0, -1: so AB is 0 but in the second row, which is B." caption="W plus A times B, in numbers"
+from slp_transformer.lora import lora
+
+torch.manual_seed(0)
+W, x = torch.randn(6, 5).round(), torch.randn(6)
+A = torch.tensor([[0.0], [1], [0], [0], [0], [0]])
+B = torch.tensor([[0.0, 0, 2, 0, -1]])
+h = lora_by_hand(x, W, A, B)
+torch.testing.assert_close(lora(x, W, A, B), h)
+torch.testing.assert_close(x @ (W + A @ B), h)  # what merging relies on
+panels = (show.Panel(Z, name) for Z, name in ((W, "W"), (A, "A"), (B, "B")))
+W_panel, A_panel, B_panel = panels
+show.panels(W_panel, "+", A_panel, "×", B_panel)
+
+# %% [markdown]
+# This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
+# learned: one direction to look in, and one to write to. Hugging Face's library `peft`, with these weights
+# copied, computes the same, forwards and back (a test holds it).
+
+# %%
+show.source(lora)
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
+#
+# What stands in the place of W is short:
+
+# %%
+from slp_transformer.lora import LowRank
+
+show.source(LowRank.forward)
+
+# %% [markdown]
+# ## Another style of guitar
+#
+# The practice corpus of [chapter 12](12_guitar_tab.py) has studies of ten kinds. A small model learns
+# seven of them: scales, arpeggios, picking and the like. Then it meets the blues: shuffles, walking basses
+# and solos, which it has never seen.
+
+# %%
+from slp_transformer.guitar.practice import practice_studies
+from slp_transformer.guitar.tokens import TabTokenizer, token_stream
+
+tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
+styles = {"first": [], "blues": []}
+for study in practice_studies(seed=0):
+    style = "blues" if study.kind in blues else "first"
+    styles[style].append(study.tab)
+corpora = {}
+for style, tabs in styles.items():
+    tokens = torch.tensor(token_stream(tabs, tab_tokenizer))
+    cut = len(tokens) * 9 // 10
+    corpora[style] = tokens[:cut], tokens[cut:]
+    print(f"{style}: {len(tabs)} pieces, {cut:,} tokens to learn from")
+
+# %%
+from slp_transformer.training.measuring import mean_loss
+
+config = TransformerConfig(len(tab_tokenizer), 128, 64, 4, num_blocks=2)
+torch.manual_seed(0)
+base = TransformerLM(config)
+how = {"batch_size": 8, "learning_rate": 6e-3, "steps": 400, "every": 400}
+train(base, *corpora["first"], **how)
+
+
+def losses(model):
+    return [mean_loss(model, corpora[s][1], 128) for s in ("first", "blues")]
+
+
+known, unknown = losses(base)
+print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
+
+# %% [markdown]
+# Now five copies learn the blues for 120 steps: four by LoRA, and one with all of its weights, at a
+# learning rate that suits each (the better of two or three that were tried).
+
+# %%
+from copy import deepcopy
+
+from slp_transformer.lora import ATTENTION, add_lora, merge_lora, remove_lora
+
+
+def learn_blues(rank=None, targets=ATTENTION, rate=1e-2):
+    model = deepcopy(base)
+    torch.manual_seed(0)
+    if rank is not None:
+        add_lora(model, rank, targets)
+    how = {"steps": 120, "every": 120, "batch_size": 8}
+    train(model, *corpora["blues"], **how, learning_rate=rate)
+    return model
+
+
+# %%
+def learning(model):
+    return sum(W.numel() for W in model.parameters() if W.requires_grad)
+
+
+everywhere = (*ATTENTION, "W_1", "W_2")
+tuned = {
+    "LoRA, r = 1": learn_blues(1, rate=2e-2),
+    "LoRA, r = 4": learn_blues(4),
+    "LoRA, r = 8": learn_blues(8),
+    "LoRA, r = 8, feedforward too": learn_blues(8, everywhere),
+    "all weights": learn_blues(rate=3e-3),
+}
+
+# %%
+results, whole = {}, tuned["all weights"]
+for name, model in tuned.items():
+    share = learning(model) / learning(base)
+    results[name] = losses(model)
+    shown = " and ".join(f"{loss:.3f}" for loss in results[name])
+    done = (unknown - results[name][1]) / (unknown - losses(whole)[1])
+    print(f"{name:28} {share:6.1%} of the weights: {shown}, {done:.0%}")
+
+# %% alt="Bars: held-out loss on blues in nats per token. Before any tuning it is highest; with LoRA it falls as more numbers may learn, and it is lowest where all weights do." caption="Loss on the blues, by what was allowed to learn"
+blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
+show.bars(list(blue.values()), list(blue), title="nats a token on blues")
+
+# %% [markdown]
+# The second number is the loss on blues, the first that on the styles learned before. With 6 % of the weights,
+# LoRA goes about 60 % of the way that all weights go in these 120 steps; with twice as many, in the feedforward
+# layers too, about 75 %. What is learned is paid for with what was known: every copy gets worse on the first
+# styles, and the one that learned the most gets worst. That is where LoRA's other use lies, since
+# the base is still there underneath.
+#
+# Merging adds AB to W, and what it says stays the same to rounding; the model is an ordinary one again,
+# and as fast. Or A and B are taken away, and the base is back to the last bit.
+
+# %%
+student = tuned["LoRA, r = 8"]
+ids = corpora["blues"][1][:100]
+before, merged = student(ids), deepcopy(student)
+merge_lora(merged)
+torch.testing.assert_close(merged(ids), before)
+assert set(merged.state_dict()) == set(base.state_dict())
+remove_lora(student)
+assert torch.equal(student(ids), base(ids))
+
+# %% [markdown]
+# ## Try it
+#
+# 1. Fit L(N) to the models that read 2¹⁵ tokens instead of 2¹⁹. What does `PowerLaw.fit` say?
+#
+#    <details><summary>What happens</summary>
+#
+#    It refuses: with so few tokens the loss does not fall as N grows, it rises.
+#
+#    </details>
+#
+# 2. How large a cache would Llama 3.1 8B need if all of its 32 heads answered?
+#
+#    <details><summary>What happens</summary>
+#
+#    Four times as large, since 8 answer now.
+#
+#    </details>
+#
+# 3. Let both A and B begin at 0 in `LowRank`. Does it learn?
+#
+#    <details><summary>What happens</summary>
+#
+#    It never leaves the base: the gradient of A is a product with B, and that of B one with A.
+#
+#    </details>
+#
+# 4. Fine-tune with `learn_blues(64)`. What share of the weights may learn, and what is odd about it?
+#
+#    <details><summary>What happens</summary>
+#
+#    A and B together then hold more numbers than the matrices they stand beside, and AB can be
+#    any change of them.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - On logarithmic axes a scaling law is a straight line; its slope α is small.
+# - A law holds where it was fitted, and a little beyond; ours missed by up to 0.17 nats one step ahead.
+# - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
+# - A cache grows with tokens, blocks and answering heads, and each new token reads all of it.
+# - LoRA learns W + AB with W frozen; once merged, it costs nothing.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. By the book's α, how much lower is the loss of a model with ten times the parameters?
+#
+#    <details><summary>Answer</summary>
+#
+#    $10^{-0.076}=0.84$: 16 % lower, if nothing else stands in the way.
+#
+#    </details>
+#
+# 2. A matrix is [4096×4096]. How many numbers does LoRA with r = 8 learn for it, and what share is that?
+#
+#    <details><summary>Answer</summary>
+#
+#    $8\,(4096+4096)=65{,}536$, one in 256.
+#
+#    </details>
+#
+# 3. Why does the model say the same right after `add_lora` as before?
+#
+#    <details><summary>Answer</summary>
+#
+#    B is 0, so AB is, and W + AB is W.
+#
+#    </details>
+#
+# Next: [Looking inside](09_inside.py).

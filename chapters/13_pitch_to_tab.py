@@ -1,0 +1,420 @@
+# %% [markdown]
+# # 13 · Pitch to tab
+#
+# Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages
+#
+# Turn notes into tab that a hand can play: first by counting what it costs, then by translation.
+#
+# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a
+# piece by dynamic programming; train the encoder-decoder of chapter 10 to finger as the pieces it
+# read are fingered; and judge both by what people wrote. Read first:
+# [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
+# 45 minutes.
+
+# %% [markdown]
+# ## From one note to many fingerings
+#
+# A MIDI file says what sounds; a guitarist has to know where. Each note of this melody has several
+# places on the neck, so the melody has their product in fingerings.
+
+# %%
+from math import prod
+
+from slp_transformer.guitar import STANDARD
+
+melody = [48, 50, 52, 53, 55, 57, 59, 60]  # C major up to middle C
+counts = [len(STANDARD.positions(pitch)) for pitch in melody]
+print("places of each note:", *counts)
+print(f"fingerings of eight notes: {prod(counts):,}")
+
+# %% [markdown]
+# What sounds together is one *moment*, and its notes bind each other. Each needs a string of its
+# own, and the frets that are pressed must lie within the hand's span. A way to take all notes of
+# a moment is a *grip*. We try all places of all notes, and keep what one hand can hold:
+
+# %%
+import itertools
+
+from slp_transformer.guitar import is_playable
+
+d_major = (50, 54, 57, 62)  # as a pianist's right hand takes it
+places = [STANDARD.positions(pitch) for pitch in d_major]
+tried = list(itertools.product(*places))
+held = [grip for grip in tried if is_playable(grip, max_span=4)]
+print(f"{len(tried):,} ways to place the chord, {len(held)} grips:")
+for grip in held:
+    print(*(f"{string}/{fret}" for string, fret in grip))
+
+# %% [markdown]
+# (`5/5` is the fifth string at its fifth fret.) The package grows grips note by note instead, and
+# drops a beginning as soon as it cannot be held. If notes are written one after the other, as a
+# decoder does it, `next_notes` says where the next one may go, so that those to come still have a
+# place. The D of this chord is an open string, but with it no grip of the chord can be held.
+
+# %%
+from slp_transformer import show
+from slp_transformer.guitar import Note
+from slp_transformer.guitar.fingering.grips import fits, grips, next_notes
+
+assert set(grips(d_major, STANDARD)) == set(held)
+first = next_notes((), d_major, STANDARD)
+assert set(first) == {grip[0] for grip in held}
+assert Note(4, 0) in places[0] and Note(4, 0) not in first
+show.source(fits)
+
+# %% [markdown]
+# ## The hand remembers
+#
+# Grips are not free either: the hand is somewhere, and has to get from each to the next. Say that
+# it is at fret $p$ if the index finger lies there. Let $e_t(g,p)$ be what the grip $g$ at moment
+# $t$ costs a hand at $p$, a stretch or a reach behind the index finger, and $m(p',p)$ what it
+# costs to move from $p'$ to $p$. The cheapest fingering has the least sum of all. Let $v_t(p)$ be
+# the cost of the best beginning that ends at moment $t$ with the hand at $p$:
+#
+# $$
+# v_t(p)=\min_{g}\,e_t(g,p)+\min_{p'}\,\bigl(v_{t-1}(p')+m(p',p)\bigr)
+# $$
+#
+# It has the same form as Viterbi's algorithm (1967) for hidden states. An open string needs no
+# finger, so the hand keeps its place through it. First everything is tried, on three notes:
+
+# %%
+from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
+
+costs, short = HandCosts(), [(60,), (64,), (67,)]
+choices = [grips(moment, STANDARD) for moment in short]
+
+
+def cost_of(path, hands):
+    held = sum(map(costs.of_grip, path, hands))
+    return held + sum(map(costs.of_move, hands, hands[1:]))
+
+
+# %%
+everything = [
+    (cost_of(path, hands), path)
+    for path in itertools.product(*choices)
+    for hands in itertools.product(HANDS, repeat=3)
+]
+least, best = min(everything)
+where = " ".join(f"{s}/{fret}" for ((s, fret),) in best)
+print(f"{len(everything):,} sums; the least is {least:.1f}: {where}")
+
+# %% [markdown]
+# The same with $v_t$, which never looks back further than one moment. For three notes it saves
+# little; for a piece of a hundred moments, it is the difference between a blink and for ever.
+
+# %%
+v = [0.0] * len(HANDS)
+for t, choice in enumerate(choices):
+    e = [min(costs.of_grip(g, p) for g in choice) for p in HANDS]
+    m = [[costs.of_move(q, p) for q in HANDS] for p in HANDS]
+    if t == 0:
+        v = e
+    else:
+        roads = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
+        v = [a + b for a, b in zip(e, roads, strict=True)]
+assert abs(min(v) - least) < 1e-9
+
+# %% [markdown]
+# The package's version also keeps which grip and which place were best, and reads the path off
+# from its end. `choices` are the grips of each moment.
+
+# %%
+from slp_transformer.guitar.fingering.viterbi import cheapest_path, finger
+
+assert cheapest_path(choices, costs) == list(best)
+show.source(cheapest_path)
+
+# %% [markdown]
+# `finger` lists the grips and finds the path. The melody lies in the first position, as a teacher
+# would write it. Asked to be at the fifth fret and to leave the open strings alone, the hand plays
+# the same notes there.
+
+# %%
+from slp_transformer.guitar import Bar, Event, Tab, format_tab
+
+
+def tab_of(path):
+    events = [Event(2 * i, grip) for i, grip in enumerate(path)]
+    return format_tab(Tab("", STANDARD, (Bar(2 * len(path), tuple(events)),)))
+
+
+moments = [(pitch,) for pitch in melody]
+low = finger(moments, STANDARD)
+high = finger(moments, STANDARD, HandCosts(position=5, open=5.0))
+assert all(grip[0].fret <= 3 for grip in low)
+assert all(grip[0].fret >= 4 for grip in high)
+print(tab_of(low), tab_of(high), sep="\n")
+
+# %% [markdown]
+# This is all that one command needs to turn a MIDI file into tab:
+#
+# ```
+# slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
+# ```
+#
+# `--position`, `--prefer-open` and `--pin` ask for what you would rather play, `--alternatives 3`
+# shows other ways. Notes that the guitar does not have are named, and moved or left out only if
+# you say so.
+
+# %% [markdown]
+# ## What did people write?
+#
+# Costs are somebody's opinion. What can be measured is whether a fingering agrees with a written
+# one. The practice corpus of chapter 12 was fingered by rules, in positions, and every piece of it
+# is a pair: its pitches, and its tab. We hold some pieces out.
+
+# %%
+from slp_transformer.guitar import prepare_tabs
+from slp_transformer.guitar.fingering.baselines import lowest_fret
+from slp_transformer.guitar.fingering.measures import agreement, total_of
+from slp_transformer.guitar.fingering.passages import passage_of
+
+data = prepare_tabs(held_out=0.1)
+learned = [passage_of(tab) for tab in data.learned_tabs]
+unseen = [passage_of(tab) for tab in data.held_out_tabs]
+
+
+def measure(way, pieces=unseen):
+    counts = [agreement(p.grips, way(p), p.tuning) for p in pieces]
+    return total_of(counts).shares()
+
+
+# %%
+found = {
+    "lowest fret": measure(lambda p: lowest_fret(p.moments, p.tuning)),
+    "cheapest for the hand": measure(lambda p: finger(p.moments, p.tuning)),
+}
+for name, shares in found.items():
+    kept, right = shares["pitch"], shares["strings"]
+    print(f"{name}: pitches kept {kept:.0%}, strings right {right:.1%}")
+assert found["lowest fret"]["pitch"] == 1.0
+
+# %% [markdown]
+# Given the pitch, a note on the right string is on the right fret too, so *strings right* is the
+# whole of it. Pitches are kept because nothing else was looked at. The hand's costs know nothing
+# of the rules that these pieces were written by; what is left for a model to learn is those.
+
+# %% [markdown]
+# ## Translation, note by note
+#
+# Translate from pitches into places. It is kinder than translating sentences, since every note of
+# the source has its one place in the target. So the decoder is not left to count: it reads a note,
+# writes its place, reads the next note, and so on in turn. Nothing can be forgotten, and
+# cross-attention is free to look at the notes around. A note's token says how far it lies above the
+# lowest open string, so that with a capo the tokens are the same, as the tab is; and whether it
+# sounds together with the note before it.
+
+# %%
+from slp_transformer.guitar.fingering.translating import (
+    in_turn,
+    place_names,
+    source_ids,
+    target_ids,
+)
+
+piece = unseen[0]
+source, target = source_ids(piece), target_ids(piece)
+assert len(source) == len(target) == sum(map(len, piece.moments))
+reads = in_turn(source, target)
+assert reads[::2].equal(source) and reads[1::2].equal(target[:-1])
+print("encoder reads: ", *source[:6].tolist())
+print("decoder reads: ", *reads[:11].tolist())
+print("decoder writes:", *place_names(target[:6].tolist()))
+
+# %% [markdown]
+# The model is
+# <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>, one
+# block on each side, and the loop is that of every chapter. It starts as in 2017, since chapter 11
+# has shown what a start is worth to cross-attention. One thing is new. In training the
+# decoder reads the right places so far; when it writes, it reads its own, and one odd choice drags
+# others behind it. So a tenth of the places that it reads are replaced by another place of the
+# same note.
+
+# %%
+import torch
+
+from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer.guitar.fingering import translating
+
+torch.manual_seed(0)
+N = 32  # notes in a window, so 64 tokens for the decoder
+sizes = {"model_dim": 48, "num_heads": 4, "num_blocks": 1}
+vocabulary = {"source_vocab_size": translating.SOURCE_SIZE}
+start = {"initialisation": "xavier"}
+config = TransformerConfig(
+    translating.TARGET_SIZE, 2 * N, **sizes, **vocabulary, **start
+)
+model = EncoderDecoder(config)
+print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
+
+# %%
+from slp_transformer.training import train
+
+records = train(
+    model,
+    translating.FingeringPairs(learned, N, noise=0.1),
+    translating.FingeringPairs(unseen, N),
+    steps=500,
+    batch_size=16,
+    learning_rate=3e-3,
+    every=100,
+)
+for r in records:
+    losses = f"{r.train_loss:.2f} learned, {r.valid_loss:.2f} held out"
+    print(f"step {r.step}: {losses} (nats a note)")
+
+# %% [markdown]
+# *Held out* is measured with the right places before each note. When the model writes, it has
+# nobody to set it right: that is the figure to report. `translate` asks for the likeliest place
+# among those that `next_notes` allows. So its pitches are right and its grips can be held, whatever
+# the weights say.
+
+
+# %% alt="Bars: the share of notes on the right string, for the lowest fret, the cheapest fingering for the hand, and the encoder-decoder, on held-out practice pieces." caption="Notes on the right string, on held-out practice pieces"
+def translate(p):
+    return translating.translate(model, p, N)
+
+
+found["encoder-decoder"] = measure(translate)
+for name, shares in found.items():
+    print(f"{name}: strings {shares['strings']:.1%}", end=", ")
+    print(f"chords {shares['chords']:.1%}, playable {shares['playable']:.1%}")
+ours = found["encoder-decoder"]
+assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
+assert ours["strings"] > found["cheapest for the hand"]["strings"]
+show.bars([shares["strings"] for shares in found.values()], list(found), top=1)
+
+# %% [markdown]
+# Nobody told the model of hands; what it has of them, it has from the pieces. On held-out pieces of
+# the same makers it gets more strings right than costs that were thought out.
+
+# %% [markdown]
+# ## What the hand knows about the notes
+#
+# In the map, each row is a note as its place is written, each column a note that the encoder has
+# read: cross-attention, in the head that is least even. There is no causal mask in it. The decoder
+# may look at notes that are still to come, as a player reads ahead.
+
+# %%
+from slp_transformer import tracing
+
+with torch.no_grad():
+    H_enc = model.encode(source[:N])
+    with tracing(model) as trace:
+        model.decode(reads[: 2 * N - 1], H_enc)
+heads = trace[0]["alpha_cross"][:, ::2]  # rows that write a place
+alpha = heads[heads.amax(dim=2).mean(dim=1).argmax()]
+ahead = alpha.triu(diagonal=1).sum() / alpha.sum()
+torch.testing.assert_close(alpha.sum(dim=1), torch.ones(len(alpha)))
+print(f"{ahead:.0%} of the weight lies on notes that are still to come")
+
+# %% alt="Heat map of cross-attention in one head, twelve notes of the decoder by the notes that the encoder has read, a window of them. Rows of the same pitch look alike." caption="Cross-attention, a row for each note that is placed"
+names = place_names(target[:N].tolist())
+show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
+
+# %% [markdown]
+# Rows of one pitch look alike: for each of them the head looks at the same few notes of the passage,
+# some of them still to come. The map shows where the model looks, not why.
+
+# %% [markdown]
+# ## On tab that people have written
+#
+# The practice pieces obey rules, and rules can be learned. People's fingerings are another matter.
+# The table is of 403 classical pieces from classtab.org to learn from, and of pieces by composers
+# that are not among them: 54 to try ideas on (*valid*) and 26 kept for the end (*test*). Strings
+# right, and chords with every note right, in percent; nothing of the written tab is seen.
+#
+# | | valid | test |
+# |---|---|---|
+# | any grip, by chance | 38.5, 27.6 | 34.7, 27.0 |
+# | lowest fret | 77.3, 66.6 | 73.7, 55.9 |
+# | the usual string of each pitch | 82.7, 76.4 | 76.8, 64.2 |
+# | cheapest for the hand | 86.1, 83.2 | 79.8, 70.7 |
+# | costs that were learned | 86.5, 83.0 | **83.1, 73.7** |
+#
+# *Costs that were learned* keeps the states and moves of this chapter, a grip and a place of the
+# hand, and learns what each is worth from written tab: 15,100 numbers, most of them relative, such
+# as which finger takes a note rather than which fret. An encoder in front of it, which read the
+# notes around, came to know its own pieces ever better and did worse on others. The commands, the
+# intervals and what else was tried stand in `results/pitch_to_tab`.
+#
+# ## Try it
+#
+# 1. Let the hand like open strings: `HandCosts(open=-1.0)` in `finger(moments, ...)`. Which notes of
+#    the melody change? And at `HandCosts(open=-1.0, position=7)`?
+#
+#    <details><summary>What happens</summary>
+#
+#    None change: its D, G and B are open already. At the seventh fret the hand keeps the three open
+#    strings, and takes the notes between them at frets 7 to 10: so they ring into each other.
+#
+#    </details>
+#
+# 2. Leave `noise=0.1` out of the training, and train with three seeds. What becomes of the loss, and
+#    of the strings that are right when the model writes alone?
+#
+#    <details><summary>What happens</summary>
+#
+#    Both losses fall lower, since no odd place is read. But fewer strings are right, with each of the
+#    seeds 0, 1 and 2: who has only read right places goes astray after a wrong one.
+#
+#    </details>
+#
+# 3. Replace `next_notes` by all places of the pitch, in a copy of `translate`. What will go wrong
+#    that the table would show?
+#
+#    <details><summary>What happens</summary>
+#
+#    Two notes of a chord may take the same string, or lie too far apart, so `playable` falls below
+#    100 %; and a chord may run out of strings, so that its last note has no place at all.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - A chord's notes bind each other, so grips are chosen, not notes; a decoder that writes note by
+#   note has to leave those to come a place.
+# - Where a cost depends on the step before alone, the best of all paths is found step by step.
+# - What must hold, such as the pitch, is better built in than learned.
+# - In training a decoder reads the truth, in use its own words. Report the second.
+# - A baseline that knows the hand is hard to beat. Say by how much, on pieces nobody tuned on.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Why does the cheapest fingering keep one best grip for each place of the hand, rather than one
+#    best grip?
+#
+#    <details><summary>Answer</summary>
+#
+#    What comes next depends on where the hand is. A grip that is dearer now may leave the hand where
+#    the next notes are.
+#
+#    </details>
+#
+# 2. A model gets 94 % of strings right with the right places before each note, and 82 % when it
+#    writes alone. What is lost between the two?
+#
+#    <details><summary>Answer</summary>
+#
+#    Its own mistakes: after a note in another position the likeliest next places are in that
+#    position too. Whole passages then differ from what was written.
+#
+#    </details>
+#
+# 3. Two players finger the same piece, and agree on 80 % of its notes. What does that say of a model
+#    that agrees with one of them on 82 %?
+#
+#    <details><summary>Answer</summary>
+#
+#    That there is little left to gain by that measure. Where a model differs, it may be right in
+#    another way; only players can tell.
+#
+#    </details>
+#
+# The reference goes on from
+# <autoref identifier="slp_transformer.guitar.fingering.viterbi.finger">finger</autoref> to the model of
+# the hand, and to pieces and wishes.

@@ -1,0 +1,505 @@
+# %% [markdown]
+# # 14 · From the book's block to today's
+#
+# Beyond the book, but for the gate (7.22) and a sentence on RoPE in its August 2026 draft
+#
+# Exchange four parts of the block, one at a time, and load models that others have trained.
+#
+# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward
+# layer change in the book's block, and what they leave as it is; and you will have checked that
+# the result is the Llama, the Qwen3, the GPT-2 and the BERT that people use. Read first:
+# [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
+# About 40 minutes.
+
+# %% [markdown]
+# ## The norm without its mean
+#
+# Layer norm brings a row to mean 0 and deviation 1 (8.25, 7.26). RMSNorm leaves the mean where it
+# is and divides by the *root mean square* alone; the offset β goes, too.
+#
+# $$
+# \mathrm{RMSNorm}(\mathbf x)=\gamma\,\frac{\mathbf x}{\mathrm{RMS}(\mathbf x)},\qquad
+# \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{i=1}^{d}x_i^2}
+# $$
+#
+# (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square
+# *is* the deviation, so the two norms agree. For a row of equal numbers they could not differ
+# more: layer norm makes it 0, RMSNorm makes it 1.
+
+# %%
+import math
+
+import torch
+
+
+def rms_norm(x, gamma):
+    mean_square = sum(x_i**2 for x_i in x) / len(x)
+    return torch.stack([x_i / math.sqrt(mean_square) for x_i in x]) * gamma
+
+
+# %%
+ones = torch.ones(4)
+print(rms_norm(torch.tensor([3.0, -1.0, -3.0, 1.0]), ones))  # mean 0
+print(rms_norm(torch.tensor([5.0, 5.0, 5.0, 5.0]), ones))
+
+# %%
+from slp_transformer import LayerNorm, show
+from slp_transformer.beyond import RMSNorm
+
+torch.manual_seed(14)
+X = torch.randn(3, 4)
+norm = RMSNorm(4, eps=0.0)
+loop = torch.stack([rms_norm(x, ones) for x in X])
+torch.testing.assert_close(norm(X), loop)
+torch.testing.assert_close(norm(X), torch.nn.RMSNorm(4, eps=0.0)(X))
+centred = X - X.mean(dim=1, keepdim=True)
+torch.testing.assert_close(norm(centred), LayerNorm(4, eps=0.0)(centred))
+show.source(RMSNorm.forward)
+
+# %% [markdown]
+# ## Positions as rotations
+#
+# The book adds a row of P to each row of E, once, at the bottom (section 8.4, 7.4). Rotary
+# positions add nothing. In every head of every block they *turn* the queries and the keys, by an
+# angle that grows with the position. Take the columns of a query in pairs. Pair $i$ of a token at
+# position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
+#
+# <span class="eq" id="eq-rope">rope · Su et al. 2021 · named in the Aug 2026 draft</span>
+#
+# $$
+# \begin{pmatrix}x'_a\\x'_b\end{pmatrix}=
+# \begin{pmatrix}\cos pos\,\theta_i&-\sin pos\,\theta_i\\\sin pos\,\theta_i&\cos pos\,\theta_i
+# \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
+# $$
+#
+# Why turn? A product of two vectors depends on the angle *between* them. If the query has been
+# turned by $i\theta$ and the key by $j\theta$, that angle has changed by $(i-j)\theta$: the score
+# knows how far apart the two tokens are, and nothing of where in the text they stand.
+
+
+# %%
+def turn(x, pos, base=10000.0):
+    half, turned = len(x) // 2, x.clone()
+    for i in range(half):  # a pair: column i, and the one half a row further
+        angle = pos * base ** (-2 * i / len(x))
+        a, b = x[i], x[i + half]
+        turned[i] = a * math.cos(angle) - b * math.sin(angle)
+        turned[i + half] = a * math.sin(angle) + b * math.cos(angle)
+    return turned
+
+
+# %% [markdown]
+# A quarter turn of one pair, by hand: with $d_k=2$ there is one pair, and $\theta_0=1$, so that
+# position $\pi/2$ (there is none, but the formula does not mind) turns east into north.
+
+# %%
+east = torch.tensor([1.0, 0.0])
+print([round(x, 3) for x in turn(east, math.pi / 2).tolist()])
+
+# %%
+from slp_transformer.beyond import RotaryPositions, rotate
+
+N, d_k = 6, 8
+Q, K = torch.randn(N, d_k), torch.randn(N, d_k)
+rotary = RotaryPositions(d_k)
+loop = torch.stack([turn(Q[pos], pos) for pos in range(N)])
+torch.testing.assert_close(rotary(Q, 0), loop)
+torch.testing.assert_close(rotary(Q[4:], 4), loop[4:])  # from position 4 on
+show.source(rotate)
+
+# %% [markdown]
+# Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
+# position can tell them apart. With rotations, the scores are the same along each diagonal: they
+# depend on $i-j$ alone. With learned positions (here drawn at random) there is no such order.
+
+# %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
+same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
+scores = rotary(same_q, 0) @ rotary(same_k, 0).T
+P = torch.randn(N, d_k)
+absolute = (same_q + P) @ (same_k + P).T
+for distance in range(-N + 1, N):
+    diagonal = scores.diagonal(distance)
+    torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+show.panels(
+    show.Panel(scores, "rotary", "N × N"),
+    show.Panel(absolute, "learned", "N × N"),
+)
+
+# %% [markdown]
+# The same holds far to the right: move both tokens by a thousand places, and no score changes.
+
+# %%
+moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
+torch.testing.assert_close(moved, scores, rtol=0, atol=1e-3)
+print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
+
+# %% [markdown]
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighbouring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. Nobody sees the difference: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
+#
+# Values are not turned, since they say *what* is passed on, not where it is found. And there is no
+# last position: nothing is looked up in a table of learned rows. Whether a model reads well past
+# the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
+# (<autoref identifier="slp_transformer.beyond.rotary.LongContext">LongContext</autoref>).
+
+# %% [markdown]
+# ## Keys and values that heads share
+#
+# The cache keeps a key and a value for every token, head and block (8.53, 7.59), and in a long
+# text that is what fills the memory. So today's models let the queries of several heads look at
+# one key and one value: $A$ heads ask, $G$ answer.
+#
+# $$
+# \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
+# \frac{\mathbf Q^c\mathbf K^{g\top}}{\sqrt{d_k}}\right)\right)\mathbf V^g,\qquad
+# g=\lfloor c\,G/A\rfloor
+# $$
+#
+# (Ainslie et al. 2023; heads and groups counted from 0.) With $G=A$ it is the book's (8.36).
+
+# %%
+A, G, d = 6, 2, 12
+
+
+def grouped(X, W_Q, W_K, W_V, W_O):
+    heads = []
+    for c in range(A):
+        g = c * G // A
+        Q, K, V = X @ W_Q[c], X @ W_K[g], X @ W_V[g]
+        scores = (Q @ K.T / math.sqrt(K.shape[1])).tril()
+        scores = scores.masked_fill(torch.ones(N, N).triu(1) > 0, -math.inf)
+        heads.append(torch.softmax(scores, dim=1) @ V)
+    return torch.cat(heads, dim=1) @ W_O
+
+
+# %%
+from slp_transformer.beyond import TodaysAttention, shared
+
+torch.manual_seed(15)
+X, gqa = torch.randn(N, d), TodaysAttention(d, A, num_kv_heads=G)
+W_K, W_V = (W.split(gqa.key_dim, dim=1) for W in (gqa.W_K, gqa.W_V))
+assert len(W_K) == len(W_V) == G
+loop = grouped(X, gqa.W_Q.split(gqa.key_dim, dim=1), W_K, W_V, gqa.W_O)
+torch.testing.assert_close(gqa(X, causal=True), loop)
+show.source(shared, TodaysAttention.look)
+
+# %% [markdown]
+# PyTorch's own kernel knows such groups as `enable_gqa` and gives the same. So does the book's
+# attention, when all heads of a group have the same matrices.
+
+# %%
+from slp_transformer import MultiHeadAttention
+
+F = torch.nn.functional
+Q, K, V = gqa.project(X)
+how = {"is_causal": True, "enable_gqa": True}
+theirs = F.scaled_dot_product_attention(Q[None], K[None], V[None], **how)[0]
+torch.testing.assert_close(theirs.transpose(0, 1).flatten(1) @ gqa.W_O, loop)
+
+book = MultiHeadAttention(d, A)
+for ours, head in zip(book.heads, gqa.heads, strict=True):
+    ours.W_Q, ours.W_K = head.W_Q, head.W_K
+    ours.W_V, ours.W_O = head.W_V, head.W_O
+torch.testing.assert_close(book(X, causal=True), loop)
+
+# %% [markdown]
+# What it saves, for the sizes that the book's Fig. 7.24 lists: the cache of one text of 8,192
+# tokens in bfloat16, as it is and as it would be if every head had a key and a value of its own.
+
+# %%
+from dataclasses import replace
+
+from slp_transformer.published import PUBLISHED
+
+for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
+    model = PUBLISHED[name]
+    alone = replace(model, num_kv_heads=model.num_heads)
+    now, then = (m.cache_bytes(8192) / 2**30 for m in (model, alone))
+    print(f"{name}: {now:.2f} GiB, not {then:.2f}")
+
+# %% [markdown]
+# ## The gate, once more
+#
+# The feedforward layer of these models is SwiGLU (7.22), which
+# [chapter 2](02_block.py#eq-swiglu) has worked out, without its three biases. GPT-2 and BERT keep
+# the book's layer (8.21), with GELU for ReLU.
+#
+# ## The block
+#
+# That is all. Here is the block's forward pass: the one of [chapter 2](02_block.py), to the
+# letter. Only the parts that its names stand for are others.
+
+# %%
+from slp_transformer.beyond import TodaysBlock
+
+show.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
+
+# %% [markdown]
+# With the sizes of the table above, the head's matrix E once more or one of its own (`tied`), there
+# are exactly as many parameters as published. Counting them takes no memory: PyTorch's *meta* device
+# knows shapes alone.
+
+# %%
+from slp_transformer.beyond import TodaysConfig, TodaysLM
+
+
+def from_table(model, **more):
+    sizes = ("num_heads", "num_kv_heads", "key_dim", "num_blocks")
+    sizes = {name: getattr(model, name) for name in sizes} | more
+    sizes |= {"model_dim": model.model_dim, "hidden_dim": model.hidden_dim}
+    sizes |= {"value_dim": model.key_dim, "tied": model.tied}
+    return TodaysConfig(model.vocab_size, **sizes)
+
+
+# %%
+with torch.device("meta"):
+    llama = TodaysLM(from_table(PUBLISHED["Llama 3.1 8B"]))
+    qwen = TodaysLM(from_table(PUBLISHED["Qwen3-0.6B"], qk_norm=True))
+for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
+    count = sum(W.numel() for W in model.parameters())
+    assert count == PUBLISHED[name].total
+    print(f"{name}: {count:,} parameters")
+
+# %% [markdown]
+# (Qwen3 has one small thing more, the `qk_norm`: each head's queries and keys go through an
+# RMSNorm of their own before they are turned.)
+#
+# ## The same as everybody's
+#
+# Is it the real thing? Hugging Face's `transformers` is the witness. Let it make a small Llama with
+# random weights, and write it to a folder as Llamas are published: `config.json`, and the
+# weights in `safetensors`, a format that holds numbers and can run no code.
+
+# %%
+import tempfile
+import warnings
+from pathlib import Path
+
+with warnings.catch_warnings():
+    # Its bars miss a widget that nobody needs here.
+    warnings.simplefilter("ignore")
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+
+# %%
+folder = Path(tempfile.mkdtemp())
+sizes = {"num_hidden_layers": 2, "num_attention_heads": 6, "hidden_size": 24}
+sizes |= {"num_key_value_heads": 2, "intermediate_size": 40, "vocab_size": 53}
+torch.manual_seed(16)
+config = transformers.LlamaConfig(**sizes)
+theirs = transformers.LlamaForCausalLM(config).eval()
+theirs.save_pretrained(folder / "llama")
+print(*sorted(path.name for path in (folder / "llama").iterdir()), sep="\n")
+
+# %% [markdown]
+# One call loads it into our parts. Every tensor in the file has a place here, and every tensor here
+# is in the file, or the model is refused: a Llama of which a part is missing would still write
+# something, and nothing would complain. (Large models come in several files with an index. The same
+# call loads them.)
+
+# %%
+from slp_transformer.beyond import from_pretrained
+
+ours = from_pretrained(folder / "llama")
+ids = torch.randint(53, (3, 11))
+with torch.no_grad():
+    U, theirs_U = ours(ids), theirs(ids).logits
+torch.testing.assert_close(U, theirs_U, rtol=0, atol=1e-4)
+apart = (U - theirs_U).abs().max()
+print(f"{type(ours).__name__}: logits at most {apart:.0e} apart")
+
+# %% [markdown]
+# And word by word, with the cache of [chapter 6](06_decoding.py) on both sides:
+
+# %%
+from slp_transformer import generate
+
+written = generate(ours, ids, max_new_tokens=20, temperature=0)
+expected = theirs.generate(
+    ids, max_new_tokens=20, do_sample=False, eos_token_id=None, pad_token_id=0
+)
+assert [one.ids for one in written] == expected.tolist()
+print(written[0].new)
+
+# %% [markdown]
+# What [chapter 9](09_inside.py) does to our own models works on it, too: every point has its name, the
+# lens reads each layer, and a head can be taken away.
+
+# %%
+from slp_transformer import interpret
+
+stream = interpret.residual_stream(ours, ids)
+read = interpret.logit_lens(ours, stream["1.H"])
+torch.testing.assert_close(read, U)
+changes = {"0.head": interpret.zeroed(5)}
+with torch.no_grad(), interpret.watching(ours, changes=changes):
+    apart = (ours(ids) - U).abs().max()
+assert apart > 0 and torch.equal(ours(ids), U)
+print(f"without head 5 of block 0: logits up to {apart:.0e} apart")
+
+# %% [markdown]
+# Others go the same way: here a Qwen3, a GPT-2 and a BERT. GPT-2 is the book's block with GELU
+# and biases on all products. BERT is post-norm and looks both ways (9.2 in the Aug 2026 draft);
+# its logits say which word *stands* at a place, so it fills gaps and does not write on.
+
+# %%
+small = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 6}
+small |= {"vocab_size": 53, "max_position_embeddings": 40}
+small |= {"bos_token_id": 1, "eos_token_id": 2}
+gated = {"intermediate_size": 40, "num_key_value_heads": 2, "head_dim": 8}
+kinds = {"Qwen3ForCausalLM": ("Qwen3Config", small | gated),
+         "GPT2LMHeadModel": ("GPT2Config", small),
+         "BertForMaskedLM": ("BertConfig", small)}  # fmt: skip
+
+# %%
+for name, (config, sizes) in kinds.items():
+    config = getattr(transformers, config)(**sizes)
+    theirs = getattr(transformers, name)(config).eval()
+    theirs.save_pretrained(folder / name)
+    ours = from_pretrained(folder / name)
+    with torch.no_grad():
+        apart = (ours(ids) - theirs(ids).logits).abs().max()
+    assert apart < 1e-4
+    print(f"{name} → {type(ours).__name__}: at most {apart:.0e} apart")
+
+# %% [markdown]
+# ## And back
+#
+# What you train here others can load. The book's own model, too: it is a GPT-2 whose attention
+# biases are 0, so that is what it is written as.
+
+# %%
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.beyond import save_pretrained
+
+sizes = {"model_dim": 24, "num_heads": 6, "num_blocks": 2}
+config = TransformerConfig(53, context_length=40, **sizes)
+book = TransformerLM(config).eval()
+save_pretrained(book, folder / "book")
+theirs = transformers.GPT2LMHeadModel.from_pretrained(folder / "book")
+with torch.no_grad():
+    U, theirs_U = book(ids), theirs.eval()(ids).logits
+torch.testing.assert_close(U, theirs_U, rtol=0, atol=1e-4)
+print("transformers reads the book's model, and says the same")
+
+# %%
+import shutil
+
+shutil.rmtree(folder)
+assert not folder.exists()
+
+# %% [markdown]
+# ## With real weights
+#
+# Nothing was downloaded here. If you are online, fetch a published model, SmolLM2 for one (a Llama
+# of 135 million parameters) or GPT-2, and use it like a run of your own:
+#
+# ```
+# python -m pip install huggingface_hub
+# hf download HuggingFaceTB/SmolLM2-135M --local-dir models/smollm2
+# slp-transformer info models/smollm2
+# slp-transformer generate models/smollm2 --prompt "The guitar is" --tokens 40
+# slp-transformer evaluate models/smollm2 my_text.txt
+# ```
+#
+# GPT-2's folder holds its weights in several formats, so name the files that are read here:
+#
+# ```
+# hf download openai-community/gpt2 config.json tokenizer.json \
+#     model.safetensors --local-dir models/gpt2
+# ```
+#
+# In Python it is a `TransformerLM` with a tokenizer of its own:
+#
+# ```python
+# from slp_transformer import TransformerLM, generate
+# from slp_transformer.beyond import load_tokenizer
+#
+# model = TransformerLM.from_pretrained("models/gpt2")
+# tokenizer = load_tokenizer("models/gpt2", model.config)
+# ids = torch.tensor(tokenizer.encode("The guitar is"))
+# (written,) = generate(model, ids[None], max_new_tokens=20)
+# print(tokenizer.decode(written.ids))
+# ```
+
+# %% [markdown]
+# ## Try it
+#
+# 1. Make `rotary = RotaryPositions(d_k, base=2.0)`, and let `turn` have the same base. Are the scores
+#    still the same along each diagonal? How fast does the last of the four pairs turn now?
+#
+#    <details><summary>What happens</summary>
+#
+#    They are: that holds for any angles. The last pair turns by $2^{-6/8}\approx0.59$ a place,
+#    hardly slower than the first, where it was 0.001. So all hands of the clock are fast ones, and
+#    places far apart are easily confused.
+#
+#    </details>
+#
+# 2. Turn values, too: gather `rotary(K, 0)` with the softmax of `scores`, then do both from position
+#    10 on. Do the weights change? Does what they gather?
+#
+#    <details><summary>What happens</summary>
+#
+#    The weights do not, since they depend on distances. What they gather does: it is a sum of rows
+#    that have each been turned by ten places more.
+#
+#    </details>
+#
+# 3. Before the folder is removed, edit `config.json` of the Llama in it: a head more, another
+#    `hidden_act`, `"rope_scaling": {"rope_type": "yarn"}`. What will `from_pretrained` say?
+#
+#    <details><summary>What happens</summary>
+#
+#    It refuses, in a sentence that names what does not fit. A model that is nearly the published one
+#    would write something all the same, and nobody would notice.
+#
+#    </details>
+#
+# 4. Make G = 1 in the cell on shared keys, then 4. What will happen?
+#
+#    <details><summary>What happens</summary>
+#
+#    With 1, all heads look at one key, each with a question of its own, and the assertion holds. Six
+#    heads cannot be shared out evenly among four, and the package says so.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - RMSNorm divides by the root mean square and leaves the mean where it is.
+# - Rotary positions turn queries and keys in every head; scores then depend on distances alone.
+# - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
+# - The block's equations stay; parts are exchanged behind their names.
+# - Two models are the same when the same weights give the same numbers: that can be asserted.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Which rows does layer norm treat exactly as RMSNorm does, if γ is 1 and β is 0?
+#
+#    <details><summary>Answer</summary>
+#
+#    Those whose mean is 0: for them the deviation is the root mean square.
+#
+#    </details>
+#
+# 2. A model has 32 heads and 8 keys and values a token. How much smaller is its cache than if each head
+#    had its own?
+#
+#    <details><summary>Answer</summary>
+#
+#    A quarter of the size. (The queries are never kept.)
+#
+#    </details>
+#
+# 3. Why does the cache of a rotary model hold keys that are turned already, and need not turn them again
+#    as the text grows?
+#
+#    <details><summary>Answer</summary>
+#
+#    A key is turned by its own position, which does not change. Only the new token's query and key
+#    have to be turned.
+#
+#    </details>

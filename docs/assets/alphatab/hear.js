@@ -1,0 +1,60 @@
+/* The page "Hear it": one stage, on which alphaTab draws and plays the piece that is chosen.
+   alphaTab, its font and its sounds are fetched by this page alone, when it is opened. */
+
+(() => {
+  const page = document.getElementById("slp-hear");
+  if (!page) return;
+  const find = (name) => document.getElementById(`slp-hear-${name}`);
+  const pieces = JSON.parse(find("pieces").textContent);
+  const assets = new URL(page.dataset.assets, document.baseURI).href;
+  const choices = [...page.querySelectorAll("[data-piece]")];
+  const play = find("play"), stop = find("stop"), time = find("time");
+  const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
+  let api = null;
+
+  const choose = (number) => {
+    choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
+    find("how").textContent = pieces[number].how;
+    page.dataset.drawn = "";
+    api.stop();
+    api.tex(pieces[number].tex);
+  };
+
+  const begin = () => {
+    api = new alphaTab.AlphaTabApi(find("stage"), {
+      core: { fontDirectory: assets, scriptFile: `${assets}alphaTab.min.js` },
+      display: { layoutMode: "page", scale: 0.9 },
+      player: {
+        playerMode: "enabledSynthesizer",
+        soundFont: `${assets}sonivox.sf3`,
+        scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
+        scrollElement: document.documentElement,
+        scrollOffsetY: -80,
+      },
+    });
+    api.renderFinished.on(() => { page.dataset.drawn = "yes"; });
+    api.playerReady.on(() => { play.disabled = stop.disabled = false; page.dataset.ready = "yes"; });
+    api.playerStateChanged.on((now) => {
+      const playing = now.state === 1, modes = alphaTab.ScrollMode;
+      play.textContent = playing ? "Pause" : "Play";
+      api.settings.player.scrollMode = playing ? modes.Continuous : modes.Off;
+      api.updateSettings();
+    });
+    api.playerPositionChanged.on((now) => {
+      page.dataset.position = String(now.currentTime);
+      time.textContent = `${clock(now.currentTime)} / ${clock(now.endTime)}`;
+    });
+    api.error.on(() => { find("how").textContent = "The tab cannot be drawn here; it stands below as text."; });
+    play.addEventListener("click", () => api.playPause());
+    stop.addEventListener("click", () => api.stop());
+    find("speed").addEventListener("change", (event) => { api.playbackSpeed = Number(event.target.value); });
+    choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
+    page.hidden = false;
+    choose(0);
+  };
+
+  const script = document.createElement("script");
+  script.src = `${assets}alphaTab.min.js`;
+  script.addEventListener("load", begin);
+  document.head.append(script);
+})();

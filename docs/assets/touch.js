@@ -1,0 +1,153 @@
+/* Figures to touch: native controls above a still figure, and what they have done, in words.
+   The numbers come with the figure, from the chapter's own tensors. No library. */
+
+const Touch = {
+  softmax(u) {
+    const top = Math.max(...u), powers = u.map((x) => Math.exp(x - top));
+    const sum = powers.reduce((a, b) => a + b, 0);
+    return powers.map((x) => x / sum);
+  },
+  /* Temperature, then the k largest, then the fewest with probability p among these. */
+  filtered(u, tau, k, p) {
+    const order = u.map((_, w) => w).sort((a, b) => u[b] - u[a] || a - b);
+    let kept = order.slice(0, k);
+    const cut = (some) => Touch.softmax(u.map((x, w) => (some.includes(w) ? x / tau : -Infinity)));
+    const y = cut(kept);
+    let before = 0;
+    kept = kept.filter((w) => { const stays = before < p; before += y[w]; return stays; });
+    return cut(kept);
+  },
+  /* The scores of row i with the rows up to itself. */
+  scores(X, i) {
+    return X.slice(0, i + 1).map((row) => row.reduce((sum, x, f) => sum + x * X[i][f], 0));
+  },
+  /* What each step of splitting shows: matrices with their names, and a sentence. */
+  steps(Q, A) {
+    const N = Q.length, wide = Q[0].length, d = wide / A;
+    const head = (c) => Q.map((row) => row.slice(c * d, (c + 1) * d));
+    const heads = [...Array(A).keys()].map((c) => ({ name: `head ${c + 1}`, rows: head(c), from: c }));
+    const whole = (gaps) => [{ name: "Q", rows: Q, gaps: gaps ? d : 0, each: d }];
+    return [
+      { show: whole(false), say: `Q is one matrix, ${N} × ${wide}: a row is a token, with all heads side by side.` },
+      { show: whole(true), say: `view(${N}, ${A}, ${d}): each row is read as ${A} groups of ${d}. No number moves.` },
+      { show: heads, say: `transpose(0, 1): the head comes first, ${A} × ${N} × ${d}. Each head now has all tokens, in order.` },
+      { show: whole(true), say: `To join, transpose back: ${N} × ${A} × ${d}. The heads of one token stand side by side again.` },
+      { show: whole(false), say: `reshape(${N}, ${wide}): one row a token, as before.` },
+    ];
+  },
+};
+
+(() => {
+  if (typeof document === "undefined") return;
+  const make = (tag, given = {}, ...inside) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(given)) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (name === "style") made.style.cssText = value;
+      else made.setAttribute(name, value);
+    }
+    made.append(...inside);
+    return made;
+  };
+  let count = 0;
+  const labelled = (name, control) => {
+    control.id = `slp-touch-${++count}`;
+    return make("div", { class: "slp-control" }, make("label", { for: control.id }, name), control);
+  };
+  const choice = (name, options, chosen, change) => {
+    const select = make("select", { onchange: change },
+      ...options.map((text, k) => make("option", k === chosen ? { value: k, selected: "" } : { value: k }, text)));
+    return [select, labelled(name, select)];
+  };
+  const slide = (name, from, to, step, value, change) => {
+    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: change });
+    return [input, labelled(name, input)];
+  };
+  /* One bar or cell for each word, its share as a color and as a number. */
+  const strip = (words, shares, more = () => "") =>
+    make("ul", { class: "slp-strip" }, ...words.map((word, k) =>
+      make("li", { style: `--share: ${(100 * shares[k]).toFixed(1)}%` },
+        make("span", {}, word), make("b", {}, more(k)), make("span", {}, shares[k].toFixed(2)))));
+  const most = (words, shares) => shares.map((share, k) => [share, words[k]])
+    .sort((a, b) => b[0] - a[0]).filter(([share]) => share >= 0.005).slice(0, 3)
+    .map(([share, word]) => `${word} ${share.toFixed(2)}`).join(", ");
+
+  const kinds = {
+    weights({ alpha, words, start }, place, say) {
+      const numbered = words.map((word, k) => `${k + 1}. ${word}`);
+      const draw = () => {
+        const c = Number(head.value), i = Number(token.value);
+        const row = alpha[c][i].slice(0, i + 1), seen = words.slice(0, i + 1);
+        place.replaceChildren(strip(seen, row));
+        say(`Through head ${c + 1}, ${words[i]} reads ${most(seen, row)}.`);
+      };
+      const [token, one] = choice("Token that reads", numbered, start, draw);
+      const [head, two] = choice("Head", alpha.map((_, c) => `head ${c + 1}`), 0, draw);
+      return [[one, two], draw];
+    },
+    sampling({ u, words }, place, say) {
+      const draw = () => {
+        const y = Touch.filtered(u, Number(tau.value), Number(k.value), Number(p.value));
+        const kept = y.filter((share) => share > 0).length;
+        tau.setAttribute("aria-valuetext", tau.value);
+        place.replaceChildren(strip(words, y, (w) => (y[w] > 0 ? "" : "cut")));
+        say(`τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.`);
+      };
+      const [tau, one] = slide("Temperature τ", 0.1, 3, 0.1, 1, draw);
+      const [k, two] = slide("Top-k: k", 1, words.length, 1, words.length, draw);
+      const [p, three] = slide("Top-p: p", 0.05, 1, 0.05, 1, draw);
+      return [[one, two, three], draw];
+    },
+    scores({ X, words, features, start }, place, say) {
+      const numbered = words.map((word, k) => `${k + 1}. ${word}`);
+      const inputs = features.map((name, f) => {
+        const input = make("input", { type: "number", step: 1, oninput: () => {
+          X[Number(changed.value)][f] = Number(input.value) || 0;
+          draw();
+        } });
+        return [input, labelled(name, input)];
+      });
+      const fill = () => inputs.forEach(([input], f) => { input.value = X[Number(changed.value)][f]; });
+      const draw = () => {
+        const i = Number(reader.value), scores = Touch.scores(X, i), shares = Touch.softmax(scores);
+        const seen = words.slice(0, i + 1);
+        place.replaceChildren(strip(seen, shares, (j) => `score ${+scores[j].toFixed(2)}`));
+        say(`${words[i]} reads ${most(seen, shares)}.`);
+      };
+      const [changed, one] = choice("Row to change", numbered, start, () => { fill(); });
+      const [reader, two] = choice("Token that reads", numbered, start, draw);
+      fill();
+      return [[one, ...inputs.map((pair) => pair[1]), two], draw];
+    },
+    heads({ Q, A }, place, say) {
+      const steps = Touch.steps(Q, A), d = Q[0].length / A;
+      let at = 0;
+      const go = (by) => { at = Math.min(steps.length - 1, Math.max(0, at + by)); draw(); };
+      const table = ({ name, rows, gaps, from }) => make("table", {}, make("caption", {}, name),
+        make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((x, k) => {
+          const c = from ?? Math.floor(k / d), edge = gaps && k && k % gaps === 0;
+          return make("td", { class: edge ? "slp-edge" : "", "data-head": c % 3 }, String(x));
+        })))));
+      const draw = () => {
+        place.replaceChildren(make("div", { class: "slp-tables" }, ...steps[at].show.map(table)));
+        back.disabled = at === 0;
+        on.disabled = at === steps.length - 1;
+        say(`Step ${at + 1} of ${steps.length}. ${steps[at].say}`);
+      };
+      const back = make("button", { type: "button", onclick: () => go(-1) }, "Back");
+      const on = make("button", { type: "button", onclick: () => go(1) }, "Next step");
+      return [[make("div", { class: "slp-control" }, back, on)], draw];
+    },
+  };
+
+  for (const figure of document.querySelectorAll(".slp-touch")) {
+    const values = JSON.parse(figure.dataset.values);
+    const place = make("div", { class: "slp-touched", tabindex: "0", role: "group", "aria-label": "What comes out" });
+    const said = make("p", { class: "slp-said", role: "status" });
+    const [controls, draw] = kinds[figure.dataset.kind](values, place, (text) => { said.textContent = text; });
+    const box = make("div", { class: "slp-controls" }, ...controls);
+    figure.prepend(box, place, said);
+    figure.classList.add("slp-alive");
+    draw();
+  }
+})();

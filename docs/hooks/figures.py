@@ -1,0 +1,128 @@
+"""The figures of the chapters: their numbers, their captions, and the way to each.
+
+A cell with an alt text shows a figure, and a picture of wiring stands before its equation. Both are
+counted in the order of the page: "Figure 3.2". A caption is the cell's `caption="…"`, or else the
+first sentence of its alt text. With `figure="name"` other text can refer to it: in the chapter
+`[Figure](#fig-name)`, in another `[Figure](03_one_matrix.py#fig-name)`, becomes "Figure 3.2".
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+import linking
+import pictures
+from reading import Chapter
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a chapter.
+
+    Attributes:
+        number: as "3.2".
+        name: its anchor is `fig-` and this.
+        caption: what stands below it.
+        alt: what it shows, for those who do not see it.
+        cell: the place of its cell in the notebook; None for wiring.
+        slug: the equation before which a picture of wiring stands; "" for a cell's.
+    """
+
+    number: str
+    name: str
+    caption: str
+    alt: str
+    cell: int | None = None
+    slug: str = ""
+
+
+def of(chapter: Chapter, taken: Iterable[str] = ()) -> list[Figure]:
+    """The figures of a chapter, in order.
+
+    Args:
+        chapter: a chapter.
+        taken: equations whose picture another chapter has.
+    """
+    first = str(int(re.match(r"\d+", chapter.path.stem)[0]))
+    found: list[Figure] = []
+
+    def add(name: str, caption: str, alt: str, cell: int | None, slug: str = "") -> None:
+        number = f"{first}.{len(found) + 1}"
+        name = name or number.replace(".", "-")
+        found.append(Figure(number, name, caption, alt, cell, slug))
+
+    for place, cell in enumerate(chapter.notebook.cells):
+        alt = str(cell.metadata.get("alt", ""))
+        if cell.cell_type == "code" and alt:
+            caption = str(cell.metadata.get("caption", "")) or first_sentence(alt)
+            add(str(cell.metadata.get("figure", "")), caption, alt, place)
+        elif cell.cell_type == "markdown":
+            for slug, _ in linking.LABEL.findall(cell.source):
+                if slug in pictures.BEFORE and slug not in taken:
+                    wiring = pictures.BEFORE[slug]
+                    add(f"wiring-{slug}", wiring.caption, wiring.text, None, slug)
+    return found
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence, without its full stop."""
+    return re.split(r"(?<=[.!?:])\s", text, maxsplit=1)[0].rstrip(".:")
+
+
+def framed(content: str, figure: Figure) -> str:
+    """A figure with its number and caption."""
+    link = f'<a href="#fig-{figure.name}" title="Link to this figure">Figure {figure.number}</a>'
+    return (
+        f'<figure class="slp-fig" id="fig-{figure.name}">{content}'
+        f"<figcaption>{link}. {escape(figure.caption)}.</figcaption></figure>"
+    )
+
+
+def described(content: str, figure: Figure) -> str:
+    """What a cell put out as HTML, with its alt text, number and caption, if it has a picture.
+
+    Several drawings side by side are one figure, so one text stands for all.
+    """
+    if not re.search("<(?:svg|img)", content):
+        return content
+    alt = f'role="img" aria-label="{escape(figure.alt, quote=True)}"'
+    if '<div class="slp-figure"' in content:
+        content = re.sub(r"<svg(?![^>]*\brole=)", '<svg aria-hidden="true"', content)
+        content = content.replace('<div class="slp-figure"', f'<div class="slp-figure" {alt}', 1)
+    else:
+        content = re.sub(r"<svg(?![^>]*\brole=)", f"<svg {alt}", content)
+        name = escape(figure.alt, quote=True)
+        content = re.sub(r"<img(?![^>]*\balt=)", f'<img alt="{name}"', content)
+    return framed(content, figure)
+
+
+def with_wirings(body: str, figures: list[Figure], link: pictures.Link) -> str:
+    """A chapter's page with each picture of wiring before its equation."""
+    for figure in (figure for figure in figures if figure.slug):
+        place = body.find(f'id="eq-{figure.slug}"')
+        start = body.rfind("<p", 0, place)
+        if place < 0 or start < 0:
+            continue
+        picture = pictures.BEFORE[figure.slug].svg(link)
+        whole = framed(f'<div class="slp-drawing">{picture}</div>', figure)
+        body = f"{body[:start]}{whole}{body[start:]}"
+    return body
+
+
+def with_references(body: str, stem: str, known: dict[str, list[Figure]]) -> str:
+    """A page whose references to figures have their numbers.
+
+    Raises:
+        ValueError: for a reference to a figure that there is not.
+    """
+
+    def numbered(match: re.Match) -> str:
+        there = match[2] or stem
+        for figure in known.get(there, []):
+            if figure.name == match[3]:
+                return f"{match[1]}Figure {figure.number}</a>"
+        raise ValueError(f"No figure {match[3]!r} stands in {there}.")
+
+    pattern = r'(<a href="(?:(?:\.\./)?(\d\d_\w+)(?:/|\.py))?#fig-([\w^-]+)">)Figure</a>'
+    return re.sub(pattern, numbered, body)

@@ -1,0 +1,116 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone. Each function is then tried on small, large and
+# extreme inputs; if it is wrong, the check says which mistake it looks like. Rows are tokens, i is
+# counted from 0, and any way to write it will do: loops, products, another library. This is what a check
+# says to somebody who has forgotten something:
+
+# %%
+import torch
+
+from slp_transformer import check
+
+
+def forgetful_score(q_i, k_j):
+    return (q_i * k_j).sum()
+
+
+check.scaled_score(forgetful_score)
+
+# %% [markdown]
+# ### Exercise 1 · Softmax
+#
+# (8.8 · 7.8) `scores` is a vector of numbers. Return as many weights: positive, and together 1. Scores
+# may be as large as 1000.
+
+# %% tags=["exercise"]
+
+
+def my_softmax(scores):
+    # solution
+    powers = torch.exp(scores - scores.max())
+    return powers / powers.sum()
+    # end
+
+
+check.softmax(my_softmax, one_row=True)
+
+# %% [markdown]
+# ### Exercise 2 · A weighted sum
+#
+# (8.6 · 7.6) `alpha_i` holds the weights $\alpha_{i1},\dots,\alpha_{ii}$ of one token. `rows` is a
+# matrix with one row for each token, perhaps also for tokens after i. Return $\mathbf a_i$.
+
+# %% tags=["exercise"]
+
+
+def my_weighted_sum(alpha_i, rows):
+    # solution
+    total = torch.zeros(rows.shape[1])
+    for j in range(len(alpha_i)):
+        total = total + alpha_i[j] * rows[j]
+    return total
+    # end
+
+
+check.weighted_sum(my_weighted_sum)
+
+# %% [markdown]
+# ### Exercise 3 · The scaled score
+#
+# (8.11 · 7.11) A query and a key, both vectors of size $d_k$. Return their score, one number.
+
+# %% tags=["exercise"]
+
+
+def my_scaled_score(q_i, k_j):
+    # solution
+    d_k = len(k_j)
+    return (q_i * k_j).sum() / d_k**0.5
+    # end
+
+
+check.scaled_score(my_scaled_score)
+
+# %% [markdown]
+# ### Exercise 4 · The simplest attention
+#
+# (8.6-8.8 · 7.6-7.8) `X` is [N × d], one row a token. Return $\mathbf a_i$ [d]: token i reads itself
+# and what came before. No matrices and no scaling.
+
+# %% tags=["exercise"]
+
+
+def my_simple_attention(X, i):
+    # solution
+    past = X[: i + 1]
+    alpha_i = my_softmax(past @ X[i])
+    return my_weighted_sum(alpha_i, past)
+    # end
+
+
+check.simple_attention(my_simple_attention)
+
+# %% [markdown]
+# ### Exercise 5 · A head, for all tokens
+#
+# (8.10-8.14 · 7.10-7.14) `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v], `W_O` is [d_v × d]. Return
+# $\mathbf a_i$ for every token, as a matrix [N × d]. Token i reads the tokens up to itself.
+
+# %% tags=["exercise"]
+
+
+def my_head(X, W_Q, W_K, W_V, W_O):
+    # solution
+    rows = []
+    for i in range(len(X)):
+        q_i, keys = X[i] @ W_Q, X[: i + 1] @ W_K
+        scores = [my_scaled_score(q_i, k_j) for k_j in keys]
+        alpha_i = my_softmax(torch.stack(scores))
+        rows.append(my_weighted_sum(alpha_i, X @ W_V) @ W_O)
+    return torch.stack(rows)
+    # end
+
+
+check.head(my_head)

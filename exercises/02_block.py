@@ -1,0 +1,100 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone; the check names the mistake if there is one. `x` is
+# sometimes one row [d], sometimes a matrix of rows [N × d], and should work as both.
+
+# %% [markdown]
+# ### Exercise 1 · The feedforward layer
+#
+# (8.21) Two lines, or one. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_ffn(x, W_1, b_1, W_2, b_2):
+    # solution
+    hidden = torch.relu(x @ W_1 + b_1)
+    return hidden @ W_2 + b_2
+    # end
+
+
+check.ffn(my_ffn)
+
+# %% [markdown]
+# ### Exercise 2 · Layer norm
+#
+# (8.22-8.25 · 7.23-7.26) `gamma` and `beta` are vectors [d]. With rows [N × d], each row has its own mean
+# and deviation. (`mean(dim=-1, keepdim=True)` takes the mean of each row and keeps the axis.)
+
+# %% tags=["exercise"]
+
+
+def my_layer_norm(x, gamma, beta):
+    # solution
+    mu = x.mean(dim=-1, keepdim=True)
+    variance = ((x - mu) ** 2).mean(dim=-1, keepdim=True)
+    x_hat = (x - mu) / torch.sqrt(variance)
+    return gamma * x_hat + beta
+    # end
+
+
+check.layer_norm(my_layer_norm)
+
+# %% [markdown]
+# ### Exercise 3 · The gated layer
+#
+# (7.21, 7.22) `W_1` and `W_2` are [d × d_ff], `W_3` is [d_ff × d], and β = 1.
+
+# %% tags=["exercise"]
+
+
+def my_swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3):
+    # solution
+    gate = x @ W_1 + b_1
+    gate = gate * torch.sigmoid(gate)
+    return (gate * (x @ W_2 + b_2)) @ W_3 + b_3
+    # end
+
+
+check.swiglu(my_swiglu)
+
+# %% [markdown]
+# ### Exercise 4 · The block
+#
+# (8.26-8.31 · 7.27-7.32, for all tokens at once) Here `attention`, `ffn`, `norm_1` and `norm_2` are
+# functions that take a matrix [N × d] and return one: call them as `attention(Z)`. Put them together
+# in the book's order.
+
+# %% tags=["exercise"]
+
+
+def my_block(X, attention, ffn, norm_1, norm_2):
+    # solution
+    O = X + attention(norm_1(X))
+    return O + ffn(norm_2(O))
+    # end
+
+
+check.block(my_block)
+
+# %% [markdown]
+# ### Exercise 5 · A block that you can switch off
+#
+# Fill in two numbers. The layer of exercise 1 writes $\mathbf W_2$'s rows into the stream. By what must
+# `W_2` and `b_2` be multiplied so that this half of the block passes the stream through unchanged?
+
+# %% tags=["exercise"]
+
+
+def my_silent_half(X, W_1, b_1, W_2, b_2):
+    # solution
+    times_W_2, times_b_2 = 0.0, 0.0
+    # end
+    return X + my_ffn(X, W_1, b_1, times_W_2 * W_2, times_b_2 * b_2)
+
+
+check.unchanged(my_silent_half)

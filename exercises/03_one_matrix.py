@@ -1,0 +1,121 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone; the check names the mistake if there is one. Masks
+# are additive here, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where not.
+
+# %% [markdown]
+# ### Exercise 1 · The causal mask
+#
+# Return M [N × N], with $M_{ij}=-\infty$ for j > i and 0 elsewhere.
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_causal_mask(N):
+    # solution
+    M = torch.zeros(N, N)
+    for i in range(N):
+        M[i, i + 1 :] = float("-inf")
+    return M
+    # end
+
+
+check.causal_mask(my_causal_mask)
+
+# %% [markdown]
+# ### Exercise 2 · Why −∞, and not 0 (exercise 7.2 in the Aug 2026 draft)
+#
+# `scores` are those of one token, a vector; it may see the first `seen` of them. Suppose that the
+# others, hidden, were set to 0 instead of −∞ before the softmax. Return the weight that they would get
+# together.
+
+# %% tags=["exercise"]
+
+
+def my_leak(scores, seen):
+    # solution
+    instead = scores.clone()
+    instead[seen:] = 0
+    return torch.softmax(instead, dim=-1)[seen:].sum()
+    # end
+
+
+check.leak(my_leak)
+
+# %% [markdown]
+# ### Exercise 3 · Attention
+#
+# (8.33 · 7.34) `Q` [N × d_k], `K` [M × d_k], `V` [M × d_v], `mask` [N × M]. Return the head [N × d_v].
+# (`K.T` is the transpose; `torch.softmax(scores, dim=-1)` is the softmax of each row.)
+
+# %% tags=["exercise"]
+
+
+def my_attention(Q, K, V, mask):
+    # solution
+    d_k = K.shape[-1]
+    scores = Q @ K.T / d_k**0.5
+    return torch.softmax(scores + mask, dim=-1) @ V
+    # end
+
+
+check.attention(my_attention)
+
+# %% [markdown]
+# ### Exercise 4 · Splitting heads
+#
+# (8.35 · 7.36) All heads were computed in one product: `X` is [N × A·d_k], and head c has the columns
+# from c·d_k up to (c + 1)·d_k, c counted from 0. Return them as [A × N × d_k].
+
+# %% tags=["exercise"]
+
+
+def my_split_heads(X, A):
+    # solution
+    N, columns = X.shape
+    return X.reshape(N, A, columns // A).transpose(0, 1)
+    # end
+
+
+check.split_heads(my_split_heads)
+
+# %% [markdown]
+# ### Exercise 5 · Joining them
+#
+# (8.37 · 7.38, the ⊕) `heads` is [A × N × d_v]. Return [N × A·d_v], head 1 in the first columns.
+
+# %% tags=["exercise"]
+
+
+def my_join_heads(heads):
+    # solution
+    A, N, d_v = heads.shape
+    return heads.transpose(0, 1).reshape(N, A * d_v)
+    # end
+
+
+check.join_heads(my_join_heads)
+
+# %% [markdown]
+# ### Exercise 6 · Multi-head attention
+#
+# (8.35-8.37 · 7.36-7.38) Causal. The heads' matrices lie side by side: `W_Q` and `W_K` are
+# [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use what you have.
+
+# %% tags=["exercise"]
+
+
+def my_multi_head_attention(X, W_Q, W_K, W_V, W_O, A):
+    # solution
+    Q, K, V = (my_split_heads(X @ W, A) for W in (W_Q, W_K, W_V))
+    M = my_causal_mask(len(X))
+    heads = [my_attention(Q[c], K[c], V[c], M) for c in range(A)]
+    return my_join_heads(torch.stack(heads)) @ W_O
+    # end
+
+
+check.multi_head_attention(my_multi_head_attention)

@@ -1,0 +1,121 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing; the check names the mistake if there is one.
+
+# %% [markdown]
+# ### Exercise 1 · The rule of induction
+#
+# A B … A → B. `ids` [N] are the tokens so far. Return the token that came after the last one's last
+# time before now, or −1 if it was not there before.
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_induced(ids):
+    # solution
+    for j in range(len(ids) - 2, -1, -1):
+        if ids[j] == ids[-1]:
+            return ids[j + 1]
+    return -1
+    # end
+
+
+check.induced(my_induced)
+
+# %% [markdown]
+# ### Exercise 2 · The score of a head that does it
+#
+# `alpha` [N × N] are one head's weights on tokens that repeat after `period`. Return its mean weight, from
+# the first repeated token on, on the token that came after this one the last time.
+
+# %% tags=["exercise"]
+
+
+def my_induction_score(alpha, period):
+    # solution
+    N = len(alpha)
+    found = [alpha[i, i - period + 1] for i in range(period, N)]
+    return sum(found) / len(found)
+    # end
+
+
+check.induction_score(my_induction_score)
+
+# %% [markdown]
+# ### Exercise 3 · The lens
+#
+# `H` [N × d] is the stream at some layer; `gamma` and `beta` belong to the final norm, and `E` [|V| × d] is
+# tied. Return the logits [N × |V|] that the model would give if the stream ended there.
+
+# %% tags=["exercise"]
+
+
+def my_logit_lens(H, gamma, beta, E):
+    # solution
+    mu = H.mean(dim=1, keepdim=True)
+    sigma = H.std(dim=1, keepdim=True, correction=0)
+    return (gamma * (H - mu) / sigma + beta) @ E.T
+    # end
+
+
+check.logit_lens(my_logit_lens)
+
+# %% [markdown]
+# ### Exercise 4 · Without a head
+#
+# (8.36-8.37 · 7.38) `heads` [A × N × d_v] is what the heads of a layer have gathered, `W_O` [A·d_v × d].
+# Return what the layer adds to the stream if head `c`, counted from 0, gathers nothing.
+
+# %% tags=["exercise"]
+
+
+def my_output_without_head(heads, W_O, c):
+    # solution
+    kept = heads.clone()
+    kept[c] = 0
+    return kept.transpose(0, 1).flatten(1) @ W_O
+    # end
+
+
+check.without_head(my_output_without_head)
+
+# %% [markdown]
+# ### Exercise 5 · Where a head looks
+#
+# `W_Q` and `W_K` are [d × d_k]. Return the one matrix $\mathbf W_{QK}$ [d × d] with which token i scores token
+# j by $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$, before the root.
+
+# %% tags=["exercise"]
+
+
+def my_qk_circuit(W_Q, W_K):
+    # solution
+    return W_Q @ W_K.T
+    # end
+
+
+check.qk_circuit(my_qk_circuit)
+
+# %% [markdown]
+# ### Exercise 6 · Does it copy?
+#
+# `E` [|V| × d], `W_V` [d × d_v], `W_O` [d_v × d]. In $\mathbf E\,\mathbf W_V\mathbf W_O\,\mathbf E^\top$, row w
+# holds what is written for the token w, word by word. Return the share of tokens that raise themselves more
+# than any other.
+
+# %% tags=["exercise"]
+
+
+def my_copied(E, W_V, W_O):
+    # solution
+    words = E @ W_V @ W_O @ E.T
+    most = words.argmax(dim=1)
+    return (most == torch.arange(len(E))).float().mean()
+    # end
+
+
+check.copied(my_copied)

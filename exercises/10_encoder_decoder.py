@@ -1,0 +1,81 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone; the check names the mistake if there is one.
+
+# %% [markdown]
+# ### Exercise 1 · Cross-attention
+#
+# (13.11-13.12 in the Aug 2026 draft) One head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
+# encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [N × d_v].
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_cross_attention(X, H_enc, W_Q, W_K, W_V):
+    # solution
+    Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
+    scores = Q @ K.T / K.shape[-1] ** 0.5
+    return torch.softmax(scores, dim=-1) @ V
+    # end
+
+
+check.cross_attention(my_cross_attention)
+
+# %% [markdown]
+# ### Exercise 2 · The padding's mask
+#
+# `ids` [M] is a source that was filled up with `pad_id`. Return the additive mask [1 × M] or [M] that
+# hides the padding, wherever it stands.
+
+# %% tags=["exercise"]
+
+
+def my_padding_mask(ids, pad_id):
+    # solution
+    M = torch.zeros(len(ids))
+    M[ids == pad_id] = float("-inf")
+    return M
+    # end
+
+
+check.padding_mask(my_padding_mask)
+
+# %% [markdown]
+# ### Exercise 3 · The decoder's block
+#
+# `attention(Z)`, `ffn(Z)` and `norm(Z)` are functions of a matrix, `cross_attention(Z, H_enc)` of two: it
+# asks from the first. One `norm` serves all three. Put them in the book's order, pre-norm.
+
+# %% tags=["exercise"]
+
+
+def my_decoder_block(X, H_enc, attention, cross_attention, ffn, norm):
+    # solution
+    X = X + attention(norm(X))
+    X = X + cross_attention(norm(X), H_enc)
+    return X + ffn(norm(X))
+    # end
+
+
+check.decoder_block(my_decoder_block)
+
+# %% [markdown]
+# ### Exercise 4 · What a beam compares
+#
+# (13.16 in the Aug 2026 draft) `log_probabilities` are the logarithms that a sentence's words got, one
+# each. Return the score by which sentences of different lengths are compared.
+
+# %% tags=["exercise"]
+
+
+def my_score(log_probabilities):
+    # solution
+    return log_probabilities.sum() / len(log_probabilities)
+    # end
+
+
+check.length_normalised(my_score)

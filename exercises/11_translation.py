@@ -1,0 +1,77 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone; the check names the mistake if there is one.
+
+# %% [markdown]
+# ### Exercise 1 · Read and write
+#
+# (Teacher forcing.) `target` [N] holds the ids of a sentence. Return a matrix [2 × (N + 1)]: in its first
+# row what the decoder reads, in its second what it is to write.
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_teacher_forced(target, begin, end):
+    # solution
+    reads = torch.cat([torch.tensor([begin]), target])
+    writes = torch.cat([target, torch.tensor([end])])
+    return torch.stack([reads, writes])
+    # end
+
+
+check.teacher_forced(my_teacher_forced)
+
+# %% [markdown]
+# ### Exercise 2 · A smoothed loss
+#
+# `u` [|V|] are the logits of one position and `word` is the right word. A `share` of its probability is
+# spread evenly over the whole vocabulary, the word itself included. Return the cross-entropy.
+
+# %% tags=["exercise"]
+
+
+def my_smoothed_loss(u, word, share):
+    # solution
+    log_y = torch.log_softmax(u, dim=-1)
+    return -(1 - share) * log_y[word] - share * log_y.mean()
+    # end
+
+
+check.smoothed_loss(my_smoothed_loss)
+
+# %% [markdown]
+# ### Exercise 3 · The rate of 2017
+#
+# $\eta=d^{-0.5}\min\left(step^{-0.5},\;step\cdot warmup^{-1.5}\right)$, with steps counted from 1.
+
+# %% tags=["exercise"]
+
+
+def my_rate(step, d, warmup):
+    # solution
+    return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    # end
+
+
+check.rate_of_2017(my_rate)
+
+# %% [markdown]
+# ### Exercise 4 · The input of 2017
+#
+# `ids` [N] are tokens from place 0 on, `E` is [|V| × d], and `P` has at least N rows. Return X [N × d].
+
+# %% tags=["exercise"]
+
+
+def my_scaled_input(ids, E, P):
+    # solution
+    d = E.shape[1]
+    return d**0.5 * E[ids] + P[: len(ids)]
+    # end
+
+
+check.scaled_input(my_scaled_input)

@@ -1,0 +1,316 @@
+"""Checks for attention with one head: softmax, scores, the equation (chapters 1 and 3)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.drawing_cases import normal, row, rows
+from slp_transformer.check.mask_checks import INF, future
+
+Slips = frozenset
+LARGEST_OF_ALL = (
+    "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
+    "scores become 0, and 0/0 is not a number: subtract each row's own."
+)
+SCALES = {
+    "no scaling": "The scores are not divided by √d_k.",
+    "scaled by d_k": "The scores are divided by d_k instead of its square root.",
+    "d_k**1/2": "Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
+    "multiplied by the root": "The scores are multiplied by √d_k instead of divided.",
+}
+
+
+def scale(d_k: int, slips: Slips) -> float:
+    """What the scores are divided by."""
+    if "no scaling" in slips:
+        return 1.0
+    if "scaled by d_k" in slips:
+        return float(d_k)
+    if "d_k**1/2" in slips:
+        return 2.0 * d_k
+    return d_k**-0.5 if "multiplied by the root" in slips else d_k**0.5
+
+
+def _softmax_cases() -> list[Case]:
+    draw = normal(1)
+    return [
+        {"scores": row(0, math.log(3))},
+        {"scores": row(1, 2, 3)},
+        {"scores": row(1000, 1001)},
+        {"scores": row(-1000, -1000, -1002)},
+        {"scores": rows((0, 1), (0, 0), (2, 0))},
+        {"scores": rows((1000, 1001), (0, 1))},
+        {"scores": 3 * draw(7)},
+        {"scores": 3 * draw(5, 7)},
+    ]
+
+
+@check(
+    "simple-softmax (8.8, 7.8)",
+    _softmax_cases,
+    {
+        "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
+        "the "
+        "largest score first; it cancels in the fraction.",
+        "not normalised": "The powers are not divided by their sum: they don't sum to 1.",
+        "largest of all": LARGEST_OF_ALL,
+        "other axis": "The softmax runs over the wrong axis: each row should sum to 1, and here "
+        "the "
+        "columns do.",
+        "all entries": "All entries of the matrix together sum to 1; each row should by itself.",
+        "logarithm": "These are the logarithms of the weights, as of log_softmax.",
+        "plain shares": "The scores themselves are divided by their sum, without exp.",
+        "sigmoid": "Each score goes through a sigmoid by itself: the weights should sum to 1.",
+        "base 2": "The powers have base 2 instead of e.",
+        "minus": "The sign is turned: the smallest score gets the largest weight.",
+    },
+)
+def softmax(scores: Tensor, slips: Slips) -> Tensor:
+    """Check `softmax(scores)`: weights that are positive and sum to 1, row by row."""
+    axis = None if "all entries" in slips else 0 if "other axis" in slips else -1
+    axes = tuple(range(scores.dim())) if axis is None else (axis,)
+    if "plain shares" in slips:
+        return scores / scores.sum(axes, keepdim=True)
+    if "sigmoid" in slips:
+        return scores.sigmoid()
+    if "minus" in slips:
+        scores = -scores
+    if "base 2" in slips:
+        scores = scores * math.log(2)
+    if "largest of all" in slips:
+        scores = scores - scores.max()
+    elif "overflow" not in slips:
+        scores = scores - scores.amax(axes, keepdim=True)
+    powers = scores.exp()
+    if "not normalised" in slips:
+        return powers
+    alpha = powers / powers.sum(axes, keepdim=True)
+    return alpha.log() if "logarithm" in slips else alpha
+
+
+def _sum_cases() -> list[Case]:
+    draw = normal(2)
+    alpha = torch.softmax(draw(5), -1)
+    return [
+        {"alpha_i": row(0.75, 0.25), "rows": rows((4, 0), (0, 8))},
+        {"alpha_i": row(0.5, 0.25, 0.25), "rows": rows((4, 0), (0, 8), (4, 4))},
+        {"alpha_i": alpha, "rows": draw(5, 3)},
+        {"alpha_i": alpha[:3], "rows": draw(7, 3)},
+    ]
+
+
+@check(
+    "simple-sum (8.6, 7.6)",
+    _sum_cases,
+    {
+        "no weights": "The rows are added up without their weights.",
+        "mean": "The sum is divided by the number of rows; the weights already see to that.",
+        "last row left out": "The last weight and its row are left out: j runs up to i, i "
+        "included.",
+        "first row left out": "The first weight and its row are left out: j begins at the first.",
+        "sum over features": "The sum runs over the features; it should run over the rows.",
+        "weights twice": "Each weight is used squared.",
+    },
+)
+def weighted_sum(alpha_i: Tensor, rows: Tensor, slips: Slips) -> Tensor:
+    """Check `weighted_sum(alpha_i, rows)`: a row for each weight, further rows not read."""
+    count = len(alpha_i) - ("last row left out" in slips)
+    first = 1 if "first row left out" in slips else 0
+    alpha, X = alpha_i[first:count], rows[first:count]
+    if "no weights" in slips:
+        alpha = torch.ones_like(alpha)
+    if "weights twice" in slips:
+        alpha = alpha * alpha
+    parts = alpha[:, None] * X
+    total = parts.sum(1 if "sum over features" in slips else 0)
+    return total / count if "mean" in slips else total
+
+
+def _score_cases() -> list[Case]:
+    draw = normal(3)
+    return [
+        {"q_i": row(2, 0, 0, 0), "k_j": row(3, 1, 0, 0)},
+        {"q_i": row(1, 2), "k_j": row(3, 4)},
+        {"q_i": draw(7), "k_j": draw(7)},
+    ]
+
+
+@check(
+    "scaled-score (8.11, 7.11)",
+    _score_cases,
+    {
+        **SCALES,
+        "cosine": "The dot product is divided by the lengths of q and k: that is their cosine.",
+        "not summed": "The products of the features are not added up: a score is one number.",
+        "sum of both": "Features are added where they should be multiplied.",
+        "minus": "The sign is turned.",
+    },
+)
+def scaled_score(q_i: Tensor, k_j: Tensor, slips: Slips) -> Tensor:
+    """Check `scaled_score(q_i, k_j)`: the score of one query and one key, a single number."""
+    products = q_i + k_j if "sum of both" in slips else q_i * k_j
+    score = products if "not summed" in slips else products.sum()
+    score = -score if "minus" in slips else score
+    if "cosine" in slips:
+        return score / (q_i.norm() * k_j.norm())
+    return score / scale(len(k_j), slips)
+
+
+def _simple_cases() -> list[Case]:
+    draw = normal(4)
+    X = rows((0, 2), (2, 0), (0, 1), (1, 1))
+    more = draw(5, 3)
+    return [
+        {"X": X, "i": 2},
+        {"X": X, "i": 0},
+        {"X": more, "i": 3},
+        {"X": more, "i": 4},
+    ]
+
+
+@check(
+    "simple-sum to simple-softmax (8.6-8.8, 7.6-7.8)",
+    _simple_cases,
+    {
+        "itself left out": "Token i does not read itself: j runs up to i, so the rows are X[:i + "
+        "1].",
+        "the future": "Token i reads what comes after it: the rows should stop at X[:i + 1].",
+        "one too many": "Token i reads one token too many: X[:i + 1] ends with row i.",
+        "no softmax": "The scores are used as weights, without softmax.",
+        "over all": "The softmax also counts tokens after i: those up to i should sum to 1.",
+        "scaled": "These scores are divided by √d; the simplest attention does not scale.",
+        "last token asks": "The last token asks; token i should: its row is X[i].",
+        "the weights": "It returns the weights; asked for is the sum of the rows.",
+    },
+)
+def simple_attention(X: Tensor, i: int, slips: Slips) -> Tensor:
+    """Check `simple_attention(X, i)`: the output a_i, with i counted from 0 and no matrices."""
+    last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
+    end = next((last[slip] for slip in last if slip in slips), i + 1)
+    x_i = X[-1] if "last token asks" in slips else X[i]
+    scores = X[:end] @ x_i
+    if "scaled" in slips:
+        scores = scores / X.shape[1] ** 0.5
+    if "over all" in slips:
+        alpha = torch.softmax(X @ X[i], -1)[:end]
+    else:
+        alpha = scores if "no softmax" in slips else torch.softmax(scores, -1)
+    return alpha if "the weights" in slips else alpha @ X[:end]
+
+
+def _attention_cases() -> list[Case]:
+    draw = normal(5)
+    open_mask = torch.zeros
+    by_hand = {"Q": rows((2, 0, 0, 0)), "K": rows((1, 0, 0, 0), (0, 1, 0, 0))}
+    square = {"Q": rows((0, 0), (2, 0)), "K": rows((3, 0), (0, 1)), "V": rows((8, 0), (0, 4))}
+    padding = open_mask(3, 5)
+    padding[:, 3:] = -INF
+    large = {"Q": rows((1000,), (1,)), "K": rows((1,), (0,)), "V": rows((8,), (4,))}
+    nothing = future(3)
+    nothing[1] = -INF
+    return [
+        {**by_hand, "V": rows((9,), (1,)), "mask": open_mask(1, 2)},
+        {**square, "mask": future(2)},
+        {**large, "mask": open_mask(2, 2)},
+        {"Q": draw(3, 5), "K": draw(3, 5), "V": draw(3, 2), "mask": future(3)},
+        {"Q": draw(3, 5), "K": draw(5, 5), "V": draw(5, 7), "mask": padding},
+        {"Q": 300 * draw(3, 2), "K": 300 * draw(3, 2), "V": draw(3, 5), "mask": future(3)},
+        {"Q": draw(3, 3), "K": draw(3, 3), "V": draw(3, 3), "mask": future(3)},
+        {"Q": draw(3, 2), "K": draw(3, 2), "V": draw(3, 2), "mask": nothing},
+    ]
+
+
+@check(
+    "head-par (8.33, 7.34)",
+    _attention_cases,
+    {
+        **SCALES,
+        "scaled by √d_v": "The scores are divided by √d_v instead of √d_k: the size that counts is "
+        "that of queries and keys.",
+        "scaled by √N": "The scores are divided by the root of the number of tokens instead of "
+        "√d_k.",
+        "other axis": "The softmax runs over the wrong axis: for each query, the weights over the "
+        "keys should sum to 1.",
+        "no softmax": "The scores are used as weights, without softmax.",
+        "causal in any case": "The future is hidden whatever the mask says: add the mask that is "
+        "given.",
+        "no mask": "The mask is not used: each query sees every key, the future as well.",
+        "mask after softmax": "The mask is applied after the softmax: what is left of a row no "
+        "longer "
+        "sums to 1.",
+        "mask added after softmax": "The mask is added to the weights, after the softmax; it "
+        "belongs "
+        "to the scores, before it.",
+        "mask multiplied": "The scores are multiplied with the mask; it should be added.",
+        "mask turned": "The mask is used the wrong way round: it hides what should be seen.",
+        "hidden scores 0": "Hidden scores are set to 0 instead of −∞: exp(0) = 1, so a hidden key "
+        "still gets weight.",
+        "mask subtracted": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
+        "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads from all that is "
+        "hidden.",
+        "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
+        "the "
+        "largest score of a row first, or use torch.softmax.",
+        "largest of all": LARGEST_OF_ALL,
+        "roles of Q and K": "Queries and keys have changed places: the scores should be Q Kᵀ.",
+        "K not transposed": "K is not transposed: each query meets each key in Q Kᵀ.",
+        "keys as values": "The weights mix the keys; they should mix the values.",
+        "the weights": "It returns the weights; asked for are the gathered values, weights times "
+        "V.",
+        "scaled after softmax": "The division by √d_k comes after the softmax; it belongs before "
+        "it.",
+    },
+    accepted=("nothing seen is NaN",),
+)
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, slips: Slips) -> Tensor:
+    """Check `attention(Q, K, V, mask)`: the gathered values [N×d_v], for an additive mask.
+
+    A query that may see nothing may gather zeros, as in the package, or be NaN.
+    """
+    sizes = {"scaled by √d_v": V.shape[-1], "scaled by √N": Q.shape[-2]}
+    root = next((sizes[s] ** 0.5 for s in sizes if s in slips), scale(Q.shape[-1], slips))
+    late = "scaled after softmax" in slips
+    pair = (K, Q.T) if "roles of Q and K" in slips else (Q, K.T)
+    pair = (Q, K) if "K not transposed" in slips else pair
+    scores = pair[0] @ pair[1] / (1 if late else root)
+    scores = _hide(scores, mask, slips)
+    alpha = scores if "no softmax" in slips else _weights(scores, slips)
+    alpha = alpha / root if late else alpha
+    if "mask after softmax" in slips:
+        alpha = alpha.masked_fill(mask == -INF, 0)
+    if "mask added after softmax" in slips:
+        alpha = alpha + mask
+    return alpha if "the weights" in slips else alpha @ (K if "keys as values" in slips else V)
+
+
+def _hide(scores: Tensor, mask: Tensor, slips: Slips) -> Tensor:
+    hidden = mask == -INF
+    if slips & {"no mask", "mask after softmax", "mask added after softmax"}:
+        return scores
+    if "mask multiplied" in slips:
+        return scores * mask
+    if "causal in any case" in slips:
+        return scores + torch.full_like(scores, -INF).triu(1)
+    hidden = ~hidden if "mask turned" in slips else hidden
+    if "hidden scores 0" in slips:
+        return scores.masked_fill(hidden, 0)
+    if "-1e9" in slips:
+        return scores.masked_fill(hidden, -1e9)
+    if "mask turned" in slips:
+        return scores.masked_fill(hidden, -INF)
+    return scores - mask if "mask subtracted" in slips else scores + mask
+
+
+def _weights(scores: Tensor, slips: Slips) -> Tensor:
+    axis = -2 if "other axis" in slips else -1
+    if "overflow" in slips:
+        return scores.exp() / scores.exp().sum(axis, keepdim=True)
+    if "largest of all" in slips:
+        powers = (scores - scores.max()).exp()
+        return powers / powers.sum(axis, keepdim=True)
+    alpha = torch.softmax(scores, axis)
+    if "nothing seen is NaN" in slips or axis == -2:
+        return alpha
+    return alpha.masked_fill((scores == -INF).all(axis, keepdim=True), 0)

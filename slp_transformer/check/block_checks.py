@@ -1,0 +1,313 @@
+"""Checks for the block: layer norm, feedforward layers, the residual stream (chapters 2, 3, 10)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.drawing_cases import normal, row, rows
+
+Slips = frozenset
+EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
+OUTSIDE = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
+
+
+def _norm_cases(d: int = 0) -> list[Case]:
+    draw = normal(21)
+    small = {"x": rows((0, 2), (4, 8)), "gamma": torch.ones(2), "beta": torch.zeros(2)}
+    hand = [] if d else [small]  # a module has a size of its own
+    d = d or 8
+    plain = {"gamma": torch.ones(d), "beta": torch.zeros(d)}
+    learned = {"gamma": torch.arange(1.0, d + 1), "beta": draw(d)}
+    by_hand = row(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
+    flat = torch.full((d,), 2.0)
+    return [
+        *hand,
+        {"x": by_hand, **plain},
+        {"x": by_hand, **learned},
+        {"x": 0.001 * draw(d), **plain},
+        {"x": flat, **learned},
+        {"x": draw(3, d) + 2, **plain},
+        {"x": 5 * draw(3, d), **learned},
+    ]
+
+
+@check(
+    "ln-mean to ln (8.22-8.25, 7.23-7.26)",
+    _norm_cases,
+    {
+        "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
+        "(8.23, 7.24) divides by d: write correction=0.",
+        **dict.fromkeys(
+            OUTSIDE,
+            "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
+            "the "
+            "variance, under the root.",
+        ),
+        "variance": "The row is divided by its variance; the root is missing.",
+        "mean kept": "The mean is not subtracted.",
+        "not divided": "The row is not divided by its deviation.",
+        "all rows together": "Mean and deviation are those of the whole matrix; each row has its "
+        "own.",
+        "over tokens": "Mean and deviation run over the tokens; they should run over the features "
+        "of "
+        "one row.",
+        "no gain": "The gain γ is not used.",
+        "no offset": "The offset β is not used.",
+        "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
+        "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
+        "root mean square": "The row is divided by the root of its mean square without "
+        "subtracting the "
+        "mean: that is RMSNorm.",
+        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature, with "
+        "*.",
+    },
+    accepted=tuple(EPSILONS),
+    fit=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
+)
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, slips: Slips) -> Tensor:
+    """Check `layer_norm(x, gamma, beta)`, for a row [d] and for rows [N×d].
+
+    Without ε, as in the book, or with a small one under the root, as in PyTorch.
+    """
+    if "all rows together" in slips:
+        axes = tuple(range(x.dim()))
+    else:
+        axes = (0,) if "over tokens" in slips else (-1,)
+    mu = x.mean(axes, keepdim=True)
+    eps = next((EPSILONS[slip] for slip in EPSILONS if slip in slips), 0.0)
+    correction = int("unbiased" in slips)
+    if "root mean square" in slips:
+        mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
+    else:
+        variance = x.var(axes, correction=correction, keepdim=True)
+    sigma = variance + eps if "variance" in slips else (variance + eps).sqrt()
+    sigma = sigma + next((OUTSIDE[slip] for slip in OUTSIDE if slip in slips), 0.0)
+    x = x if "mean kept" in slips else x - mu
+    x_hat = x if "not divided" in slips else x / sigma
+    if "gain and offset swapped" in slips:
+        gamma, beta = beta, gamma
+    gamma = torch.ones_like(gamma) if "no gain" in slips else gamma
+    beta = torch.zeros_like(beta) if "no offset" in slips else beta
+    if "gain summed" in slips:
+        return (x_hat @ gamma)[..., None] + beta
+    return gamma * (x_hat + beta) if "gain on the offset" in slips else gamma * x_hat + beta
+
+
+def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
+    draw, own = normal(22), d > 0  # a module has sizes of its own
+    d, d_ff = d or 3, d_ff or 7
+    by_hand = {"W_1": rows((1,), (-1,)), "b_1": row(1), "W_2": rows((2, 3)), "b_2": row(10, 20)}
+
+    def made(*tokens: int) -> Case:
+        weights = {"W_1": draw(d, d_ff), "b_1": draw(d_ff), "W_2": draw(d_ff, d), "b_2": draw(d)}
+        return {"x": draw(*tokens, d), **weights}
+
+    hand = [{"x": row(4, 2), **by_hand}, {"x": row(2, 4), **by_hand}]
+    return ([] if own else hand) + [made(), made(5)]
+
+
+@check(
+    "ffn (8.21; not in the Aug 2026 draft)",
+    _ffn_cases,
+    {
+        "no ReLU": "The bend is missing: without ReLU two products of matrices are as good as one.",
+        "ReLU at the end": "ReLU comes after W_2; it should come between the two matrices.",
+        "ReLU twice": "There is a second ReLU after W_2: what the layer writes may be negative.",
+        "ReLU before b_1": "ReLU comes before b_1 is added.",
+        "no b_1": "b_1 is not added.",
+        "no b_2": "b_2 is not added.",
+        "GELU": "The bend is GELU, as in GPT-2; the equation has ReLU.",
+        "Swish": "The bend is Swish; the equation has ReLU.",
+        "sigmoid": "The bend is a sigmoid; the equation has ReLU.",
+        "tanh": "The bend is tanh; the equation has ReLU.",
+        "leaky": "The bend leaks below 0 (LeakyReLU); the equation has ReLU.",
+        "residual": "The input is added at the end: that is the block's work, not the layer's.",
+    },
+    fit=lambda shapes, module: dict(zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)),
+)
+def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, slips: Slips) -> Tensor:
+    """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
+    bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
+    bends["leaky"] = F.leaky_relu
+    bend = next((bends[name] for name in bends if name in slips), torch.relu)
+    if slips & {"no ReLU", "ReLU at the end"}:
+        bend = _as_it_is
+    b_1 = 0 * b_1 if "no b_1" in slips else b_1
+    b_2 = 0 * b_2 if "no b_2" in slips else b_2
+    if "ReLU before b_1" in slips:
+        hidden = bend(x @ W_1) + b_1
+    else:
+        hidden = bend(x @ W_1 + b_1)
+    out = hidden @ W_2 + b_2
+    out = out.relu() if slips & {"ReLU at the end", "ReLU twice"} else out
+    return out + x if "residual" in slips else out
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+@check(
+    "H (8.39, 7.40)",
+    lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
+    {
+        "as before": "The layer still writes all that it wrote: both W_2 and b_2 must go.",
+        "b_2 left": "b_2 is still added to every row.",
+        "W_2 left": "What W_2 writes is still added.",
+        "stream gone": "The stream is lost: X itself has to stay.",
+    },
+)
+def unchanged(
+    X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, slips: Slips
+) -> Tensor:
+    """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
+    hidden = torch.relu(X @ W_1 + b_1)
+    if "as before" in slips:
+        return X + hidden @ W_2 + b_2
+    if "W_2 left" in slips:
+        return X + hidden @ W_2
+    X = 0 * X if "stream gone" in slips else X
+    return X + b_2 if "b_2 left" in slips else X
+
+
+def _gated_cases() -> list[Case]:
+    draw = normal(23)
+
+    def made(*tokens: int) -> Case:
+        matrices = {"W_1": draw(3, 7), "b_1": draw(7), "W_2": draw(3, 7), "b_2": draw(7)}
+        return {"x": draw(*tokens, 3), **matrices, "W_3": draw(7, 3), "b_3": draw(3)}
+
+    one = {"W_1": rows((1,)), "b_1": row(0), "W_2": rows((0,)), "b_2": row(2)}
+    return [{"x": row(1), **one, "W_3": rows((1,)), "b_3": row(5)}, made(), made(5)]
+
+
+@check(
+    "swiglu (not in the 2025 draft; 7.22)",
+    _gated_cases,
+    {
+        "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
+        "both bent": "Swish bends both readings; the second passes as it is.",
+        "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
+        "ReLU": "The gate is a ReLU; the equation has Swish.",
+        "GELU": "The gate is a GELU; the equation has Swish.",
+        "no bend": "Nothing is bent: the gate should go through Swish.",
+        "added": "The two readings are added; they should be multiplied, unit by unit.",
+        "no gate": "The second reading is not used: it should be multiplied with the gate.",
+        "no biases": "The biases are not added.",
+    },
+)
+def swiglu(
+    x: Tensor,
+    W_1: Tensor,
+    b_1: Tensor,
+    W_2: Tensor,
+    b_2: Tensor,
+    W_3: Tensor,
+    b_3: Tensor,
+    slips: Slips,
+) -> Tensor:
+    """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)` with β = 1, for a row and for rows."""
+    if "no biases" in slips:
+        b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
+    first, second = x @ W_1 + b_1, x @ W_2 + b_2
+    if "gate on the other side" in slips:
+        first, second = second, first
+    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": _as_it_is}
+    bend = next((bends[name] for name in bends if name in slips), F.silu)
+    second = F.silu(second) if "both bent" in slips else second
+    gate = bend(first)
+    if "no gate" in slips:
+        return gate @ W_3 + b_3
+    return (gate + second if "added" in slips else gate * second) @ W_3 + b_3
+
+
+class Layer:
+    """A stand-in for a sublayer: a function of rows that is told apart from every other."""
+
+    def __init__(self, told: str, f: Callable[..., Tensor]):
+        """Make a layer that messages call `told`."""
+        self.told, self.f = told, f
+
+    def __call__(self, *inputs: Any) -> Tensor:
+        """Apply it."""
+        return self.f(*inputs)
+
+
+def running_mean(X: Tensor) -> Tensor:
+    """What attention would do that looks at all tokens so far alike."""
+    return X.cumsum(-2) / torch.arange(1, X.shape[-2] + 1, dtype=X.dtype)[:, None]
+
+
+def normalised(X: Tensor) -> Tensor:
+    """Rows of mean 0 and deviation 1."""
+    return F.layer_norm(X, X.shape[-1:])
+
+
+_LAYERS = {
+    "attention": Layer("1.5 times the mean of the tokens so far", lambda X: running_mean(X) * 1.5),
+    "ffn": Layer("x² + 1", lambda X: X * X + 1),
+    "norm_1": Layer("layer norm", normalised),
+    "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalised(X)),
+}
+
+
+def _block_cases() -> list[Case]:
+    draw = normal(24)
+    by_hand = {"X": rows((2, 4), (6, 0))}
+    return [{**by_hand, **_LAYERS}, {"X": draw(5, 3), **_LAYERS}, {"X": 9 * draw(2, 7), **_LAYERS}]
+
+
+@check(
+    "O and H (8.38-8.39, 7.39-7.40)",
+    _block_cases,
+    {
+        "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
+        "block normalises what a sublayer reads, not the stream.",
+        "no first residual": "The attention's output replaces the stream; it should be added to "
+        "it.",
+        "no second residual": "The feedforward layer's output replaces the stream; it should be "
+        "added.",
+        "norm on the residual": "The normalised rows are added back: T¹ instead of X. The stream "
+        "itself must stay as it is.",
+        "second norm on the residual": "After the second norm the normalised rows are added back; "
+        "it "
+        "should be the stream O.",
+        "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
+        "no first norm": "Attention reads the stream itself; it should read its layer norm.",
+        "no second norm": "The feedforward layer reads O itself (T³); it should read its norm "
+        "(T⁴).",
+        "same norm twice": "Both halves use the first norm; each has its own gain and offset.",
+        "norms swapped": "The two norms have changed places.",
+        "parallel": "Both sublayers read the same stream; the feedforward layer should read what "
+        "attention has left in it.",
+        "feedforward first": "The feedforward layer comes before attention.",
+        "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
+    },
+)
+def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, slips: Slips) -> Tensor:
+    """Check `block(X, attention, ffn, norm_1, norm_2)`, whose sublayers are given as functions."""
+    if "same norm twice" in slips:
+        norm_2 = norm_1
+    if "norms swapped" in slips:
+        norm_1, norm_2 = norm_2, norm_1
+    if "post-norm" in slips:
+        O = norm_1(X + attention(X))
+        return norm_2(O + ffn(O))
+    if "norm after the sublayer" in slips:
+        O = X + norm_1(attention(X))
+        return O + norm_2(ffn(O))
+    if "feedforward first" in slips:
+        attention, ffn = ffn, attention
+    T1 = X if "no first norm" in slips else norm_1(X)
+    T2 = attention(T1)
+    stream = T1 if "norm on the residual" in slips else X
+    O = T2 if "no first residual" in slips else T2 + stream
+    read = X if "parallel" in slips else O
+    T4 = read if "no second norm" in slips else norm_2(read)
+    stream = T4 if "second norm on the residual" in slips else O
+    stream = X if "X instead of O" in slips else stream
+    return ffn(T4) if "no second residual" in slips else ffn(T4) + stream

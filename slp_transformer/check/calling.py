@@ -1,0 +1,164 @@
+"""How a check calls a reader's function: by the names of its arguments, or by their order.
+
+Readers write `attention(Q, K, V, mask)`, but also `attention(queries, keys, values, m=None)` or a
+module whose matrices are its own. What can be understood without guessing is.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+ALIASES = {
+    "Q": {"query", "queries"},
+    "K": {"key", "keys"},
+    "V": {"value", "values"},
+    "X": {"inputs", "stream"},
+    "E": {"embedding", "embeddings", "emb"},
+    "P": {"positions", "epos", "pos", "pe"},
+    "H_enc": {"encoderoutput", "enc", "memory", "source"},
+    "A": {"numheads", "nheads", "heads", "nhead", "h"},
+    "gamma": {"gain", "scale", "weight", "g"},
+    "beta": {"offset", "shift", "bias"},
+    "mask": {"m", "attnmask", "attentionmask"},
+    "u": {"logits", "scores"},
+    "U": {"logits"},
+    "H": {"hidden", "outputs"},
+    "tau": {"temperature", "t", "temp"},
+    "ids": {"tokens", "words", "tokenids"},
+    "scores": {"x", "u", "logits", "s", "z"},
+    "x": {"row", "token"},
+    "pad_id": {"pad", "padding"},
+    "start": {"offset", "held"},
+}
+
+
+class Unfit(Exception):
+    """The function cannot be called as the exercise asks; the message says why."""
+
+
+def plain(name: str) -> str:
+    """A name without its case and underscores."""
+    return name.replace("_", "").lower()
+
+
+def understood(name: str, wanted: str) -> bool:
+    """Whether an argument called `name` must mean `wanted`."""
+    return plain(name) == plain(wanted) or plain(name) in ALIASES.get(wanted, ())
+
+
+def caller(attempt: Any, names: Sequence[str], asked: str) -> Callable[[dict[str, Any]], Any]:
+    """A function that hands a case, as a dict, to the reader's attempt.
+
+    Args:
+        attempt: a function or a module.
+        names: the arguments that the exercise gives, in its order.
+        asked: how the exercise writes the call, for messages.
+
+    Raises:
+        Unfit: if it cannot be called with these.
+    """
+    if inspect.isclass(attempt):
+        raise Unfit(
+            f"{attempt.__name__} is a class: make one first, and pass that "
+            f"(as {attempt.__name__}(…))."
+        )
+    if not callable(attempt):
+        raise Unfit(
+            "Pass the function itself, without calling it; this is of type "
+            f"{type(attempt).__name__}."
+        )
+    given, own, places = _places(attempt, names, asked)
+    module = copy.deepcopy(attempt) if own else None
+
+    def call(case: dict[str, Any]) -> Any:
+        if module is not None:
+            _fill(module, {parameter: case[name] for name, parameter in own.items()})
+        by_order = [case[name] for name in given]
+        by_name = {argument: case[name] for argument, name in places.items()}
+        return (attempt if module is None else module)(*by_order, **by_name)
+
+    return call
+
+
+def _places(attempt: Any, names: Sequence[str], asked: str):
+    """Which of the names go in by order, which are a module's own, which go in by keyword."""
+    function = attempt.forward if isinstance(attempt, nn.Module) else attempt
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C
+        return list(names), {}, {}
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return list(names), {}, {}
+    free = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    found = {p.name: n for p in free for n in names if p.name == n}
+    for test in (lambda p, n: plain(p.name) == plain(n), lambda p, n: understood(p.name, n)):
+        for p in free:
+            left = [n for n in names if n not in found.values() and test(p, n)]
+            if p.name not in found and len(left) == 1:
+                found[p.name] = left[0]
+    rest = [n for n in names if n not in found.values()]
+    own = _own_parameters(attempt, rest)
+    rest = [n for n in rest if n not in own and not (own and n == "A")]  # it knows its heads
+    unknown = [p for p in free if p.name not in found]
+    required = [p for p in unknown if p.default is p.empty]
+    if len(required) > len(rest) or len(unknown) < len(rest):
+        raise Unfit(f"It is called as {asked}, but yours takes ({_list(free)}).")
+    order = [p.name for p in free]
+    found |= {p.name: n for p, n in zip(unknown, rest, strict=False)}
+    keywords = {p.name for p in free if p.kind is p.KEYWORD_ONLY}
+    lead = 0
+    while lead < len(order) and order[lead] in found and order[lead] not in keywords:
+        lead += 1
+    by_order = [found[name] for name in order[:lead]]
+    by_name = {a: n for a, n in found.items() if a not in order[:lead]}
+    return by_order, own, by_name
+
+
+def _list(parameters: list[inspect.Parameter]) -> str:
+    return ", ".join(p.name for p in parameters)
+
+
+def _own_parameters(attempt: Any, names: Sequence[str]) -> dict[str, str]:
+    """The names for which a module has parameters: `gamma`, `W_Q`, or a linear layer `W_Q`.
+
+    A view of a larger parameter, `W_Q` in one that holds three, counts as well.
+    """
+    if not isinstance(attempt, nn.Module):
+        return {}
+    found = {}
+    for name in names:
+        for path, _ in attempt.named_parameters():
+            last = path.removesuffix(".weight").rpartition(".")[2]
+            if name not in found and understood(last, name):
+                found[name] = path
+        if name not in found and isinstance(getattr(attempt, name, None), Tensor):
+            found[name] = name
+    return found
+
+
+def own_shapes(attempt: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of a module's own parameters, in the book's orientation, for the names it has."""
+    if not isinstance(attempt, nn.Module):
+        return {}
+    own = _own_parameters(attempt, names)
+    shapes = {name: tuple(attrgetter(path)(attempt).shape) for name, path in own.items()}
+    return {n: s[::-1] if _transposed(attempt, own[n]) else s for n, s in shapes.items()}
+
+
+def _transposed(module: nn.Module, path: str) -> bool:
+    return isinstance(module.get_submodule(path.rpartition(".")[0]), nn.Linear)
+
+
+def _fill(module: nn.Module, values: dict[str, Tensor]) -> None:
+    for path, value in values.items():
+        value = value.T if _transposed(module, path) and value.dim() == 2 else value
+        if path in dict(module.named_parameters()):
+            module.get_parameter(path).data = value.clone()
+        else:
+            with torch.no_grad():
+                getattr(module, path).copy_(value)

@@ -1,0 +1,219 @@
+"""From an attempt's answers to a verdict: right, or which known mistake gives the same answers.
+
+A check holds one function with named *slips*. With none it is right; with one it makes that
+mistake, and with two both. An attempt that is wrong somewhere is compared with each of them on all
+cases; the slip that gives the very same answers is the mistake to name. So every mistake in the
+table is a program that runs, and nothing is guessed from how the code looks.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.calling import Unfit, caller, own_shapes
+from slp_transformer.check.comparing import (
+    Unreadable,
+    agree,
+    difference,
+    settled,
+    shown,
+    size,
+    squeezed,
+)
+from slp_transformer.check.trying import Raised, Unfinished, answers
+from slp_transformer.check.verdict import Verdict, announce
+from slp_transformer.shapes import shape_of
+
+Case = dict[str, Any]
+SECONDS = 5.0
+CHECKS: dict[str, "Check"] = {}
+
+
+class Check:
+    """One exercise's check: `check.attention(my_attention)`.
+
+    Attributes:
+        name: how it is called.
+        source: its equation, by slug and numbers.
+        arguments: what the reader's function is given, in this order.
+        slips: the known mistakes, by name, each with its sentence; what stands in brackets after a
+            name tells variants of one mistake apart.
+        accepted: slips that are as good as right.
+    """
+
+    def __init__(
+        self,
+        solve: Callable[..., Any],
+        source: str,
+        cases: Callable[..., Sequence[Case]],
+        slips: dict[str, str],
+        accepted: Sequence[str] = (),
+        fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+    ):
+        """Make a check.
+
+        Args:
+            solve: the function with its slips: it takes the arguments, then `slips`.
+            source: the equation, by slug and numbers.
+            cases: makes the inputs, smallest first; its keyword arguments are sizes.
+            slips: sentences by the names of the slips.
+            accepted: names of slips that count as right.
+            fit: the sizes to ask `cases` for when the attempt is a module with parameters of its
+                own, from their shapes and the module.
+        """
+        self.solve, self.source, self.cases, self.fit = solve, source, cases, fit
+        self.slips, self.accepted = slips, tuple(accepted)
+        self.name, self.__doc__ = solve.__name__, solve.__doc__
+        self.arguments = tuple(inspect.signature(solve).parameters)[:-1]
+        CHECKS[self.name] = self
+
+    @property
+    def asked(self) -> str:
+        """How the exercise writes the call: `attention(Q, K, V, mask)`."""
+        return f"{self.name}({', '.join(self.arguments)})"
+
+    def __repr__(self) -> str:
+        return f"<check of {self.asked}: {self.source}>"
+
+    def __call__(
+        self, attempt: object, *, one_row: bool = False, seconds: float = SECONDS
+    ) -> Verdict:
+        """Try an attempt on all cases, and say what is wrong with it.
+
+        Args:
+            attempt: a function, or a module; it may return `(output, weights)` where the output is
+                asked for.
+            one_row: try single rows only, for a function that is written for one token.
+            seconds: how long all cases together may take.
+
+        Returns:
+            The verdict, true where the attempt is right. In a script it is printed, too.
+        """
+        try:
+            verdict = self._verdict(attempt, one_row, seconds)
+        except (Unfit, Unreadable) as error:
+            verdict = Verdict(False, str(error))
+        except Exception as error:  # what a reader's object does when it is looked at
+            text = f"It returns what cannot be compared with numbers ({type(error).__name__})."
+            verdict = Verdict(False, text)
+        announce(verdict)
+        return verdict
+
+    def right(self, case: Case, *slips: str) -> Any:
+        """The right answer to a case, or the one that these slips give."""
+        exact = {n: _double(value) for n, value in case.items()}
+        try:
+            answer = self.solve(**exact, slips=frozenset(slips))
+        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            return Raised(type(error).__name__)
+        return settled(answer, answer)
+
+    def _verdict(self, attempt: object, one_row: bool, seconds: float) -> Verdict:
+        call = caller(attempt, self.arguments, self.asked)
+        cases = self._cases(attempt, one_row)
+        found, changed = answers(call, cases, attempt, seconds)
+        right = [self.right(case) for case in cases]
+        found = [settled(a, r) for a, r in zip(found, right, strict=False)]
+        if isinstance(found[-1], Unfinished):
+            return self._unfinished(found[-1], cases[len(found) - 1], seconds)
+        if any(self._agrees(found, cases, slips) for slips in self._ways()):
+            note = f" (It changes {_and(sorted(changed))} in place.)" if changed else ""
+            return Verdict(True, f"It agrees with {self.source}.{note}")
+        return self._wrong(attempt, call, cases, found, seconds)
+
+    def _ways(self) -> list[tuple[str, ...]]:
+        """What may differ from the equation without being wrong: nothing, or one accepted slip."""
+        return [(), *((slip,) for slip in self.accepted)]
+
+    def _cases(self, attempt: object, one_row: bool) -> list[Case]:
+        own = own_shapes(attempt, self.arguments) if self.fit else {}
+        cases = self.cases(**(self.fit(own, attempt) if own else {}))
+        if not one_row:
+            return list(cases)
+        return [c for c in cases if c[self.arguments[0]].dim() == 1]
+
+    def _agrees(self, found: list, cases: list[Case], slips: Sequence[str]) -> bool:
+        return all(agree(a, self.right(c, *slips)) for a, c in zip(found, cases, strict=True))
+
+    def _wrong(self, attempt, call, cases, found, seconds) -> Verdict:
+        # Of what may differ without being wrong, go by what explains most.
+        rights = [[self.right(case, *way) for case in cases] for way in self._ways()]
+        right = min(
+            rights, key=lambda rs: sum(not agree(*both) for both in zip(found, rs, strict=True))
+        )
+        wrong = [i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not agree(a, r)]
+        i = min(wrong or [0], key=lambda i: (isinstance(found[i], Raised), size(cases[i])))
+        twice, _ = answers(call, [cases[i]] * 2, attempt, seconds)
+        if len(twice) == 2 and not agree(*(settled(answer, right[i]) for answer in twice)):
+            text = "It gives different answers to the same inputs: is something in it random?"
+            return Verdict(False, text, (self._given(cases[i]),))
+        lines = self._lines(cases[i], right[i], found[i])
+        for slips in chain(combinations(self.slips, 1), combinations(self.slips, 2)):
+            if any(self._agrees(found, cases, (*slips, *way)) for way in self._ways()):
+                text = " And: ".join(self.slips[slip] for slip in slips)
+                names = tuple(slip.partition(" (")[0] for slip in slips)
+                return Verdict(False, text, lines, names)
+        stopped = [j for j in wrong if isinstance(found[j], Raised)]
+        i = stopped[0] if stopped else i
+        lines = self._lines(cases[i], right[i], found[i])
+        return Verdict(False, self._unknown(right[i], found[i]), lines)
+
+    def _lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
+        given = self._given(case, shapes=isinstance(found, Raised))
+        return (given, *difference(right, found), f"see       {self.source}")
+
+    def _unknown(self, right: Any, found: Any) -> str:
+        if isinstance(found, Raised):
+            where = f" in {found.place}" if found.place else ""
+            return f"It stopped{where}: {found.kind}, {found.message}.{_hint(found.message)}"
+        if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
+            return "It returns booleans, not numbers."
+        if isinstance(found, Tensor) and squeezed(found.shape) != squeezed(right.shape):
+            return f"It returns {shape_of(found)} where {self.source} gives {shape_of(right)}."
+        return f"It differs from {self.source}."
+
+    def _unfinished(self, found: Unfinished, case: Case, seconds: float) -> Verdict:
+        where = f" It was at {found.place}." if found.place else ""
+        text = f"It did not come back within {seconds:g} seconds.{where}"
+        return Verdict(False, text, (self._given(case),))
+
+    def _given(self, case: Case, shapes: bool = False) -> str:
+        def told(value: Any) -> str:
+            wide = shapes and isinstance(value, Tensor) and value.numel() > 1
+            return shape_of(value) if wide else shown(value)
+
+        return "for       " + "  ".join(f"{name} = {told(value)}" for name, value in case.items())
+
+
+HINTS = {
+    "must match the size of tensor": "Does a sum or a mean need keepdim=True, or a matrix its .T?",
+    "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or one too many?",
+}
+
+
+def _hint(message: str) -> str:
+    """What usually lies behind an error of PyTorch's about shapes."""
+    return next((f" {hint}" for words, hint in HINTS.items() if words in message), "")
+
+
+def check(
+    source: str,
+    cases: Callable[..., Sequence[Case]],
+    slips: dict[str, str],
+    accepted: Sequence[str] = (),
+    fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+) -> Callable[[Callable[..., Any]], Check]:
+    """Make a check of a function with slips; for what they mean, see `Check`."""
+    return lambda solve: Check(solve, source, cases, slips, accepted, fit)
+
+
+def _double(value: Any) -> Any:
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(names)

@@ -1,0 +1,143 @@
+"""Checks for the guitar's chapter: from string and fret to pitch, and what a hand can play (12)."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.drawing_cases import normal, row
+
+Slips = frozenset
+STANDARD = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
+
+
+class Tuning(tuple):
+    """The open strings' pitches, the lowest string first, told as numbers."""
+
+    @property
+    def told(self) -> str:
+        """The pitches."""
+        return "[" + " ".join(str(pitch) for pitch in self) + "]"
+
+
+def _pitch_cases() -> list[Case]:
+    standard, drop_d = Tuning(STANDARD), Tuning((38, *STANDARD[1:]))
+    given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d)]
+    return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
+
+
+@check(
+    "pitch (no equation)",
+    _pitch_cases,
+    {
+        "strings from the lowest": "String 1 is taken for the lowest; guitarists count from the "
+        "highest.",
+        "one string off": "The string next to it is taken: string 1 is the last of the tuning.",
+        "fret not added": "The fret is not added: each raises the pitch by one half-tone.",
+        "whole tones": "A fret counts as a whole tone; it is a half-tone.",
+        "standard tuning": "The tuning given is not used; standard tuning is.",
+        "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
+    },
+)
+def pitch(string: int, fret: int, tuning: Sequence[int], slips: Slips) -> int:
+    """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
+    tuning = STANDARD if "standard tuning" in slips else tuning
+    place = string - 1 if "strings from the lowest" in slips else len(tuning) - string
+    place = (place - 1) % len(tuning) if "one string off" in slips else place
+    factor = 2 if "whole tones" in slips else -1 if "fret subtracted" in slips else 1
+    return tuning[place] + (0 if "fret not added" in slips else factor * fret)
+
+
+def _places_cases() -> list[Case]:
+    standard = Tuning(STANDARD)
+    return [
+        {"midi": m, "tuning": standard, "frets": f}
+        for m, f in [(64, 20), (40, 20), (59, 12), (76, 12)]
+    ]
+
+
+@check(
+    "places (no equation)",
+    _places_cases,
+    {
+        "open strings left out": "Open strings are left out: fret 0 is a place as well.",
+        "last fret left out": "The last fret is left out.",
+        "below the nut": "A place has a fret below 0: that string is too high for the pitch.",
+        "beyond the neck": "A place has a fret beyond the neck.",
+        "first only": "Only one place is counted.",
+    },
+)
+def count_places(midi: int, tuning: Sequence[int], frets: int, slips: Slips) -> int:
+    """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
+    low = 1 if "open strings left out" in slips else 0
+    low = -frets if "below the nut" in slips else low
+    high = frets - ("last fret left out" in slips) + 100 * ("beyond the neck" in slips)
+    count = sum(low <= midi - opened <= high for opened in tuning)
+    return min(count, 1) if "first only" in slips else count
+
+
+class Frets(tuple):
+    """The frets of a chord, None for a string that is not played."""
+
+    @property
+    def told(self) -> str:
+        """The frets, x for none."""
+        return "[" + " ".join("x" if f is None else str(f) for f in self) + "]"
+
+
+def _span_cases() -> list[Case]:
+    given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
+    return [{"frets": Frets(one)} for one in given]
+
+
+@check(
+    "span (no equation)",
+    _span_cases,
+    {
+        "open strings counted": "Open strings count as fret 0; no finger is needed there.",
+        "one too many": "The span counts frets from the first to the last; it is their difference.",
+        "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
+        "first and last string": "The span is taken between the outer strings, not between the "
+        "lowest "
+        "and the highest fret.",
+    },
+)
+def span(frets: Sequence[int | None], slips: Slips) -> int:
+    """Check `span(frets)`: highest minus lowest fret that is pressed; 0 if none is."""
+    pressed = [f for f in frets if f or (f == 0 and "open strings counted" in slips)]
+    if not pressed:
+        return 0
+    if "first and last string" in slips:
+        return abs(pressed[-1] - pressed[0])
+    low = 0 if "highest fret" in slips else min(pressed)
+    return max(pressed) - low + ("one too many" in slips)
+
+
+def _allowed_cases() -> list[Case]:
+    u = normal(71)(7)
+    given = [(row(2, 1, 0), [1, 0, 1]), (row(-1, -2, 5), [1, 1, 0]), (u, [0, 1, 1, 0, 1, 0, 1])]
+    return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
+
+
+@check(
+    "masked sampling (8.47, 7.48, after a mask)",
+    _allowed_cases,
+    {
+        "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",
+        "not renormalised": "What is left does not sum to 1: renormalise, or mask before the "
+        "softmax.",
+        "wrong way round": "What is allowed is ruled out, and the rest is kept.",
+        "not used": "`allowed` is not used.",
+        "logits": "These are logits; asked for are probabilities.",
+    },
+)
+def only_allowed(u: Tensor, allowed: Tensor, slips: Slips) -> Tensor:
+    """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
+    allowed = ~allowed if "wrong way round" in slips else allowed
+    allowed = torch.ones_like(allowed) if "not used" in slips else allowed
+    if "not renormalised" in slips:
+        return torch.softmax(u, -1) * allowed
+    left = u.masked_fill(~allowed, 0.0 if "logits 0" in slips else -math.inf)
+    return left if "logits" in slips else torch.softmax(left, -1)

@@ -1,0 +1,242 @@
+"""Checks for what training lowers and how it is measured: cross-entropy, perplexity, LoRA (7)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.drawing_cases import normal, row, rows
+
+Slips = frozenset
+LOSS_SLIPS = {
+    "not shifted": "The targets are not shifted: position t is compared with its own word; it "
+    "predicts "
+    "the next, w_{t+1}.",
+    "shifted backwards": "The targets are shifted the wrong way: position t is compared with the "
+    "word "
+    "before it.",
+    "summed": "The losses are added up; the loss is their mean.",
+    "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
+    "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
+    "base 2": "The logarithm has base 2; the book's loss is in nats, base e.",
+    "base 10": "The logarithm has base 10; the book's loss is in nats, base e.",
+    "probability": "This is the mean probability of the right words; the loss is minus the mean of "
+    "their logarithms.",
+    "log of the mean": "The mean is taken before the logarithm; it should be the mean of "
+    "logarithms.",
+    "logits": "The logit of the right word is taken as it is; log softmax comes first.",
+    "perplexity": "This is the perplexity, exp of the loss.",
+}
+
+
+def _log_probabilities(U: Tensor, slips: Slips) -> Tensor:
+    if "logits" in slips:
+        return U
+    if "plain logarithm" in slips:  # −∞ where a probability is rounded to 0
+        return torch.softmax(U, -1).log()
+    return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in slips else U, -1)
+
+
+def _shifted(U: Tensor, ids: Tensor, slips: Slips) -> tuple[Tensor, Tensor]:
+    """The logits that predict, and the words that they should predict."""
+    if "not shifted" in slips:
+        return U, ids
+    if "shifted backwards" in slips:
+        return U[..., 1:, :], ids[..., :-1]
+    return U[..., :-1, :], ids[..., 1:]
+
+
+def _mean(each: Tensor, counts: Tensor, slips: Slips) -> Tensor:
+    """The mean of minus the logarithms that count, or what a slip makes of them."""
+    each = each[counts]
+    if "probability" in slips:
+        return each.exp().mean()
+    if "log of the mean" in slips:
+        return -each.exp().mean().log()
+    loss = -(each.sum() if "summed" in slips else each.mean())
+    loss = -loss if "no minus" in slips else loss
+    loss = loss / math.log(2) if "base 2" in slips else loss
+    loss = loss / math.log(10) if "base 10" in slips else loss
+    return loss.exp() if "perplexity" in slips else loss
+
+
+def _loss_cases() -> list[Case]:
+    draw = normal(51)
+    by_hand = rows((0, math.log(3)), (math.log(4), 0), (0, 0))
+    return [
+        {"U": by_hand, "ids": torch.tensor([0, 1, 0])},
+        {"U": 2 * draw(5, 7), "ids": torch.tensor([3, 1, 6, 0, 2])},
+        {"U": 4000 * draw(3, 5), "ids": torch.tensor([4, 1, 1])},
+    ]
+
+
+@check(
+    "ce-mean (not in the 2025 draft; 7.55)",
+    _loss_cases,
+    LOSS_SLIPS
+    | {
+        "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
+    },
+    accepted=("plain logarithm",),
+)
+def next_token_loss(U: Tensor, ids: Tensor, slips: Slips) -> Tensor:
+    """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
+
+    U[t] are the logits after ids[t], so the last of them have no word to predict.
+    """
+    used, targets = _shifted(U, ids, slips)
+    each = _log_probabilities(used, slips).gather(-1, targets[:, None])[:, 0]
+    loss = _mean(each, torch.ones_like(targets, dtype=torch.bool), slips)
+    return loss * (len(ids) - 1) / len(ids) if "last position counted" in slips else loss
+
+
+def _padded_cases() -> list[Case]:
+    draw = normal(52)
+    by_hand = torch.stack([rows((0, 0), (0, math.log(3)), (0, 0)), rows((0, 0), (0, 0), (9, 0))])
+    return [
+        {"U": by_hand, "ids": torch.tensor([[1, 1, 1], [1, 1, 0]]), "pad_id": 0},
+        {
+            "U": 2 * draw(2, 5, 7),
+            "ids": torch.tensor([[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]]),
+            "pad_id": 0,
+        },
+        {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 2, 3]]), "pad_id": 4},
+    ]
+
+
+@check(
+    "ce-mean (not in the 2025 draft; 7.55)",
+    _padded_cases,
+    LOSS_SLIPS
+    | {
+        "padding counted": "Padding counts as a target; a place with no word should not.",
+        "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
+        "mean of means": "Each text's mean is taken first; the book averages over all tokens "
+        "alike.",
+        "padding judged by the input": "Positions are left out where the input is padding; what "
+        "counts "
+        "is whether the target is.",
+    },
+)
+def padded_loss(U: Tensor, ids: Tensor, pad_id: int, slips: Slips) -> Tensor:
+    """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
+    used, targets = _shifted(U, ids, slips)
+    each = _log_probabilities(used, slips).gather(-1, targets[..., None])[..., 0]
+    judged = ids[:, :-1] if "padding judged by the input" in slips else targets
+    counts = judged != pad_id
+    if "padding counted" in slips:
+        counts = torch.ones_like(counts)
+    if "padding in the mean" in slips:
+        return _mean(each * counts, torch.ones_like(counts), slips)
+    if "mean of means" in slips:
+        return torch.stack([_mean(e, c, slips) for e, c in zip(each, counts, strict=True)]).mean()
+    return _mean(each, counts, slips)
+
+
+def _perplexity_cases() -> list[Case]:
+    given = [(0.5, 0.5), (0.25, 0.5, 0.5), (1e-4, 2e-4, 5e-6, 1e-7), (1e-30,) * 20]
+    return [{"probabilities": torch.tensor(one, dtype=torch.float64)} for one in given]
+
+
+@check(
+    "perplexity (not in the 2025 draft; 7.57, exercises 7.3 and 7.4)",
+    _perplexity_cases,
+    {
+        "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
+        "square root": "The square root is taken whatever the length; it is the T-th root.",
+        "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
+        "loss": "This is the cross-entropy; perplexity is exp of it.",
+        "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
+        "mean of inverses": "The mean of 1/p is taken; it should be the geometric mean, exp of "
+        "the mean "
+        "of −log p.",
+        "inverse of the mean": "One over the mean probability is taken; it should be exp of the "
+        "mean "
+        "of −log p.",
+        "bases mixed": "The logarithm has base 2, but exp undoes base e.",
+        "underflow": "The product of many small probabilities is rounded to 0: add logarithms "
+        "instead.",
+    },
+)
+def perplexity(probabilities: Tensor, slips: Slips) -> Tensor:
+    """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
+    p, T = probabilities, len(probabilities)
+    if "no root" in slips:
+        return (1 / p).prod()
+    if "square root" in slips:
+        return (1 / p).prod() ** 0.5
+    if "underflow" in slips:
+        return p.prod() ** (-1 / T)
+    if "mean of inverses" in slips:
+        return (1 / p).mean()
+    if "inverse of the mean" in slips:
+        return 1 / p.mean()
+    loss = -p.log().sum() / (T - 1 if "T − 1" in slips else T)
+    loss = loss / math.log(2) if "bases mixed" in slips else loss
+    if "loss" in slips:
+        return loss
+    return (-loss).exp() if "not inverted" in slips else loss.exp()
+
+
+@check(
+    "perplexity (not in the 2025 draft; 7.57, exercise 7.4)",
+    lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
+    {
+        "base 2": "The base is 2; the loss is in nats, so the base is e.",
+        "minus": "The sign is turned: that is the mean probability; perplexity is 1 at best.",
+        "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
+        "base 10": "The base is 10; the loss is in nats, so the base is e.",
+        "loss": "The loss is returned as it is.",
+    },
+)
+def perplexity_of_loss(loss: Tensor, slips: Slips) -> Tensor:
+    """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
+    if "logarithm" in slips:
+        return loss.log()
+    if "loss" in slips:
+        return loss
+    loss = -loss if "minus" in slips else loss
+    return (2.0 if "base 2" in slips else 10.0 if "base 10" in slips else math.e) ** loss
+
+
+def _lora_cases() -> list[Case]:
+    draw = normal(53)
+
+    def made(k: int, d: int, r: int, alpha: float) -> Case:
+        return {"x": draw(k), "W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+
+    one = {"W": rows((1,)), "A": rows((2,)), "B": rows((3,))}
+    hand = {"x": row(1), **one, "alpha": 1.0}
+    return [hand, hand | {"alpha": 4.0}, made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
+
+
+@check(
+    "lora (8.54; 8.1 in the Aug 2026 draft), scaled as in Hu et al. 2021",
+    _lora_cases,
+    {
+        "A and B swapped": "A and B have changed places: with row vectors x meets A [k×r] first, "
+        "then "
+        "B [r×d].",
+        "no scale": "The scale α/r is missing.",
+        "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
+        "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",
+        "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
+        "W left out": "xW is missing: the adapter is added to what the frozen matrix gives.",
+        "r of the wrong axis": "The scale divides by the size of x; r is the number of columns of "
+        "A.",
+        "divided": "The scale is upside down: it should be α/r.",
+    },
+)
+def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, slips: Slips) -> Tensor:
+    """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.
+
+    The book writes xW + xAB; the scale is that of the paper, and 1 for α = r.
+    """
+    r = A.shape[1]
+    scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
+    scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
+    factor = next((scale[slip] for slip in scale if slip in slips), alpha / r)
+    added = x @ B @ A if "A and B swapped" in slips else x @ A @ B
+    kept = 0 if "W left out" in slips else x @ W
+    return (kept + added) * factor if "all scaled" in slips else kept + factor * added

@@ -1,0 +1,160 @@
+"""Calling what a reader wrote so that nothing it does can hurt: an error, a loop without an end.
+
+The attempt runs in a thread of its own. If that does not come back in time, Python is asked to
+raise an exception inside it, which ends a loop on every system; a signal would work on some only.
+"""
+
+import ctypes
+import linecache
+import random
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An attempt that stopped with an error.
+
+    Attributes:
+        kind: the exception's name.
+        message: what it says, its first line.
+        place: the reader's line, as words; empty if it is not known.
+    """
+
+    kind: str
+    message: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An attempt that did not come back in time.
+
+    Attributes:
+        place: the line where it was.
+    """
+
+    place: str = ""
+
+
+class _Stop(BaseException):
+    """Ends the thread of an attempt that takes too long."""
+
+
+def answers(
+    call: Callable[[dict[str, Any]], Any],
+    cases: Sequence[dict[str, Any]],
+    attempt: Any,
+    seconds: float,
+) -> tuple[list[Any], set[str]]:
+    """What the attempt says to each case, and the names of the inputs that it changed in place.
+
+    Each case is a fresh copy; random generators are afterwards as they were.
+
+    Args:
+        call: hands a case to the attempt.
+        cases: the inputs, by name.
+        attempt: the function or module, whose file tells which line of an error is the reader's.
+        seconds: how long all cases together may take.
+    """
+    found: list[Any] = []
+    changed: set[str] = set()
+    file = _file_of(attempt)
+
+    def work() -> None:
+        try:
+            for case in cases:
+                inputs = {name: _copied(value) for name, value in case.items()}
+                try:
+                    found.append(call(inputs))
+                except _Stop:
+                    raise
+                except BaseException as error:  # whatever a reader's code may raise
+                    found.append(_raised(error, file))
+                changed.update(n for n in case if not _same(case[n], inputs[n]))
+        except _Stop:
+            pass
+
+    torch_state, state = torch.get_rng_state(), random.getstate()
+    thread = threading.Thread(target=work, daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _start(thread)
+        thread.join(seconds)
+        if thread.is_alive():
+            found.append(Unfinished(_place_of(sys._current_frames().get(thread.ident), file)))
+            _end(thread)
+    torch.set_rng_state(torch_state)
+    random.setstate(state)
+    return found[: len(cases)], changed
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start a thread with room for deep recursion, which macOS does not give by itself."""
+    try:
+        before = threading.stack_size(16 * 2**20)
+    except (ValueError, RuntimeError):
+        return thread.start()
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(before)
+
+
+def _end(thread: threading.Thread) -> None:
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    for _ in range(3):  # an `except:` of the reader's may swallow the first
+        raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
+        thread.join(0.2)
+        if not thread.is_alive():
+            return
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def _same(before: Any, after: Any) -> bool:
+    if not isinstance(before, Tensor):
+        return True
+    return before.shape == after.shape and torch.equal(before.nan_to_num(), after.nan_to_num())
+
+
+def _file_of(attempt: Any) -> str | None:
+    function = attempt.forward if isinstance(attempt, nn.Module) else attempt
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    function = getattr(function, "func", function)  # functools.partial
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__", function)
+    code = getattr(function, "__code__", None)
+    return None if code is None else code.co_filename
+
+
+def _raised(error: BaseException, file: str | None) -> Raised:
+    lines = (str(error).strip() or " ").splitlines()
+    message = lines[0] if len(lines[0]) <= 200 else lines[0][:197] + "…"
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    place = _words(own[-1].lineno, own[-1].line) if own else ""
+    return Raised(type(error).__name__, message.rstrip("."), place)
+
+
+def _place_of(frame: Any, file: str | None) -> str:
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return _words(frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+
+
+def _words(number: int | None, line: str | None) -> str:
+    line = (line or "").strip()
+    return f"line {number}, “{line}”" if line else f"line {number}"

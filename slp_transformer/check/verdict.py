@@ -1,0 +1,84 @@
+"""What a check says in the end: right or not, and if not, which mistake it looks like."""
+
+import html
+import sys
+from dataclasses import dataclass
+
+from torch import Tensor
+
+_COLOURS = {True: "#2e7d32", False: "#c62828"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a check: true where the attempt is right.
+
+    Attributes:
+        right: whether every answer was right.
+        text: one sentence: what is wrong, or that nothing is.
+        example: the smallest case where it shows, a line each; empty where nothing is wrong.
+        mistakes: the names of the known mistakes that give the very same answers.
+    """
+
+    right: bool
+    text: str
+    example: tuple[str, ...] = ()
+    mistakes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether the attempt is right."""
+        return self.right
+
+    def __str__(self) -> str:
+        """The verdict for a terminal."""
+        head = "Right. " if self.right else "Not yet. "
+        return "\n".join([head + self.text, *("    " + line for line in self.example)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "Right." if self.right else "Not yet."
+        colour = _COLOURS[self.right]
+        example = html.escape("\n".join(self.example))
+        shown = f'<pre style="margin:.4em 0 0;white-space:pre-wrap">{example}</pre>'
+        return (
+            f'<div class="slp-verdict" style="border-left:.25em solid {colour};padding:.3em .8em">'
+            f"<strong>{head}</strong> {html.escape(self.text)}"
+            f"{shown if self.example else ''}</div>"
+        )
+
+
+def at_most(value: object, target: float) -> Verdict:
+    """Check that a measure, a loss say, is no larger than the number to beat.
+
+    Args:
+        value: a number, or a tensor with one.
+        target: the number to beat.
+
+    Returns:
+        The verdict. In a script it is printed, too.
+    """
+    try:
+        number = float(value.detach() if isinstance(value, Tensor) else value)
+    except (TypeError, ValueError, RuntimeError):
+        verdict = Verdict(False, f"A number is wanted, not one of type {type(value).__name__}.")
+    else:
+        right = number <= target
+        verdict = Verdict(
+            right, f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
+        )
+    announce(verdict)
+    return verdict
+
+
+def announce(verdict: Verdict) -> None:
+    """Print a verdict where nothing else would show it: in a script.
+
+    A notebook and Python's own prompt show the value of the last line by themselves.
+    """
+    if hasattr(sys, "ps1"):
+        return
+    try:
+        print(verdict)
+    except UnicodeEncodeError:  # a terminal without √ and ·
+        print(str(verdict).encode("ascii", "replace").decode("ascii"))

@@ -1,0 +1,23 @@
+"""What is in a folder, alike for every kind of file and on every system."""
+
+import os
+from pathlib import Path
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files in a folder and its subfolders, sorted by their paths; hidden ones are left out.
+
+    Raises:
+        ValueError: if a folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ValueError(f"The folder {error.filename} cannot be read: {error.strerror}.")
+
+    found = []
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place, name) for name in names if not name.startswith(".")]
+    return sorted(
+        (path for path in found if path.is_file()), key=lambda path: path.relative_to(folder).parts
+    )

@@ -1,0 +1,110 @@
+"""Files that are written whole or not at all, and libraries that only some work needs."""
+
+import importlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def from_text_extra(module: str, purpose: str) -> ModuleType:
+    """Import what comes with the `text` extra, at the moment it is needed.
+
+    Args:
+        module: the module's name, as in `import`.
+        purpose: what needs it, as the message's first word or words ("Checkpoints").
+
+    Raises:
+        ImportError: naming the extra, if the module is not installed.
+    """
+    return from_extra(module, purpose, "text")
+
+
+def from_extra(module: str, purpose: str, extra: str) -> ModuleType:
+    """Import what comes with an extra, at the moment it is needed.
+
+    Args:
+        module: as `from_text_extra`.
+        purpose: as `from_text_extra`.
+        extra: the extra.
+
+    Raises:
+        ImportError: naming the extra, if the module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(
+            f"{purpose} need {module.partition('.')[0]}, which comes with the {extra} extra: "
+            f'python -m pip install "slp-transformer[{extra}]".'
+        ) from None
+
+
+def flush_to_disk(path: Path) -> None:
+    """Have a written file, or a folder's list of names, outlive a power cut."""
+    if path.is_dir():
+        if os.name == "nt":
+            return  # Windows keeps a folder's names by itself and opens no folder
+        handle = os.open(path, os.O_RDONLY)
+    else:
+        handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Offer a temporary name to write to; the file takes its own name once it is complete.
+
+    A process killed on the way leaves the old file as it was, and beside it the unfinished one,
+    which the next attempt writes over.
+
+    Raises:
+        OSError: of the file, under its own name, if it cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.writing")
+    try:
+        yield unfinished
+        flush_to_disk(unfinished)
+        os.replace(unfinished, path)
+    except BaseException as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+    flush_to_disk(path.parent)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file could not be read or written: the system's words, without their number."""
+    said = getattr(error, "strerror", None) or str(error)
+    return re.sub(r" \(os error \d+\)", "", said).rpartition("I/O error: ")[2].rstrip(".")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file, whole or not at all."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        ValueError: if it cannot be read, or is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except RecursionError:
+        raise ValueError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
+        raise ValueError(f"{path} cannot be read: {error}.") from None

@@ -1,0 +1,126 @@
+"""Grips: the ways in which one hand can take the notes that sound together.
+
+A pitch has several places on the neck, but the notes of a chord bind each other: each needs a
+string of its own, and the fretted ones have to lie within the hand's span. So a chord's notes are
+not placed one by one: its grips are listed, and one of them is chosen.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, pitch_name
+
+Grip = tuple[Note, ...]
+
+
+class OutOfReach(ValueError):
+    """Notes that no hand can take together on this guitar; the message says why."""
+
+
+@lru_cache(maxsize=65536)
+def grips(
+    pitches: tuple[int, ...],
+    tuning: Tuning,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> tuple[Grip, ...]:
+    """Every way to take notes together: distinct strings, frets on the neck, within the span.
+
+    Args:
+        pitches: MIDI pitches of the notes. Of equal ones, the first takes the lower string.
+        tuning: the guitar.
+        max_fret: last fret of the neck, counted from the nut.
+        max_span: most frets between the lowest and the highest fretted note.
+
+    Returns:
+        The grips, each with one note a pitch, in the order of `pitches`; none if there are none.
+    """
+    places = [tuning.positions(pitch, max_fret) for pitch in pitches]
+    if len(pitches) > len(tuning.open_pitches):
+        return ()
+    return tuple(_grown((), pitches, places, max_span))
+
+
+def _grown(
+    begun: Grip, pitches: tuple[int, ...], places: list[list[Note]], max_span: int
+) -> Iterator[Grip]:
+    """The grips that begin with these notes."""
+    if len(begun) == len(pitches):
+        yield begun
+        return
+    for note in places[len(begun)]:
+        if fits(begun, pitches, note, max_span):
+            yield from _grown((*begun, note), pitches, places, max_span)
+
+
+def fits(begun: Grip, pitches: tuple[int, ...], note: Note, max_span: int) -> bool:
+    """Whether the hand that holds the first notes of a chord can also take the next one."""
+    frets = [fret for _, fret in (*begun, note) if fret]
+    if frets and max(frets) - min(frets) > max_span:
+        return False
+    pitch = pitches[len(begun)]
+    return all(
+        note.string != other.string and (earlier != pitch or note.string < other.string)
+        for earlier, other in zip(pitches, begun, strict=False)
+    )
+
+
+def next_notes(
+    begun: Sequence[Note],
+    pitches: tuple[int, ...],
+    tuning: Tuning,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> list[Note]:
+    """Where a chord's next note may go, so that all that are still to come have a place too.
+
+    Args:
+        begun: the places of the first notes.
+        pitches: the pitches of the whole chord.
+        tuning: the guitar.
+        max_fret: last fret of the neck.
+        max_span: as `grips` has it.
+
+    Returns:
+        The places, each once, lowest string first.
+    """
+    start, count = tuple(begun), len(begun)
+    goes_on = {
+        grip[count]
+        for grip in grips(pitches, tuning, max_fret, max_span)
+        if grip[:count] == start and len(grip) > count
+    }
+    return sorted(goes_on, key=lambda note: -note.string)
+
+
+def reachable_grips(
+    pitches: tuple[int, ...],
+    tuning: Tuning,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> tuple[Grip, ...]:
+    """The grips within the span; if there are none, those that stretch the hand least beyond it.
+
+    Raises:
+        OutOfReach: if there is no grip however far the hand stretches, naming what stands in the
+            way: a pitch, the number of strings, or two notes that need the same one.
+    """
+    for span in range(min(max_span, max_fret), max_fret + 1):
+        if found := grips(pitches, tuning, max_fret, span):
+            return found
+    raise OutOfReach(why_out_of_reach(pitches, tuning, max_fret))
+
+
+def why_out_of_reach(pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET) -> str:
+    """Why notes have no grip, in words that end without a full stop."""
+    for pitch in pitches:
+        if not tuning.positions(pitch, max_fret):
+            lowest = pitch_name(min(tuning.open_pitches) + tuning.capo)
+            highest = pitch_name(max(tuning.open_pitches) + max_fret)
+            name = pitch_name(pitch)
+            return f"{name} is not on this neck, which goes from {lowest} to {highest}"
+    strings = len(tuning.open_pitches)
+    if len(pitches) > strings:
+        return f"{len(pitches)} notes at once need more than {strings} strings"
+    names = ", ".join(map(pitch_name, pitches))
+    return f"{names} cannot sound together: one needs a string that another takes"

@@ -1,0 +1,90 @@
+"""A trained model of the hand in a folder: its weights, and what they are of."""
+
+import dataclasses
+from pathlib import Path
+
+from slp_transformer.files.schemas import read_as
+from slp_transformer.files.storage import from_text_extra, whole_file, write_json
+from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
+from slp_transformer.guitar.fingering.playing import Hand
+
+WEIGHTS, ABOUT = "hand.safetensors", "hand.json"
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """What a folder says of its model.
+
+    Attributes:
+        config: what it is made from.
+        steps: how long it was trained.
+        learned: pieces that it learned from.
+        strings: share of the held-out notes on the right string, if any were held out.
+        format: of the folder.
+    """
+
+    config: HandConfig
+    steps: int
+    learned: int
+    strings: float | None = None
+    format: int = FORMAT
+
+
+def save_hand(folder: Path, model: HandModel, about: About) -> None:
+    """Write a model, the weights first.
+
+    Raises:
+        OSError: if it cannot be written.
+        ImportError: if safetensors is not installed.
+    """
+    safetensors = from_text_extra("safetensors.torch", "Models of the hand")
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: W.detach().contiguous() for name, W in model.state_dict().items()}
+    with whole_file(folder / WEIGHTS) as unfinished:
+        safetensors.save_file(weights, unfinished)
+    write_json(folder / ABOUT, dataclasses.asdict(about))
+
+
+def load_hand(folder: str | Path) -> Hand:
+    """Read a model that `save_hand` has written.
+
+    Raises:
+        ValueError: if there is none, or it is damaged; the sentence names the file.
+        ImportError: if safetensors or pydantic is not installed.
+    """
+    folder = Path(folder)
+    for name in (ABOUT, WEIGHTS):
+        if not (folder / name).is_file():
+            raise ValueError(
+                f"{folder} holds no model of the hand: there is no {name}. `python -m "
+                "slp_transformer.guitar.fingering.learning` trains one."
+            )
+    about = read_as(About, folder / ABOUT)
+    if about.format != FORMAT:
+        raise ValueError(f"{folder / ABOUT} is of another version of this package.")
+    try:
+        check_sizes(about.config)
+        model = HandModel(about.config)
+    except ValueError as error:
+        raise ValueError(f"{folder / ABOUT}: {error}") from None
+    safetensors = from_text_extra("safetensors.torch", "Models of the hand")
+    try:
+        model.load_state_dict(safetensors.load_file(folder / WEIGHTS))
+    except Exception as error:  # safetensors has an error of its own, PyTorch another
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{folder / WEIGHTS} does not fit {ABOUT}: {reason}") from None
+    return Hand([model])
+
+
+def check_sizes(config: HandConfig) -> None:
+    """Refuse a model that is too large to be one of these, before it is built.
+
+    Raises:
+        ValueError: naming the setting.
+    """
+    bounds = {"model_dim": 1024, "num_heads": 64, "num_blocks": 24, "state_dim": 1024}
+    for name, most in (bounds | {"move_dim": 1024, "reach": 16}).items():
+        least = 0 if name in ("num_blocks", "reach") else 1
+        if not least <= getattr(config, name) <= most:
+            raise ValueError(f"{name} must be from {least} to {most}.")

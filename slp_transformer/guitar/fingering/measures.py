@@ -1,0 +1,133 @@
+"""How far a fingering agrees with the one that people wrote, and whether it can be played."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Tuning, is_playable
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Counts over one piece, or several: they are added with ``+``.
+
+    A note is right if it is on the string that people chose; its pitch is then right too. A note is
+    *free* if its pitch has two places or more. A chord is an event of two notes or more.
+
+    Attributes:
+        notes: how many notes there are.
+        right: how many are right.
+        free_notes: how many of them are free.
+        free_right: how many of those are right.
+        chords: how many chords there are.
+        chords_right: how many have every note right.
+        events: how many events there are.
+        events_right: how many have every note right.
+        playable: how many can be played: distinct strings, fretted notes within the span.
+        pitches_kept: how many notes sound at the pitch that was asked for.
+    """
+
+    notes: int = 0
+    right: int = 0
+    free_notes: int = 0
+    free_right: int = 0
+    chords: int = 0
+    chords_right: int = 0
+    events: int = 0
+    events_right: int = 0
+    playable: int = 0
+    pitches_kept: int = 0
+
+    def __add__(self, other: "Agreement") -> "Agreement":
+        return Agreement(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    def shares(self) -> dict[str, float]:
+        """What is reported, from 0 to 1 each."""
+        counts = asdict(self)
+        parts = {
+            "strings": ("right", "notes"),
+            "free_strings": ("free_right", "free_notes"),
+            "chords": ("chords_right", "chords"),
+            "events": ("events_right", "events"),
+            "playable": ("playable", "events"),
+            "pitch": ("pitches_kept", "notes"),
+        }
+        return {name: counts[part] / max(1, counts[whole]) for name, (part, whole) in parts.items()}
+
+
+def agreement(
+    written: Sequence[Grip],
+    chosen: Sequence[Grip],
+    tuning: Tuning,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> Agreement:
+    """Compare a fingering with the one that people wrote, both event by event.
+
+    Raises:
+        ValueError: if they have not equally many events, or notes in an event.
+    """
+    total = Agreement()
+    for theirs, ours in zip(written, chosen, strict=True):
+        right = [a == b for a, b in zip(theirs, ours, strict=True)]
+        pitches = [tuning.pitch(note) for note in theirs]
+        free = [len(tuning.positions(pitch, max_fret)) > 1 for pitch in pitches]
+        chord = len(theirs) > 1
+        total += Agreement(
+            len(right),
+            sum(right),
+            sum(free),
+            sum(r for r, f in zip(right, free, strict=True) if f),
+            int(chord),
+            int(chord and all(right)),
+            1,
+            int(all(right)),
+            int(is_playable(ours, max_span)),
+            sum(tuning.pitch(n) == p for n, p in zip(ours, pitches, strict=True)),
+        )
+    return total
+
+
+def bootstrap(
+    pieces: Sequence[Agreement],
+    baseline: Sequence[Agreement] | None = None,
+    *,
+    measure: Callable[[Agreement], float] | str = "strings",
+    draws: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The middle 95 % of a measure when the pieces are drawn anew, with replacement.
+
+    Args:
+        pieces: the counts of each piece.
+        baseline: of another fingering of the same pieces, drawn together with them: the interval is
+            then that of the difference, ours less the baseline's.
+        measure: one of `Agreement.shares`, or a function of summed counts.
+        draws: how often.
+        seed: of the draws.
+
+    Returns:
+        The two ends of the interval.
+
+    Raises:
+        ValueError: if there are no pieces, or the two lists differ in length.
+    """
+    if not pieces or (baseline is not None and len(baseline) != len(pieces)):
+        raise ValueError("A bootstrap needs pieces, and the same ones for both fingerings.")
+    of = (lambda counts: counts.shares()[measure]) if isinstance(measure, str) else measure
+    chance, found = random.Random(seed), []
+    for _ in range(draws):
+        places = chance.choices(range(len(pieces)), k=len(pieces))
+        value = of(total_of([pieces[i] for i in places]))
+        found.append(value - (of(total_of([baseline[i] for i in places])) if baseline else 0.0))
+    found.sort()
+    return found[round(0.025 * (draws - 1))], found[round(0.975 * (draws - 1))]
+
+
+def total_of(pieces: Sequence[Agreement]) -> Agreement:
+    """The counts of several pieces added up."""
+    columns = zip(*(tuple(vars(piece).values()) for piece in pieces), strict=True)
+    return Agreement(*map(sum, columns))

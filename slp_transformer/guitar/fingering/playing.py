@@ -1,0 +1,97 @@
+"""A trained model of the hand at work: how likely each grip is, and the tab that comes of it."""
+
+from collections.abc import Sequence
+
+import torch
+
+from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.hand_model import HandModel, state_marginals
+from slp_transformer.guitar.fingering.lattice import STRINGS
+from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.reading import Reader
+from slp_transformer.guitar.fretboard import MAX_FRET
+from slp_transformer.shapes import Float, Tensor
+
+CHUNK, BESIDE = 256, 48  # moments that are read at a time, and more of them on either side
+UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
+WHOLE = 0.5  # what a whole grip counts beside its notes
+
+Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
+"""The grips of a moment, and the probability of each."""
+
+
+class Hand:
+    """One or several trained models of the hand, which agree on a fingering by their mean."""
+
+    def __init__(self, models: Sequence[HandModel]):
+        """Take models."""
+        self.models = [model.eval() for model in models]
+
+    def likelihoods(
+        self, passage: Passage
+    ) -> list[tuple[tuple[Grip, ...], Float[Tensor, "grips"]]]:
+        """The grips of each moment, and how probable each is, the whole piece considered.
+
+        Raises:
+            ValueError: if the guitar is not one that the model can know.
+            OutOfReach: if no hand can play a moment.
+        """
+        check_guitar(passage)
+        reader = Reader([passage])
+        T, found = len(passage.moments), []
+        for start in range(0, T, CHUNK):
+            first, last = max(0, start - BESIDE), min(T, start + CHUNK + BESIDE)
+            columns = reader.windows([(0, first, last)])
+            there = columns.there[columns.where]
+            mean = 0.0
+            for model in self.models:
+                with torch.no_grad():
+                    U, M = model(columns)
+                mean = mean + state_marginals(U, M, there, columns.valid)[0] / len(self.models)
+            for t in range(start, min(T, start + CHUNK)):
+                kind = reader.kinds.columns[int(reader.ids[0][t])]
+                likely = torch.zeros(len(kind.grips))
+                likely.index_add_(0, kind.which, mean[t - first][: len(kind.which)])
+                found.append((kind.grips, likely))
+        return found
+
+    def finger(self, passage: Passage) -> list[Grip]:
+        """At each moment the grip of which most notes are expected to be right."""
+        return [best_grip(grips, likely) for grips, likely in self.likelihoods(passage)]
+
+    def weigh(self, passage: Passage, choices: Sequence[Sequence[Grip]]) -> list[list[float]]:
+        """The logarithm of the probability of each of some grips of each moment."""
+        weights = []
+        for (grips, likely), choice in zip(self.likelihoods(passage), choices, strict=True):
+            known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
+            weights.append([max(UNHEARD, known.get(grip, UNHEARD)) for grip in choice])
+        return weights
+
+
+def best_grip(grips: Sequence[Grip], likely: Float[Tensor, "grips"]) -> Grip:
+    """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
+    if len(grips[0]) == 1 or len(grips) == 1:
+        return grips[int(likely.argmax())]
+    each = likely.tolist()
+    on: dict[tuple[int, object], float] = {}
+    for grip, p in zip(grips, each, strict=True):
+        for place in enumerate(grip):
+            on[place] = on.get(place, 0.0) + p
+    worth = [
+        sum(on[place] for place in enumerate(grip)) + WHOLE * p
+        for grip, p in zip(grips, each, strict=True)
+    ]
+    return grips[max(range(len(grips)), key=worth.__getitem__)]
+
+
+def check_guitar(passage: Passage) -> None:
+    """Refuse a guitar that no model of the hand was made for.
+
+    Raises:
+        ValueError: saying what it can know.
+    """
+    if len(passage.tuning.open_pitches) > STRINGS:
+        raise ValueError(
+            f"A model of the hand knows up to {STRINGS} strings and {MAX_FRET} frets; this guitar "
+            f"has {len(passage.tuning.open_pitches)}: leave the model out."
+        )

@@ -1,0 +1,226 @@
+"""Pitch to tab as translation: an encoder reads the notes, a decoder writes a place for each.
+
+A source token says how far a note lies above the lowest open string, so that a capo, or a guitar
+tuned down, changes nothing; and whether it sounds with the note before it, after it, or after a
+while. The decoder reads a note and writes its place, reads the next note and writes its place: so
+nothing can be left out or added, and its cross-attention is free for the notes around. What it may
+write is what leaves every note of the chord a place (`next_notes`), so pitches are kept by
+construction.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from slp_transformer.cache import KVCache
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
+from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
+from slp_transformer.loss import IGNORED
+from slp_transformer.masks import padding_mask
+from slp_transformer.shapes import Int, Tensor
+from slp_transformer.training.batches import Batch, all_over, checksum
+
+STRINGS = 8  # of the largest guitar
+HEIGHTS = 64  # semitones above the lowest open string
+AFTER, TOGETHER, LATER = range(3)
+LONG = 1.5  # a gap, in the piece's median, from which on a note comes later
+PAD = 0
+SOURCE_SIZE = 1 + 3 * HEIGHTS
+TARGET_SIZE = SOURCE_SIZE + STRINGS * (MAX_FRET + 1)  # notes are read, places are written
+
+
+def source_ids(passage: Passage) -> Int[Tensor, "notes"]:
+    """The source: a token a note.
+
+    Raises:
+        ValueError: if a note lies more than 63 semitones above the lowest open string, or below it.
+    """
+    lowest = min(passage.tuning.open_pitches) + passage.tuning.capo
+    ids = []
+    for pitches, gap in zip(passage.moments, passage.gaps(), strict=True):
+        for place, pitch in enumerate(pitches):
+            height = pitch - lowest
+            if not 0 <= height < HEIGHTS:
+                raise ValueError(
+                    f"Pitch {pitch} lies {height} semitones above the lowest open string; there "
+                    f"are tokens for 0 to {HEIGHTS - 1}."
+                )
+            first = LATER if gap is not None and gap > LONG else AFTER
+            ids.append(1 + HEIGHTS * (TOGETHER if place else first) + height)
+    return torch.tensor(ids)
+
+
+def target_id(note: Note) -> int:
+    """The token of a place."""
+    return SOURCE_SIZE + (MAX_FRET + 1) * (note.string - 1) + note.fret
+
+
+def target_ids(passage: Passage) -> Int[Tensor, "notes"]:
+    """The target: the place of each note, as people wrote it."""
+    return torch.tensor([target_id(note) for grip in passage.grips for note in grip])
+
+
+def place_names(ids: Sequence[int]) -> list[str]:
+    """Target tokens as string/fret."""
+    pairs = [divmod(i - SOURCE_SIZE, MAX_FRET + 1) for i in ids]
+    return [f"{string + 1}/{fret}" for string, fret in pairs]
+
+
+def in_turn(source: Int[Tensor, "notes"], places: Int[Tensor, "before"]) -> Int[Tensor, "both"]:
+    """What a decoder reads: note, place, note, place, and so on, to the last note."""
+    reads = torch.full((2 * len(source) - 1,), PAD)
+    reads[::2] = source
+    reads[1::2] = places[: len(source) - 1]
+    return reads
+
+
+class FingeringPairs:
+    """Windows of notes with their places, for `slp_transformer.training.train`.
+
+    Some of the places that the decoder reads are replaced by another place of the same note: when
+    it writes, it will have to go on from its own mistakes.
+    """
+
+    def __init__(self, passages: Sequence[Passage], window: int = 96, noise: float = 0.0):
+        """Make windows.
+
+        Args:
+            passages: pieces with written grips.
+            window: notes in a window.
+            noise: share of the places before that are replaced.
+
+        Raises:
+            ValueError: if there is nothing to learn from.
+        """
+        self.window, self.noise = window, noise
+        self.sources, self.targets, self.others = [], [], []
+        for passage in passages:
+            if passage.grips:
+                self.sources.append(source_ids(passage))
+                self.targets.append(target_ids(passage))
+                self.others.append(_other_places(passage))
+        if not self.sources:
+            raise ValueError("There is no fingered piece to learn from.")
+        # Windows begin at any note of a piece from which on one is full, or at its first.
+        room = torch.tensor([max(1, len(source) - window + 1) for source in self.sources])
+        self.ends = room.cumsum(0)
+        self.cuts = [
+            (n, start) for n, s in enumerate(self.sources) for start in range(0, len(s), window)
+        ]
+
+    def __len__(self) -> int:
+        """How many windows `in_order` gives."""
+        return len(self.cuts)
+
+    def part(self, size: int) -> "FingeringPairs":
+        """A source whose `in_order` gives just so many windows, from all over."""
+        part = object.__new__(FingeringPairs)
+        part.__dict__.update(self.__dict__)
+        part.cuts = [self.cuts[i] for i in all_over(len(self.cuts), size).tolist()]
+        return part
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Random windows, with noise in what the decoder reads."""
+        drawn = torch.randint(int(self.ends[-1]), (batch_size,), generator=generator)
+        pieces = torch.searchsorted(self.ends, drawn, right=True).tolist()
+        before = [int(self.ends[n - 1]) if n else 0 for n in pieces]
+        cuts = [(n, int(d) - b) for n, d, b in zip(pieces, drawn, before, strict=True)]
+        return self.batch(cuts, generator)
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """All windows that do not overlap, without noise."""
+        for start in range(0, len(self.cuts), batch_size):
+            yield self.batch(self.cuts[start : start + batch_size])
+
+    def batch(
+        self, cuts: Sequence[tuple[int, int]], generator: torch.Generator | None = None
+    ) -> Batch:
+        """Windows that begin at a note of a piece."""
+        N = min(self.window, max(len(self.sources[n]) - start for n, start in cuts))
+        source = torch.full((len(cuts), N), PAD)
+        reads = torch.full((len(cuts), 2 * N - 1), PAD)
+        says = torch.full((len(cuts), 2 * N - 1), IGNORED)
+        for row, (n, start) in enumerate(cuts):
+            heard = there = self.targets[n][start : start + N]
+            count = len(there)
+            if generator is not None and self.noise:
+                wrong = torch.rand(count, generator=generator) < self.noise
+                heard = torch.where(wrong, self.others[n][start : start + N], there)
+            source[row, :count] = self.sources[n][start : start + N]
+            reads[row, : 2 * count - 1] = in_turn(source[row, :count], heard)
+            says[row, : 2 * count - 1 : 2] = there
+        return Batch((source, reads, padding_mask(source, PAD)), says)
+
+    def describe(self) -> dict[str, Any]:
+        """How many pieces and notes there are, and a checksum of them."""
+        ids = torch.cat([torch.cat(self.sources), torch.cat(self.targets)])
+        return {
+            "pieces": len(self.sources),
+            "notes": len(ids) // 2,
+            "window": self.window,
+            "checksum": checksum(ids.tolist()),
+        }
+
+
+def _other_places(passage: Passage) -> Int[Tensor, "notes"]:
+    """For each note another of its places; its own where there is no other."""
+    ids = []
+    for grip in passage.grips:
+        for note in grip:
+            places = passage.tuning.positions(passage.tuning.pitch(note))
+            others = [place for place in places if place != note] or [note]
+            # The nearest by fret: what a hand, or a model, would most likely have taken instead.
+            ids.append(target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
+    return torch.tensor(ids)
+
+
+@torch.no_grad()
+def translate(
+    model: EncoderDecoder,
+    passage: Passage,
+    window: int = 96,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> list[Grip]:
+    """Write the places of a piece, one after the other, each time the likeliest that is legal.
+
+    Beyond a window of notes the model goes on from its last half window.
+
+    Raises:
+        OutOfReach: if no hand can play a moment.
+    """
+    model.eval()
+    source, tuning = source_ids(passage), passage.tuning
+    written: list[int] = []
+    grips: list[Grip] = []
+    start, H_enc = 0, None
+    for pitches in passage.moments:
+        if H_enc is None or len(written) + len(pitches) > start + window:
+            start = max(0, len(written) - window // 2)
+            notes = source[start : start + window]
+            H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window)
+            reads = in_turn(notes[: len(written) - start + 1], torch.tensor(written[start:]))
+        grip: Grip = ()
+        span = _span(pitches, tuning, max_fret, max_span)
+        for _ in pitches:
+            u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1]
+            places = next_notes(grip, pitches, tuning, max_fret, span)
+            best = max(places, key=lambda note: float(u[target_id(note)]))
+            grip = (*grip, best)
+            written.append(target_id(best))
+            reads = torch.tensor([written[-1], *source[len(written) : len(written) + 1].tolist()])
+        grips.append(grip)
+    return grips
+
+
+def _span(pitches: tuple[int, ...], tuning: Tuning, max_fret: int, max_span: int) -> int:
+    """The span that a moment needs: the hand's, or the least that goes beyond it."""
+    frets = [
+        [note.fret for note in grip if note.fret]
+        for grip in reachable_grips(pitches, tuning, max_fret, max_span)
+    ]
+    least = min(max(own) - min(own) if own else 0 for own in frets)
+    return max(max_span, least)

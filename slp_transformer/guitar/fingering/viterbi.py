@@ -1,0 +1,134 @@
+"""The cheapest fingering of a piece, by dynamic programming over where the hand is.
+
+The hand is at a fret: there the index finger lies, and each further finger a fret higher. A grip
+costs what it asks of a hand at that place, and moving the hand costs too. Open strings need no
+finger, so the hand stays where it was, or moves while they ring. The idea goes back to Sayegh
+(1989); dynamic programming over hidden states is Viterbi's (1967).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Tuning
+
+HANDS = range(1, 16)
+"""Frets at which the index finger may lie."""
+
+
+@dataclass(frozen=True)
+class HandCosts:
+    """What a hand would rather not do, in units of its own.
+
+    Attributes:
+        fret: for each fret up the neck, a note.
+        behind: for each fret that a note lies behind the index finger.
+        stretch: for each fret that a note lies beyond the little finger's usual reach.
+        skipped: for each string that a chord leaves out between its notes.
+        open: for an open string; below 0 to prefer them.
+        move: for moving at all.
+        distance: for each fret moved.
+        place: for each fret away from `position`.
+        position: where the hand would rather be; None for anywhere.
+    """
+
+    fret: float = 0.1
+    behind: float = 2.0
+    stretch: float = 1.0
+    skipped: float = 0.1
+    open: float = 0.0
+    move: float = 0.4
+    distance: float = 0.6
+    place: float = 0.5
+    position: int | None = None
+
+    def of_grip(self, grip: Grip, hand: int) -> float:
+        """What a grip costs a hand at this fret."""
+        cost = 0.0
+        for _, fret in grip:
+            if fret == 0:
+                cost += self.open
+            else:
+                reach = max(0, hand - fret) * self.behind + max(0, fret - hand - 3) * self.stretch
+                cost += self.fret * fret + reach
+        strings = [note.string for note in grip]
+        return cost + self.skipped * (max(strings) - min(strings) + 1 - len(strings))
+
+    def of_move(self, before: int, after: int) -> float:
+        """What it costs to get from one place to another."""
+        return self.move + self.distance * abs(before - after) if before != after else 0.0
+
+    def of_place(self, hand: int) -> float:
+        """What it costs to be at this place, whatever is played."""
+        return 0.0 if self.position is None else self.place * abs(hand - self.position)
+
+
+Extra = Callable[[int, Grip], float]
+
+
+def finger(
+    moments: Sequence[tuple[int, ...]],
+    tuning: Tuning,
+    costs: HandCosts | None = None,
+    *,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+    extra: Extra | None = None,
+) -> list[Grip]:
+    """The cheapest way to play a piece, moment by moment.
+
+    Pitches are kept: only places that sound right are looked at.
+
+    Args:
+        moments: the pitches that sound together at each moment.
+        tuning: the guitar.
+        costs: what a hand would rather not do; `HandCosts()` if None.
+        max_fret: last fret of the neck.
+        max_span: most frets between the fretted notes of a grip, exceeded only where no grip of the
+            moment is within it.
+        extra: a further cost of a moment's grip, `inf` for one that is not wanted at all.
+
+    Returns:
+        A grip a moment, its notes in the order of the moment's pitches.
+
+    Raises:
+        OutOfReach: for the first moment that no hand can play.
+    """
+    chosen = [reachable_grips(pitches, tuning, max_fret, max_span) for pitches in moments]
+    return cheapest_path(chosen, costs or HandCosts(), extra)
+
+
+def cheapest_path(
+    choices: Sequence[Sequence[Grip]], costs: HandCosts, extra: Extra | None = None
+) -> list[Grip]:
+    """Of each moment's grips one, so that together they cost least.
+
+    Moving depends on the hand alone, so at each place of the hand only the best grip counts.
+    """
+    roads = [[costs.of_move(before, after) for before in HANDS] for after in HANDS]
+    held = [best_held(choice, costs, extra, t) for t, choice in enumerate(choices)]
+    paid, came = [0.0 for _ in HANDS], []
+    for t, column in enumerate(held):
+        best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
+                if t else (0.0, 0) for road in roads]  # fmt: skip
+        paid = [road + cost for (road, _), (cost, _) in zip(best, column, strict=True)]
+        came.append([k for _, k in best])
+    hand, path = min(range(len(paid)), key=paid.__getitem__), []
+    for column, before in zip(reversed(held), reversed(came), strict=True):
+        path.append(column[hand][1])
+        hand = before[hand]
+    return path[::-1]
+
+
+def best_held(
+    choice: Sequence[Grip], costs: HandCosts, extra: Extra | None, moment: int
+) -> list[tuple[float, Grip]]:
+    """For each place of the hand, the grip that costs least there, and what it costs."""
+    more = [extra(moment, grip) if extra else 0.0 for grip in choice]
+    return [
+        min(
+            (costs.of_grip(grip, hand) + costs.of_place(hand) + m, grip)
+            for grip, m in zip(choice, more, strict=True)
+        )
+        for hand in HANDS
+    ]

@@ -1,0 +1,80 @@
+"""Files of strangers: read with a bound on their size and on the work that they may make.
+
+The libraries that know these files trust them: a count in a damaged file can have them loop for
+minutes. Here they read from a stream that counts what they cost.
+"""
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = 4.0
+"""Most processor time that a library may take to read one file."""
+
+
+class TooMuch(ValueError):
+    """A file that would take too long to read."""
+
+
+class BoundedBytes(io.BytesIO):
+    """Bytes that can be read for so long, in processor time, and no longer."""
+
+    def __init__(self, content: bytes, seconds: float | None = None):
+        """Begin to count."""
+        super().__init__(content)
+        self.seconds = SECONDS if seconds is None else seconds
+        self.until = time.process_time() + self.seconds
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes.
+
+        Raises:
+            TooMuch: if the time is up.
+        """
+        if time.process_time() > self.until:
+            raise TooMuch(f"it takes more than {self.seconds:g} seconds to read")
+        return super().read(size)
+
+
+def content_of(path: str | Path, kind: str, most: int) -> bytes:
+    """What a file holds.
+
+    Args:
+        path: the file.
+        kind: what it should be, for the sentence: "a MIDI file".
+        most: bytes that it may have.
+
+    Raises:
+        ValueError: if there is no such file, it cannot be opened, or it is larger.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be opened: {error.strerror}.") from None
+    if len(content) > most:
+        raise ValueError(f"{path} is too large for {kind}: more than {most >> 10:,} KiB.")
+    return content
+
+
+@contextmanager
+def understood(path: str | Path, kind: str) -> Iterator[None]:
+    """Say in one sentence that a file is not what it should be, whatever a library makes of it.
+
+    Raises:
+        ValueError: for anything that goes wrong inside.
+    """
+    try:
+        yield
+    except (TooMuch, MemoryError, RecursionError) as error:
+        reason = str(error) or "it is nested or counted beyond all measure"
+        raise ValueError(f"{path} cannot be read as {kind}: {reason}.") from None
+    except Exception as error:  # what a damaged file makes of a library is anybody's guess
+        said = " ".join(str(error).split())[:120]
+        reason = said or type(error).__name__
+        raise ValueError(f"{path} cannot be read as {kind}: {reason.rstrip('.')}.") from None

@@ -1,0 +1,307 @@
+"""GuitarSet: what six players played, with the string of every note, its time and the beats.
+
+Xi et al. (2018), https://zenodo.org/records/3371780, CC BY 4.0; `annotation.zip` there has all that
+is needed. Each of its 360 excerpts is a JAMS file with one `note_midi` annotation a string, where 0
+is the low E: here it is string 6. mirdata has a loader too; it wants an index from the network and
+libraries for sound, and reads each file once a string, where a JAMS file is JSON.
+
+The publisher's known errors are corrected: a note that stands twice in 02_Funk2-119-G_comp, and
+the notes of 04_BN3-154-E_comp and 04_Jazz1-200-B_comp, which are 0.409 s and 0.309 s late.
+"""
+
+import json
+import math
+import re
+import zipfile
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slp_transformer.files.folders import files_in
+from slp_transformer.guitar.formats.bounded import content_of, understood
+from slp_transformer.guitar.fretboard import STANDARD, Note
+from slp_transformer.guitar.problems import Problem
+from slp_transformer.guitar.tab import Bar, Event, Played, Tab
+from slp_transformer.guitar.timing import only_changes
+
+STEPS = 12
+"""Steps to a quarter note: they keep triplets and sixteenths, and onsets to half a step."""
+TOGETHER = 0.030
+"""Seconds in which notes begin that are strummed as one."""
+LATE = {"04_BN3-154-E_comp": 0.409, "04_Jazz1-200-B_comp": 0.309}
+HIGHEST_FRET = 24
+MOST_BYTES = 16 << 20
+MOST_SECONDS, MOST_EXCERPTS = 3600.0, 10_000
+_NAME = re.compile(
+    r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)(?P<progression>\d)-(?P<tempo>\d{2,3})-"
+    r"(?P<key>[A-G][#b]?)_(?P<mode>comp|solo)"
+)
+
+
+@dataclass(frozen=True)
+class Chord:
+    """A chord from one moment in seconds to another, by its name in Harte's notation."""
+
+    start: float
+    end: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """One excerpt.
+
+    Attributes:
+        name: as its file is called, ``00_BN1-129-Eb_solo``.
+        player: "00" to "05".
+        style: "Jazz", "BN" (bossa nova), "Rock", "SS" (singer-songwriter) or "Funk".
+        progression: 1 to 3; the lead sheet is style and progression.
+        key: as ``Eb``.
+        mode: "comp" for chords, "solo" for a melody.
+        tab: the notes, twelve steps to a quarter.
+        seconds: for each event of the tab when each of its notes began.
+        beats: when the beats are, in seconds.
+        written: the chords as the player was told them.
+        performed: the chords as they were played.
+    """
+
+    name: str
+    player: str
+    style: str
+    progression: int
+    key: str
+    mode: str
+    tab: Tab
+    seconds: tuple[tuple[float, ...], ...]
+    beats: tuple[float, ...]
+    written: tuple[Chord, ...]
+    performed: tuple[Chord, ...]
+
+
+def holds_guitarset(path: str | Path) -> bool:
+    """Whether a path is a JAMS file, a zip archive, or a folder with a JAMS file in it."""
+    path = Path(path)
+    if path.is_file():
+        return path.suffix.lower() in (".jams", ".zip")
+    return path.is_dir() and any(file.suffix.lower() == ".jams" for file in files_in(path))
+
+
+def read_guitarset(path: str | Path) -> tuple[list[Excerpt], list[Problem]]:
+    """Read GuitarSet, or a part of it.
+
+    Args:
+        path: a folder with JAMS files anywhere in it, the publisher's ``annotation.zip``, or one
+            JAMS file.
+
+    Returns:
+        The excerpts, by name; and what of the files could not be read.
+
+    Raises:
+        ValueError: if there is no such path, or no excerpt in it could be read.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"There is no folder or archive {path}.")
+    excerpts, problems = [], []
+    for name, content in _contents(path, problems):
+        try:
+            excerpt, told = read_jams(content, name)
+        except ValueError as error:
+            problems.append(Problem(Path(name).name, 0, str(error)))
+            continue
+        excerpts.append(excerpt)
+        problems += told
+    if not excerpts:
+        first = f" First problem: {problems[0]}" if problems else ""
+        raise ValueError(f"{path} holds no JAMS file of GuitarSet that can be read.{first}")
+    return sorted(excerpts, key=lambda excerpt: excerpt.name), problems
+
+
+def _contents(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """The name and content of every JAMS file of a folder or archive."""
+    if path.suffix.lower() == ".zip" and path.is_file():
+        yield from _in_archive(path, problems)
+        return
+    files = [path] if path.is_file() else files_in(path)
+    for file in [file for file in files if file.suffix.lower() == ".jams"][:MOST_EXCERPTS]:
+        try:
+            yield file.name, content_of(file, "a JAMS file", MOST_BYTES)
+        except ValueError as error:
+            problems.append(Problem(file.name, 0, str(error)))
+
+
+def _in_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """The same of an archive."""
+    with understood(path, "a zip archive"):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        names = [info for info in archive.infolist() if info.filename.lower().endswith(".jams")]
+        for info in names[:MOST_EXCERPTS]:
+            if Path(info.filename).name.startswith("._"):  # what macOS adds to archives
+                continue
+            try:
+                with understood(info.filename, "a JAMS file"), archive.open(info) as file:
+                    content = file.read(MOST_BYTES + 1)
+                    if len(content) > MOST_BYTES:
+                        raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")
+            except ValueError as error:
+                problems.append(Problem(info.filename, 0, str(error)))
+                continue
+            yield info.filename, content
+
+
+def read_jams(content: bytes, name: str) -> tuple[Excerpt, list[Problem]]:
+    """Read one excerpt.
+
+    Args:
+        content: what the JAMS file holds.
+        name: its name, which says who plays what and how fast.
+
+    Returns:
+        The excerpt; and its notes that no guitar has, or that two of are one.
+
+    Raises:
+        ValueError: if the name is none of GuitarSet's, or the content not what it should be.
+    """
+    stem = Path(name).stem
+    said = _NAME.search(stem)
+    if said is None:
+        raise ValueError(
+            f"{Path(name).name} is not named as GuitarSet names excerpts, as in "
+            "00_BN1-129-Eb_solo.jams."
+        )
+    with understood(Path(name).name, "a JAMS file of GuitarSet"):
+        annotations = json.loads(content)["annotations"]
+        late = LATE.get(said.group(), 0.0)
+        notes, told = _notes(annotations, late)
+        times, positions, metre = _beats(annotations)
+        chords = [_chords(each) for each in annotations if each["namespace"] == "chord"]
+        bars, seconds, doubled = _bars(notes, times, positions, metre, int(said["tempo"]))
+    told += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
+    source = Path(name).name
+    title = said.group().split("_", 1)[1].replace("_", " ")
+    excerpt = Excerpt(
+        name=said.group(),
+        player=said["player"],
+        style=said["style"],
+        progression=int(said["progression"]),
+        key=said["key"],
+        mode=said["mode"],
+        tab=Tab(title, STANDARD, tuple(bars), source, STEPS),
+        seconds=tuple(seconds),
+        beats=tuple(times),
+        written=chords[0] if chords else (),
+        performed=chords[1] if len(chords) > 1 else (),
+    )
+    return excerpt, [Problem(source, 0, what) for what in told]
+
+
+def _seconds(value: Any) -> float:
+    """A moment or a length in seconds.
+
+    Raises:
+        ValueError: if it is none within an hour.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r:.40} should be a number of seconds")
+    if not math.isfinite(value) or not -MOST_SECONDS <= value <= MOST_SECONDS:
+        raise ValueError(f"{value!r:.40} is no moment of an excerpt")
+    return float(value)
+
+
+TimedNote = tuple[float, float, Note]  # onset and end in seconds
+
+
+def _notes(annotations: list[Any], late: float) -> tuple[list[TimedNote], list[str]]:
+    """The notes of all strings in order, and what is wrong with some."""
+    notes, told = [], []
+    for each in annotations:
+        if each["namespace"] != "note_midi":
+            continue
+        string = 6 - int(each["annotation_metadata"]["data_source"])
+        if not 1 <= string <= 6:
+            raise ValueError("a string is numbered otherwise than 0 to 5")
+        for one in each["data"]:
+            onset, pitch = _seconds(one["time"]) - late, float(one["value"])
+            fret = round(pitch) - STANDARD.open_pitches[string - 1]
+            if not 0 <= fret <= HIGHEST_FRET:
+                told.append(f"a note at {onset:.3f} s is left out: string {string}, fret {fret}")
+                continue
+            notes.append((onset, onset + _seconds(one["duration"]), Note(string, fret)))
+    kept: list[TimedNote] = []
+    for note in sorted(notes):
+        twin = any(note[2] == o[2] and abs(note[0] - o[0]) < 0.002 for o in kept[-6:])
+        if twin:
+            told.append(f"a note at {note[0]:.3f} s stands there twice; it is read once")
+        else:
+            kept.append(note)
+    return kept, told
+
+
+def _beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, int]]:
+    """When the beats are, which beat of its bar each is, and the metre."""
+    (found,) = [each for each in annotations if each["namespace"] == "beat_position"]
+    beats = sorted((_seconds(each["time"]), each["value"]) for each in found["data"])
+    times = [time for time, _ in beats]
+    if len(beats) < 2 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
+        raise ValueError("there should be beats, one after the other")
+    first = beats[0][1]
+    metre = int(first["num_beats"]), int(first["beat_units"])
+    if not 1 <= metre[0] <= 32 or metre[1] not in (2, 4, 8, 16):
+        raise ValueError(f"{metre[0]}/{metre[1]} is no metre")
+    return times, [int(value["position"]) for _, value in beats], metre
+
+
+def _chords(annotation: Any) -> tuple[Chord, ...]:
+    """The chords of an annotation."""
+    return tuple(
+        Chord(start := _seconds(each["time"]), start + _seconds(each["duration"]), each["value"])
+        for each in annotation["data"]
+    )
+
+
+def _bars(
+    notes: list[TimedNote],
+    times: list[float],
+    positions: list[int],
+    metre: tuple[int, int],
+    tempo: int,
+) -> tuple[list[Bar], list[tuple[float, ...]], int]:
+    """Bars, the seconds of their events, and how many notes had no room on their string."""
+    beat, whole = STEPS * 4 // metre[1], STEPS * 4 * metre[0] // metre[1]
+
+    def step(seconds: float) -> int:
+        """The step nearest to a moment, counted from the first beat; beats go on evenly."""
+        place = min(max(bisect_right(times, seconds) - 1, 0), len(times) - 2)
+        share = (seconds - times[place]) / (times[place + 1] - times[place])
+        return round((place + share) * beat)
+
+    pickup = (1 - positions[0]) % metre[0] * beat  # what comes before the first whole bar
+    events: dict[int, dict[int, tuple[float, Played]]] = {}
+    doubled, begun, group = 0, -math.inf, set()
+    for onset, end, note in notes:
+        if onset - begun > TOGETHER or note.string in group:
+            begun, group = onset, set()
+        group.add(note.string)
+        at = max(0, step(begun))
+        moment = events.setdefault(at, {})
+        if note.string in moment:
+            doubled += 1
+            continue
+        length = max(1, step(begun + end - onset) - at)
+        moment[note.string] = onset, Played(note, length)
+    starts = [0, pickup] if pickup else [0]
+    last = max([*events, (len(times) - 1) * beat])
+    while starts[-1] <= last:
+        starts.append(starts[-1] + whole)
+    bars, seconds = [], []
+    for start, end in zip(starts, starts[1:], strict=False):
+        own = []
+        for at in sorted(at for at in events if start <= at < end):
+            moment = events[at]
+            own.append(Event.of(at - start, [played for _, played in moment.values()]))
+            seconds.append(tuple(moment[note.string][0] for note in own[-1].notes))
+        bars.append(Bar(end - start, tuple(own), metre, tempo))
+    return only_changes(bars), seconds, doubled

@@ -1,0 +1,178 @@
+"""Pitches with time and without strings: what a MIDI file says, and what fingering begins with."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+from slp_transformer.guitar.tab import Bar, Event, Played, Tab
+from slp_transformer.guitar.timing import bar_starts, only_changes, unfolded, unit_of
+
+MOST_BARS = 100_000
+
+
+class Sounding(NamedTuple):
+    """A note that sounds.
+
+    Attributes:
+        onset: steps from the beginning of the piece.
+        duration: steps that it lasts, at least 1.
+        pitch: MIDI note number.
+        channel: the MIDI channel that it came on, 1 to 16; 0 where there was none.
+    """
+
+    onset: int
+    duration: int
+    pitch: int
+    channel: int = 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """Notes that sound, in time.
+
+    Attributes:
+        notes: the notes, in order of onset, then pitch.
+        steps_per_quarter: how many steps a quarter note has.
+        metres: from which step on which metre holds, as in `Bar.metre`; 4/4 before the first.
+        tempi: from which step on which tempo holds, in quarter notes a minute.
+        title: what the piece is called; may be empty.
+        source: where it was read from, or empty.
+        length: steps that the piece lasts at least, for empty bars at its end.
+    """
+
+    notes: tuple[Sounding, ...]
+    steps_per_quarter: int
+    metres: tuple[tuple[int, tuple[int, int]], ...] = ()
+    tempi: tuple[tuple[int, int], ...] = ()
+    title: str = ""
+    source: str = ""
+    length: int = 0
+
+    def moments(self) -> list[list[int]]:
+        """The places in `notes` of those that begin together, moment by moment."""
+        places = range(len(self.notes))
+        return [list(same) for _, same in groupby(places, key=lambda i: self.notes[i].onset)]
+
+
+def score_of(tab: Tab, tuning: Tuning | None = None) -> Score:
+    """What a tab sounds like, its repeats played and its dead notes left out.
+
+    A note whose duration is not said lasts until the next one on its string, and at most to the end
+    of its bar.
+
+    Args:
+        tab: the tab, which has time.
+        tuning: what it is played on, if not on its own.
+
+    Raises:
+        ValueError: if the tab's steps are columns, or its repeats are too many.
+    """
+    unit, tab = unit_of(tab), unfolded(tab)
+    guitar = tuning or tab.tuning
+    notes = [
+        Sounding(onset, duration, guitar.pitch(each.note), each.note.string)
+        for onset, duration, each in timed_notes(tab)
+        if all(technique.kind != "dead" for technique in each.techniques)
+    ]
+    starts = bar_starts(tab)
+    metres = [(start, bar.metre) for start, bar in zip(starts, tab.bars, strict=False)]
+    tempi = [(start, bar.tempo) for start, bar in zip(starts, tab.bars, strict=False)]
+    return Score(
+        tuple(sorted(notes, key=lambda note: (note.onset, note.pitch))),
+        unit,
+        tuple((step, metre) for step, metre in metres if metre is not None),
+        tuple((step, tempo) for step, tempo in tempi if tempo is not None),
+        tab.title,
+        tab.source,
+        starts[-1],
+    )
+
+
+def timed_notes(tab: Tab) -> list[tuple[int, int, Played]]:
+    """Every note of a tab with its onset from the beginning and how long it lasts, in steps.
+
+    Durations that are not said are as `score_of` tells. Repeats are taken as they are written.
+    """
+    placed: list[tuple[int, int, Played]] = []  # onset, end of its bar, note
+    for start, bar in zip(bar_starts(tab), tab.bars, strict=False):
+        for event in bar.events:
+            for each in event.played():
+                placed.append((start + event.step, start + bar.steps, each))
+    following: dict[int, int] = {}
+    timed = []
+    for onset, end, each in reversed(placed):
+        until = min(end, following.get(each.note.string, end))
+        timed.append((onset, each.duration or until - onset, each))
+        following[each.note.string] = onset
+    return timed[::-1]
+
+
+def bars_of_score(score: Score) -> list[Bar]:
+    """Empty bars, as the metres say, that hold all that begins in a score.
+
+    Raises:
+        ValueError: if there are more than 100,000, or a metre is no whole number of steps.
+    """
+    end = max((note.onset + 1 for note in score.notes), default=0)
+    end = max(end, score.length)
+    changes = sorted(dict(score.metres).items())
+    bars: list[Bar] = []
+    start, metre = 0, (4, 4)
+    while start < end:
+        while changes and changes[0][0] <= start:
+            metre = changes.pop(0)[1]
+        steps, rest = divmod(4 * metre[0] * score.steps_per_quarter, metre[1])
+        if rest or steps < 1:
+            raise ValueError(
+                f"A bar of {metre[0]}/{metre[1]} is no whole number of steps where a quarter note "
+                f"has {score.steps_per_quarter}."
+            )
+        if changes and changes[0][0] < start + steps:  # the metre changes early
+            steps = changes[0][0] - start
+        bars.append(Bar(steps, (), metre, _last(score.tempi, start)))
+        start += steps
+        if len(bars) > MOST_BARS:
+            raise ValueError(f"This piece has more than {MOST_BARS:,} bars.")
+    return only_changes(bars)
+
+
+def _last(changes: Sequence[tuple[int, int]], step: int) -> int | None:
+    """What the last change up to a step says; None before the first."""
+    place = bisect_right([at for at, _ in changes], step)
+    return changes[place - 1][1] if place else None
+
+
+def tab_of(
+    score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD, title: str = ""
+) -> Tab:
+    """A tab from a score and a place on the neck for each of its notes.
+
+    Args:
+        score: what sounds.
+        places: for each of `score.notes` where it is played; None leaves it out.
+        tuning: the guitar.
+        title: what to call it, if not as the score is called.
+
+    Raises:
+        ValueError: if the places are not as many as the notes, or two notes that begin together
+            are on one string.
+    """
+    if len(places) != len(score.notes):
+        raise ValueError(f"There are {len(places)} places for {len(score.notes)} notes.")
+    bars = bars_of_score(score)
+    ends = bar_starts(Tab(bars=tuple(bars)))
+    events: list[list[Event]] = [[] for _ in bars]
+    for moment in score.moments():
+        onset = score.notes[moment[0]].onset
+        played = [Played(places[i], score.notes[i].duration) for i in moment if places[i]]
+        strings = [each.note.string for each in played]
+        if len(set(strings)) < len(strings):
+            raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")
+        if played:
+            number = bisect_right(ends, onset) - 1
+            events[number].append(Event.of(onset - ends[number], played))
+    filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
+    return Tab(title or score.title, tuning, tuple(filled), score.source, score.steps_per_quarter)

@@ -1,0 +1,37 @@
+"""Looking inside a Transformer: what passes where, what a head does, and what breaks without it.
+
+One way to look and to touch (`watching`), and what is read with it: the logit lens, scores of
+attention patterns, and each head's two circuits.
+"""
+
+from typing import TYPE_CHECKING
+
+from slp_transformer.offers import offered
+
+if TYPE_CHECKING:
+    from slp_transformer.interpret.circuits import in_words, ov_circuit, qk_circuit
+    from slp_transformer.interpret.lens import logit_lens, residual_stream
+    from slp_transformer.interpret.looking import points, watching, zeroed
+    from slp_transformer.interpret.patterns import (
+        induction_score,
+        previous_token_score,
+        repeated_tokens,
+    )
+    from slp_transformer.interpret.translating import attention_weights
+
+__all__ = [
+    "attention_weights",
+    "in_words",
+    "induction_score",
+    "logit_lens",
+    "ov_circuit",
+    "points",
+    "previous_token_score",
+    "qk_circuit",
+    "repeated_tokens",
+    "residual_stream",
+    "watching",
+    "zeroed",
+]
+
+__getattr__, __dir__ = offered(__name__)

@@ -1,0 +1,196 @@
+"""LoRA: fine-tuning a model by two thin matrices beside each frozen one.
+
+`add_lora` freezes a model and puts A and B beside its matrices; it is then trained like any other.
+`merge_lora` adds AB to the matrices, after which the model is an ordinary one again.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from slp_transformer.matrices import matrix
+from slp_transformer.shapes import Float, Tensor
+from slp_transformer.sizes import check_size
+
+ATTENTION = ("W_Q", "W_K", "W_V", "W_O")
+
+
+def lora(
+    x: Float[Tensor, "*batch k"],
+    W: Float[Tensor, "k d"],
+    A: Float[Tensor, "k r"],
+    B: Float[Tensor, "r d"],
+) -> Float[Tensor, "*batch d"]:
+    r"""A product with a frozen matrix, and beside it one through a bottleneck of r numbers.
+
+    $$\mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B$$
+
+    Source: `lora` (8.54; 8.1 of the post-training chapter in the Aug 2026 draft), after Hu et al.
+    2022, who write column vectors and call the factors B and A.
+
+    Args:
+        x: one row a token.
+        W: the matrix that stays as it is.
+        A: from k features to r.
+        B: from r features to d.
+    """
+    return x @ W + x @ A @ B
+
+
+class LowRank(nn.Module):
+    """Gives W + AB for W: what (8.54) multiplies x with, once x is taken out of the sum.
+
+    The book leaves open how A and B begin. As in Hu et al. 2022, A is random and B is 0, so that
+    the model begins as the one that it is made from. Their factor α/r is left out: B can hold it.
+
+    Attributes:
+        A: [k×r].
+        B: [r×d].
+    """
+
+    def __init__(self, rows: int, columns: int, rank: int):
+        """Make A and B for a matrix [k×d].
+
+        Args:
+            rows: k.
+            columns: d.
+            rank: r.
+
+        Raises:
+            ValueError: if the rank is no whole number from 1 to the smaller of both.
+        """
+        super().__init__()
+        check_size(rank=rank)
+        if rank > min(rows, columns):
+            raise ValueError(
+                f"rank must be at most {min(rows, columns)} for a matrix of [{rows}×{columns}], "
+                f"not {rank}: AB can have no higher one."
+            )
+        self.A = matrix(rows, rank)
+        self.B = nn.Parameter(torch.zeros(rank, columns))
+
+    def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
+        """W + AB. It costs r products for each number of W, little beside a batch's tokens."""
+        return W + self.A @ self.B
+
+
+class SideBySide(nn.Module):
+    """Gives W + AB where W is several matrices side by side, some with A and B and some without.
+
+    Attributes:
+        parts: A and B of those that have them, by the matrix's name.
+    """
+
+    def __init__(self, widths: dict[str, int], parts: dict[str, LowRank]):
+        """Put them together.
+
+        Args:
+            widths: the columns of each matrix by name, from left to right.
+            parts: A and B of those that are to have them.
+        """
+        super().__init__()
+        self.widths, self.parts = widths, nn.ModuleDict(parts)
+
+    def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
+        """W + AB, matrix by matrix."""
+        columns = zip(self.widths, W.split(list(self.widths.values()), dim=1), strict=True)
+        return torch.cat(
+            [self.parts[name](M) if name in self.parts else M for name, M in columns], dim=1
+        )
+
+
+def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) -> None:
+    """Freeze a model, and put A and B beside its matrices.
+
+    From now on `attention.W_Q` is W + AB, made anew each time it is read; the weights that were
+    there are frozen, and only A and B learn. (The package's modules multiply by whatever their
+    matrix is: the equation needs no layer of its own.)
+
+    Args:
+        model: changed in place.
+        rank: r.
+        targets: names of the matrices; the book's four of each attention layer if not given.
+
+    Raises:
+        ValueError: if the rank does not fit a matrix, no matrix has such a name, or the model has
+            A and B already. The model is untouched.
+    """
+    if any(parametrize.is_parametrized(module) for module in model.modules()):
+        raise ValueError(
+            "Some of the model's matrices are made of others already: merge_lora them."
+        )
+    found = {
+        (module, name): chosen
+        for module in model.modules()
+        for name, W in module.named_parameters(recurse=False)
+        if W.dim() == 2 and (chosen := _chosen(module, name, W, targets))
+    }
+    if missing := set(targets) - {part for chosen in found.values() for part in chosen}:
+        raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
+    beside = []
+    for (module, name), chosen in found.items():
+        W, joined = getattr(module, name), getattr(module, "side_by_side", {}).get(name)
+        widths = joined or {name: W.shape[1]}
+        parts = {part: LowRank(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
+        beside.append(SideBySide(widths, parts))
+    model.requires_grad_(False)
+    for (module, name), factors in zip(found, beside, strict=True):
+        parametrize.register_parametrization(module, name, factors)
+
+
+def _chosen(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
+    """Those of the targets that are this matrix, or stand in it side by side."""
+    return [
+        part for part in getattr(module, "side_by_side", {}).get(name, [name]) if part in targets
+    ]
+
+
+def low_rank(model: nn.Module) -> Iterator[tuple[nn.Module, str, LowRank]]:
+    """Each matrix with A and B beside it: its module, its name, and the two."""
+    for module in list(model.modules()):
+        if parametrize.is_parametrized(module):
+            for chain in list(module.parametrizations.values()):
+                if isinstance(chain[0], SideBySide):
+                    for part, factors in chain[0].parts.items():
+                        yield module, part, factors
+
+
+def lora_weights(model: nn.Module) -> dict[str, Tensor]:
+    """A and B of every matrix, by names such as `stack.blocks.0.attention.W_Q.A`."""
+    names = {module: name for name, module in model.named_modules()}
+    return {
+        f"{names[module]}.{matrix}.{letter}".removeprefix("."): getattr(factors, letter)
+        for module, matrix, factors in low_rank(model)
+        for letter in ("A", "B")
+    }
+
+
+def merge_lora(model: nn.Module) -> None:
+    """Add AB to each matrix, in place, and let every weight learn again.
+
+    The outputs stay the same to rounding, and cost what they cost without LoRA.
+    """
+    _end(model, merged=True)
+
+
+def remove_lora(model: nn.Module) -> None:
+    """Take A and B away, in place: the model is what it was before `add_lora`, to the last bit."""
+    _end(model, merged=False)
+
+
+@torch.no_grad()
+def _end(model: nn.Module, merged: bool) -> None:
+    # Not by remove_parametrizations: it empties the class that PyTorch made for the module, which
+    # a deep copy of the model shares.
+    for module in {module for module, _, _ in low_rank(model)}:
+        chains = module.parametrizations.items()
+        weights = {
+            name: getattr(module, name) if merged else chain.original for name, chain in chains
+        }
+        del module.parametrizations
+        module.__class__ = type(module).__base__
+        for name, W in weights.items():
+            module.register_parameter(name, nn.Parameter(W.detach()))
+    model.requires_grad_(True)

@@ -1,0 +1,57 @@
+"""Sizes and choices that a model is made from, and the refusal of those that none can be made from.
+
+Nothing here needs PyTorch, so that settings are read and refused before it is loaded.
+"""
+
+import operator
+from typing import Any, Literal
+
+Activation = Literal["relu", "gelu", "swiglu"]
+NormOrder = Literal["pre", "post"]
+Positions = Literal["learned", "sinusoidal"]
+Initialisation = Literal["gpt2", "xavier"]
+
+
+def is_whole(number: Any) -> bool:
+    """Whether something is a whole number: Python's, NumPy's or a tensor's, but not a boolean."""
+    try:
+        return type(operator.index(number)) is int and not is_boolean(number)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def is_boolean(value: Any) -> bool:
+    """Whether something is a boolean, also NumPy's or a tensor's, which Python takes for 0 or 1."""
+    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
+
+
+def plain_numbers(settings: Any) -> None:
+    """Turn the whole numbers of a frozen dataclass into Python's own, which JSON can write.
+
+    Args:
+        settings: whose fields may hold NumPy's.
+    """
+    for name, value in vars(settings).items():
+        if type(value) is not int and is_whole(value):
+            object.__setattr__(settings, name, operator.index(value))
+
+
+def check_size(**sizes: int) -> None:
+    """Refuse a size that is not a positive whole number.
+
+    Raises:
+        ValueError: naming the first such size.
+    """
+    for name, size in sizes.items():
+        if not is_whole(size) or size < 1:
+            raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
+
+
+def check_dropout(dropout: float) -> None:
+    """Refuse a share to drop that is not between 0 and 1.
+
+    Raises:
+        ValueError: naming the share.
+    """
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout is the share to drop, from 0 up to but not 1, not {dropout!r}.")

@@ -1,0 +1,201 @@
+"""Pairs that come with the package: numbers and dates, said in English and in Spanish.
+
+Both sides follow from a number or a day by the rules of their language, so every pair is right, and
+a translation is right or wrong and nothing between. What there is to learn:
+
+- One word may become several, *nineteen* (of a year) *mil novecientos*, and several one,
+  *twenty-one* *veintiuno*.
+- The order changes: *March twenty-first*, but *veintiuno de marzo*.
+- A word depends on others: *one hundred* is *cien* alone and *ciento* before more, *one* is *un*
+  before *mil*, and nothing at all where a number begins with *one thousand*.
+"""
+
+import random
+from datetime import date
+
+Pair = tuple[str, str]
+
+DIGITS = 6
+MOST = 10**DIGITS - 1  # the largest number that is said
+YEARS = (1800, 2099)  # the first and the last year of the dates
+
+# --- English -----------------------------------------------------------------------------------
+
+_ENGLISH = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+    "twenty": "twentieth",
+    "thirty": "thirtieth",
+}
+_ENGLISH_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_ENGLISH_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+
+
+def english_number(n: int) -> str:
+    """A number in English words: 2,342 is "two thousand three hundred and forty-two".
+
+    Raises:
+        ValueError: if it is below 0 or above 999,999.
+    """
+    _check(n)
+    if n < 20:
+        return _ENGLISH[n]
+    if n < 100:
+        tens, ones = _ENGLISH_TENS[n // 10 - 2], n % 10
+        return f"{tens}-{_ENGLISH[ones]}" if ones else tens
+    size, name = (100, "hundred") if n < 1000 else (1000, "thousand")
+    said, rest = f"{english_number(n // size)} {name}", n % size
+    if not rest:
+        return said
+    return f"{said} and {english_number(rest)}" if rest < 100 else f"{said} {english_number(rest)}"
+
+
+def english_date(day: date, day_first: bool = False) -> str:
+    """A date in English words: "Wednesday, March twenty-first, nineteen eighty-four".
+
+    Args:
+        day: from 1800 to 2099.
+        day_first: say "the twenty-first of March" instead.
+
+    Raises:
+        ValueError: if the year is another.
+    """
+    _check_year(day)
+    *tens, last = english_number(day.day).split("-")
+    number = "-".join([*tens, _ORDINALS.get(last, last + "th")])
+    month = _ENGLISH_MONTHS[day.month - 1]
+    said = f"the {number} of {month}" if day_first else f"{month} {number}"
+    return f"{_ENGLISH_DAYS[day.weekday()]}, {said}, {_english_year(day.year)}"
+
+
+def _english_year(year: int) -> str:
+    century, rest = divmod(year, 100)
+    if century == 20 and rest < 10:
+        return english_number(year)
+    if not rest:
+        return f"{english_number(century)} hundred"
+    return f"{english_number(century)} {'oh ' if rest < 10 else ''}{english_number(rest)}"
+
+
+# --- Spanish -----------------------------------------------------------------------------------
+
+_SPANISH = (
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
+    "dieciséis diecisiete dieciocho diecinueve veinte veintiuno veintidós veintitrés veinticuatro "
+    "veinticinco veintiséis veintisiete veintiocho veintinueve"
+).split()
+_SPANISH_TENS = "treinta cuarenta cincuenta sesenta setenta ochenta noventa".split()
+_SPANISH_HUNDREDS = (
+    "ciento doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos "
+    "novecientos"
+).split()
+_SPANISH_DAYS = "lunes martes miércoles jueves viernes sábado domingo".split()
+_SPANISH_MONTHS = (
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+).split()
+
+
+def spanish_number(n: int) -> str:
+    """A number in Spanish words: 2,342 is "dos mil trescientos cuarenta y dos".
+
+    Raises:
+        ValueError: if it is below 0 or above 999,999.
+    """
+    _check(n)
+    if n < 30:
+        return _SPANISH[n]
+    if n < 100:
+        tens, ones = _SPANISH_TENS[n // 10 - 3], n % 10
+        return f"{tens} y {_SPANISH[ones]}" if ones else tens
+    if n == 100:
+        return "cien"
+    if n < 1000:
+        said, rest = _SPANISH_HUNDREDS[n // 100 - 1], n % 100
+    else:
+        said, rest = _spanish_thousands(n // 1000), n % 1000
+    return f"{said} {spanish_number(rest)}" if rest else said
+
+
+def _spanish_thousands(thousands: int) -> str:
+    """*Mil* alone for one of them, and *uno* shortened before it."""
+    if thousands == 1:
+        return "mil"
+    said = spanish_number(thousands)
+    if said.endswith("veintiuno"):
+        said = said.removesuffix("uno") + "ún"
+    elif said.endswith("uno"):
+        said = said.removesuffix("o")
+    return f"{said} mil"
+
+
+def spanish_date(day: date) -> str:
+    """A date in Spanish: "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro".
+
+    Raises:
+        ValueError: if the year is not one from 1800 to 2099.
+    """
+    _check_year(day)
+    number = "primero" if day.day == 1 else spanish_number(day.day)
+    said = f"{number} de {_SPANISH_MONTHS[day.month - 1]} de {spanish_number(day.year)}"
+    return f"{_SPANISH_DAYS[day.weekday()]}, {said}"
+
+
+# --- Pairs -------------------------------------------------------------------------------------
+
+
+def number_pairs(count: int, seed: int = 0) -> list[Pair]:
+    """Pairs of an English sentence and the Spanish one that says the same, all of them different.
+
+    Half are numbers of up to six digits, each length as often as the others while there are any
+    left; half are dates of the years 1800 to 2099, in one of the two orders that English has. No
+    number and no day is said twice, so whatever is cut off the list is never seen in the rest:
+
+        pairs = number_pairs(10_000)
+        learned, held_out = pairs[:-500], pairs[-500:]
+
+    Args:
+        count: how many pairs.
+        seed: others for another; the same seed begins with the same pairs.
+
+    Returns:
+        The pairs, in an order drawn at random.
+
+    Raises:
+        ValueError: if there are not so many days and numbers, or `count` is negative.
+    """
+    first, last = date(YEARS[0], 1, 1).toordinal(), date(YEARS[1], 12, 31).toordinal()
+    most = last - first + 1
+    if not 0 <= count <= most:
+        raise ValueError(f"There are from 0 to {most:,} pairs, not {count:,}.")
+    draw, pairs = random.Random(seed), {}
+    while len(pairs) < count:
+        if draw.random() < 0.5:
+            n = draw.randrange(10 ** draw.randint(1, DIGITS))
+            pairs.setdefault(n, (english_number(n), spanish_number(n)))
+        else:
+            day = date.fromordinal(draw.randint(first, last))
+            english = english_date(day, day_first=draw.random() < 0.5)
+            pairs.setdefault(day, (english, spanish_date(day)))
+    return list(pairs.values())
+
+
+def _check(n: int) -> None:
+    if not 0 <= n <= MOST:
+        raise ValueError(f"Numbers are said from 0 to {MOST:,}, not {n:,}.")
+
+
+def _check_year(day: date) -> None:
+    if not YEARS[0] <= day.year <= YEARS[1]:
+        raise ValueError(f"Dates are said from {YEARS[0]} to {YEARS[1]}, not of {day.year}.")
