@@ -249,4 +249,4 @@ def test_the_script_is_installed():
     found = [script.value for script in scripts if script.name == "slp-transformer"]
     if not found:
         pytest.skip("installed before the package had a command: install it anew")
-    assert found[0] == "slp_transformer.command_line:main"
+    assert found[0] == "slp_transformer.__main__:main"

@@ -102,7 +102,7 @@ def is_loading(started: subprocess.Popen) -> bool:
     return started.stdout.readline() == b"loading\n"
 
 
-SCRIPT = "import sys\nfrom slp_transformer.command_line import main\nsys.exit(main())\n"
+SCRIPT = "import sys\nfrom slp_transformer.__main__ import main\nsys.exit(main())\n"
 
 
 @POSIX
@@ -116,6 +116,23 @@ def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at
     assert ended == (130, "Loading PyTorch ...\nslp-transformer: Stopped before it began.\n")
     ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
     assert ended == (130, "")
+
+
+@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["script.py"]])
+def test_ctrl_c_while_the_first_modules_are_read_is_a_sentence(start, at):
+    """The first module that the command line needs is one that Ctrl-C comes into."""
+    Path("first").mkdir()
+    Path("first/argparse.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    Path("script.py").write_text(SCRIPT, encoding="utf-8")
+    path = os.pathsep.join([str(Path("first").resolve()), ENVIRONMENT["PYTHONPATH"]])
+    ended = subprocess.run(
+        [sys.executable, *start, "info"],
+        env=ENVIRONMENT | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "slp-transformer: Stopped before it began.\n"
 
 
 @POSIX
