@@ -278,11 +278,29 @@ def make_runs(folder: Path) -> None:
     (folder / "pairs.csv").write_text(table, encoding="utf-8")
     for name, words in RUNS.items():
         words = [str(folder / word) if word.endswith((".txt", ".csv")) else word for word in words]
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-            with redirect_stderr(nowhere):
-                code = command_line(["train", *words, "--run", str(folder / name), *SMALL])
-        if code:
+        if unheard(["train", *words, "--run", str(folder / name), *SMALL]):
             raise RuntimeError(f"The run {name} could not be made.")
+
+
+def try_sound(folder: Path) -> None:
+    """Give each command to sound runs; what is imported on the way, forks need not import."""
+    for name in ("characters", "guitar", "translation"):
+        shutil.copytree(folder / name, folder / "sound")
+        for command, words in COMMANDS.items():
+            code = unheard([str(folder / "sound") if word == "RUN" else word for word in words])
+            suits = (command == "translate") <= (name == "translation") and (
+                command != "generate" or name != "translation"
+            )
+            if code != (0 if suits else 2):
+                raise RuntimeError(f"{command} of the sound run {name} ended with {code}.")
+        shutil.rmtree(folder / "sound")
+
+
+def unheard(words: list[str]) -> int:
+    """The exit code of a command, without its words."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        with redirect_stdout(nowhere), redirect_stderr(nowhere):
+            return command_line(words)
 
 
 def one_trial(folder: Path, number: int, seed: int, own_process: bool) -> Trial:
@@ -399,6 +417,7 @@ def campaign(count: int, seed: int, own_process: bool = False, every: int = 200)
     trials = []
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         make_runs(Path(folder))
+        try_sound(Path(folder))
         for number in range(count):
             trials.append(one_trial(Path(folder), number, seed, own_process))
             if trials[-1].problem:
