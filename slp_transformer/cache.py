@@ -180,8 +180,17 @@ class KVCache:
         """
         for block in self._blocks:
             block.own.reorder(rows)
-            if sources:
-                block.source.reorder(rows)
+        if sources:
+            self.reorder_sources(rows)
+
+    def reorder_sources(self, rows: Int[Tensor, "sources"]) -> None:
+        """The same for the rows of sources alone.
+
+        Raises:
+            IndexError: if there is no such source.
+        """
+        for block in self._blocks:
+            block.source.reorder(rows)
 
     def copy(self) -> "KVCache":
         """Another cache that holds the same, to go on from one beginning in several ways."""

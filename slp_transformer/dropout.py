@@ -30,6 +30,6 @@ class Dropout(nn.Dropout):
 
     def forward(self, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Drop a share of X in training, and scale up the rest; leave X as it is otherwise."""
-        if self.training and 0 < self.p < 1 and not self.inplace:
-            return drop(X, self.p)
-        return super().forward(X)
+        if not self.training:
+            return X
+        return drop(X, self.p) if 0 < self.p < 1 and not self.inplace else super().forward(X)

@@ -35,3 +35,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             else:
                 for module in trained:
                     module.training = True
+
+
+def keeps_nothing(part: nn.Module) -> bool:
+    """Whether no tensor of a pass can outlive it: a part of this package, and nobody looks in."""
+    hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "watch", None)
+    return type(part).__module__.partition(".")[0] in ("slp_transformer", "torch") and not hooks

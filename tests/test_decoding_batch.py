@@ -3,7 +3,8 @@
 import pytest
 from writers import PROMPTS, SOURCES, V, make
 
-from slp_transformer import EncoderDecoder, KVCache, TransformerLM, generate
+from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerLM, generate
+from slp_transformer.fast import plainly
 
 
 def rows_read(monkeypatch, model, method: str) -> list[int]:
@@ -57,23 +58,45 @@ def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
     assert read == [3, 12, 12, 12, 12]
 
 
-def test_the_rows_of_a_source_stay_while_its_beams_change_places(monkeypatch):
-    moved, reorder = [], KVCache.reorder
-    monkeypatch.setattr(
-        KVCache,
-        "reorder",
-        lambda self, rows, sources: (
-            moved.append((rows.tolist(), sources)) or reorder(self, rows, sources=sources)
-        ),
-    )
-    sources = [[3, 1, 4], [2]]
-    generate(make(EncoderDecoder, seed=2), [[1], [5]], 8, sources=sources, num_beams=3)
-    (first, spread), *later = moved
-    assert sorted(set(first)) == [0, 1] and spread  # a row for each source becomes three
-    changed = [rows for rows, _ in later if rows != list(range(6))]
-    assert changed and not any(sources for _, sources in later)
-    for rows in changed:
-        assert [row // 3 for row in rows] == [0, 0, 0, 1, 1, 1]
+def test_beams_are_queries_of_one_source_that_stays_where_it_is(monkeypatch):
+    read, look = [], MultiHeadAttention.look
+
+    def watched(self, Q, K, V, *more):
+        read.append((Q.shape[0], Q.shape[2], K.shape[0], K.data_ptr()))
+        return look(self, Q, K, V, *more)
+
+    monkeypatch.setattr(MultiHeadAttention, "look", watched)
+    model, sources = make(EncoderDecoder, seed=2), [[3, 1, 4], [2]]
+    generate(model, [[1], [5]], 8, sources=sources, num_beams=3)
+    blocks = len(model.decoder.blocks)
+    own, across = ([] for _ in range(2))
+    for n, each in enumerate(read[len(model.encoder.blocks) :]):
+        (own, across)[n % 2].append(each)
+    assert {each[:3] for each in own[blocks:]} == {(6, 1, 6)}  # a row for each hypothesis
+    assert {each[:3] for each in across[blocks:]} == {(2, 3, 2)}  # and one for each source
+    assert len({each[3] for each in across}) == blocks  # which is never copied
+
+
+def test_as_the_plain_way_where_beams_end_at_different_times():
+    """Some sources have fewer hypotheses than others; half of them are done before the rest."""
+    model, options = make(EncoderDecoder, seed=5).double(), {"num_beams": 4, "stop": [6, 2]}
+    sources = [SOURCES[n % 4] for n in range(8)]
+    found = generate(model, [[n] for n in range(8)], sources=sources, **options)
+    with plainly():
+        plain = generate(model, [[n] for n in range(8)], sources=sources, **options)
+    assert [r.ids for r in found] == [r.ids for r in plain]
+    assert [[h.ids for h in r.others] for r in found] == [[h.ids for h in r.others] for r in plain]
+    assert len({len(h.ids) for r in found for h in r.others}) > 2
+
+
+def test_who_looks_on_sees_a_row_for_each_hypothesis():
+    model, seen = make(EncoderDecoder, seed=2), []
+    options = {"sources": [[3, 1, 4], [2]], "num_beams": 3}
+    found = generate(model, [[1], [5]], 4, **options)
+    hook = lambda module, given, A: seen.append(len(A))  # noqa: E731
+    with model.decoder.blocks[0].cross_attention.register_forward_hook(hook):
+        assert generate(model, [[1], [5]], 4, **options) == found
+    assert seen == [2, 6, 6, 6]
 
 
 # --- What has ended is dropped --------------------------------------------------------------------

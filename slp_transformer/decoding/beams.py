@@ -1,5 +1,6 @@
 """Beam search: go on with several hypotheses at once, and take the best."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -54,10 +55,11 @@ class Beam:
         self, prompt: Int[Tensor, "N"], end: int, width: int, alpha: float, stop: Collection[int]
     ):
         """Begin with the prompt; for the arguments see `beam_search`."""
-        self.ids, self.total = prompt.cpu().unsqueeze(0), torch.zeros(1, device="cpu")
+        self.ids = prompt.cpu().unsqueeze(0)
+        self.total = torch.zeros(1, dtype=torch.double, device="cpu")
         self.complete: list[Hypothesis] = []
         self.start, self.end, self.width, self.alpha = len(prompt), end, width, alpha
-        self.stop = torch.tensor(list(stop), dtype=torch.long, device="cpu")
+        self.stop = stop
 
     @property
     def grows(self) -> bool:
@@ -78,26 +80,35 @@ class Beam:
         Raises:
             ValueError: if no word can follow, since the logits are not numbers.
         """
-        totals = (self.total.unsqueeze(1).to(log_y.device) + log_y).flatten()
-        found = totals.topk(min(self.width - len(self.complete), len(totals)))
-        total, best = (each.cpu() for each in found)  # a GPU is waited for here, and nowhere else
-        parents, words = best // log_y.shape[1], best % log_y.shape[1]
-        self._check(total[0], parents[0])
-        ids = torch.cat([self.ids[parents], words.unsqueeze(1)], dim=1)
-        possible, ended = total.isfinite(), torch.isin(words, self.stop)
-        self.complete += self._hypotheses(ids[possible & ended], total[possible & ended], True)
-        growing = possible & ~ended
-        self.ids, self.total = ids[growing], total[growing]
-        return parents[growing].tolist()
+        totals = self.total.to(log_y.dtype).to(log_y.device).unsqueeze(1) + log_y
+        found = totals.flatten().topk(min(self.width - len(self.complete), totals.numel()))
+        total, places = (each.tolist() for each in found)  # a GPU is waited for here alone
+        ways = [(t, *divmod(p, log_y.shape[1])) for t, p in zip(total, places, strict=True)]
+        self._check(total[0], ways[0][1])
+        possible = [way for way in ways if way[0] > -math.inf]
+        ended = [way for way in possible if way[2] in self.stop]
+        growing = [way for way in possible if way[2] not in self.stop]
+        self.complete += self._hypotheses(*self._continued(ended), True)
+        self.ids, self.total = self._continued(growing)
+        return [parent for _, parent, _ in growing]
 
     def found(self) -> list[Hypothesis]:
         """The complete hypotheses, best first; if there are none, those cut off."""
         found = self.complete or self._hypotheses(self.ids, self.total, False)
         return sorted(found, key=lambda h: h.score, reverse=True)
 
-    def _check(self, best: Tensor, parent: Tensor) -> None:
+    def _continued(self, ways: Sequence[tuple[float, int, int]]) -> tuple[Tensor, Tensor]:
+        """Hypotheses and their totals, each from its total, the row it continues and its word."""
+        if not ways:
+            return self.ids[:0], self.total[:0]
+        total, parents, words = zip(*ways, strict=True)
+        words = torch.tensor(words, device="cpu").unsqueeze(1)
+        ids = torch.cat([self.ids[list(parents)], words], dim=1)
+        return ids, torch.tensor(total, dtype=torch.double, device="cpu")
+
+    def _check(self, best: float, parent: int) -> None:
         """Refuse logits that are not numbers: NaN counts as the largest."""
-        if not best.isfinite():
+        if not math.isfinite(best):
             raise ValueError(
                 "After these tokens the model's logits are not numbers, so no word can follow: "
                 f"{self.ids[parent].tolist()}."

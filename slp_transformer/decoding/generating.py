@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from slp_transformer.cache import KVCache
+from slp_transformer.decoding.across import Sources
 from slp_transformer.decoding.beams import Hypothesis, beam_search
-from slp_transformer.decoding.drafts import Drafts, pad
+from slp_transformer.decoding.drafts import Drafts
 from slp_transformer.decoding.graphs import Recording, can_be_recorded
 from slp_transformer.decoding.laid_out import laid_out
 from slp_transformer.decoding.requests import (
@@ -26,7 +27,7 @@ from slp_transformer.decoding.requests import (
     check_prompt,
     check_sources,
 )
-from slp_transformer.modes import evaluating
+from slp_transformer.modes import evaluating, keeps_nothing
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 from slp_transformer.shapes import Float, Int, Tensor
 
@@ -180,16 +181,13 @@ class Reader:
         Raises:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
         """
-        self.model, self.H_enc, self.source_mask = model, None, None
+        self.model = model
         self.cache = None if room is None else KVCache(room)
         self.single: Model | None = None
         self.unsound = torch.zeros((), dtype=torch.bool, device=device_of(model))
         self.recording: Recording | None = None
-        self.reads: list[int] = []  # which source each row reads
-        if sources is not None:
-            self.reads = list(range(len(sources)))
-            source, self.source_mask = pad(sources, device_of(model))
-            self.H_enc = model.encode(source, self.source_mask)
+        cached = self.cache is not None
+        self.sources = None if sources is None else Sources(model, sources, cached)
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Logits of the word after `ids`, which begin with the ids of the call before."""
@@ -197,13 +195,15 @@ class Reader:
         model = self.model if self.cache is None or new.shape[1] > 1 else self._one_token(len(new))
         if self._recorded(new):
             U = self.recording(new)
-        elif self.H_enc is None:
+        elif self.sources is None:
             U = model(new, cache=self.cache)
         else:
-            U = model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
+            U = self.sources.decode(model, new, self.cache)
         u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
-        self.unsound = self.unsound | u.isnan().any()
-        if u.device.type == "cpu":  # another device would be waited for at each word
+        if u.device.type != "cpu":  # which would be waited for at each word
+            self.unsound = self.unsound | u.isnan().any()
+        elif not u.sum().isfinite():  # a sum is quick, and tells whether to look
+            self.unsound = u.isnan().any()
             self.check_sound()
         return u
 
@@ -236,16 +236,9 @@ class Reader:
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
-        reads = [self.reads[row] for row in rows] if self.reads else []
-        others, self.reads = reads != self.reads, reads  # beams of one sentence share its source
-        rows = torch.tensor(rows, device="cpu")
+        across = self.sources is not None and self.sources.reorder(rows, self.cache)
         if self.cache is not None:
-            self.cache.reorder(rows, sources=others)
-        rows = rows.to(device_of(self.model))
-        if self.H_enc is not None and others:
-            self.H_enc = self.H_enc[rows]
-        if self.source_mask is not None and others:
-            self.source_mask = self.source_mask[rows]
+            self.cache.reorder(torch.tensor(rows, device="cpu"), sources=across)
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -263,12 +256,6 @@ def reading(model: nn.Module) -> Iterator[None]:
     ours = all(map(keeps_nothing, model.modules()))
     with evaluating(model), torch.inference_mode() if ours else torch.no_grad():
         yield
-
-
-def keeps_nothing(part: nn.Module) -> bool:
-    """Whether no tensor of a pass can outlive it: a part of this package, and nobody looks in."""
-    hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "watch", None)
-    return type(part).__module__.partition(".")[0] in ("slp_transformer", "torch") and not hooks
 
 
 # --- Writing ------------------------------------------------------------------------------------
