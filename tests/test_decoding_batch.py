@@ -1,9 +1,11 @@
 """A batch is searched and written as one: the results of one by one, from fewer rows and calls."""
 
 import pytest
+import torch
 from writers import PROMPTS, SOURCES, V, make
 
 from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerLM, generate
+from slp_transformer.decoding.generating import Reader
 from slp_transformer.fast import plainly
 
 
@@ -87,6 +89,22 @@ def test_as_the_plain_way_where_beams_end_at_different_times():
     assert [r.ids for r in found] == [r.ids for r in plain]
     assert [[h.ids for h in r.others] for r in found] == [[h.ids for h in r.others] for r in plain]
     assert len({len(h.ids) for r in found for h in r.others}) > 2
+
+
+@torch.no_grad()
+def test_rows_read_their_source_wherever_they_go():
+    """Uneven beams, in any order; then two sources of five are left, and the others are let go."""
+    model, sources = make(EncoderDecoder, seed=2).double(), [[3, 1, 4], [2], [5, 6], [1, 1], [4, 2]]
+    rows, ids = list(range(5)), torch.tensor([[n] for n in range(5)])
+    reader, new = Reader(model, sources, 9), [[2], [7], [3], [1], [5], [6], [4]]
+    many = [4, 0, 0, 2, 1, 3, 4], [6, 1, 1, 2, 4, 0], [3, 4, 5, 0], [0, 1, 2, 3]
+    for kept in (*many, [3, 0], [1, 0], [0, 1]):
+        u, alone = reader(ids), Reader(model, [sources[row] for row in rows], None)(ids)
+        torch.testing.assert_close(u, alone)
+        reader.reorder(kept)
+        rows = [rows[row] for row in kept]
+        ids = torch.cat([ids[kept], torch.tensor(new[: len(kept)])], dim=1)
+    assert len(reader.sources.H_enc) == len(reader.cache[0].source.K) == 2
 
 
 def test_who_looks_on_sees_a_row_for_each_hypothesis():

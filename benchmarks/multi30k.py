@@ -1,0 +1,194 @@
+"""Learn to translate Multi30k from scratch: ours, and Hugging Face's Marian beside it.
+
+Usage::
+
+    python benchmarks/multi30k.py FOLDER --steps 1200 --save result.json
+
+`FOLDER` holds task 1 of github.com/multi30k/dataset, raw: train.en.gz, train.de.gz, val.en.gz and
+val.de.gz. Both models have the same sizes, tokens, batches in the same order, loss, optimiser and
+learning rates; what is a library's own (post-norm and biases, how weights begin) is left as it is.
+They take turns, some steps each, so that whatever else the machine does slows both alike; seconds
+of CPU count what each did itself. BLEU is sacrebleu's of greedy translations of the validation set.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from language_models import describe
+from torch import nn
+from translators import HuggingFace, Size, bart_sizes
+
+from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer.recipes.data import batches
+from slp_transformer.training.batches import Batch
+from slp_transformer.training.loop import training_step
+from slp_transformer.training.optimiser import make_optimiser
+from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.translation import PairCorpus, Translator, judge, prepare_pairs, read_pairs
+from slp_transformer.translation.translating import batches_of
+
+WINDOW, PIECES = 96, 5000
+SIZE = Size(blocks=4, width=128, heads=4, positions=WINDOW, dropout=0.15)
+TURN = 20  # steps
+
+# --- The contenders ----------------------------------------------------------------------------
+
+
+def ours(words: int) -> EncoderDecoder:
+    """This package's, in the book's form."""
+    sizes = {"model_dim": SIZE.width, "num_heads": SIZE.heads, "num_blocks": SIZE.blocks}
+    how = {"dropout": SIZE.dropout, "initialisation": "xavier"}
+    return EncoderDecoder(TransformerConfig(words, WINDOW, **sizes, **how))
+
+
+class Marian(nn.Module):
+    """Hugging Face's Marian, called as ours is."""
+
+    def __init__(self, words: int, pad_id: int, begin_id: int, end_id: int):
+        """Make it."""
+        from transformers import MarianConfig, MarianMTModel
+
+        super().__init__()
+        special = {"pad_token_id": pad_id, "bos_token_id": begin_id, "eos_token_id": end_id}
+        sizes = bart_sizes(SIZE) | special | {"vocab_size": words}
+        sizes["decoder_start_token_id"] = begin_id
+        self.inner = HuggingFace(MarianMTModel(MarianConfig(**sizes, scale_embedding=True)))
+
+    def forward(self, source, target, mask):
+        """Logits for the word after each position of the target."""
+        return self.inner(source, target, mask.squeeze(1) != 0)
+
+
+def translated_by_ours(model: EncoderDecoder, corpus: PairCorpus) -> list[str]:
+    """Greedy translations of what is held out."""
+    translator = Translator(model, corpus.tokenizer)
+    return translator.best([source for source, _ in corpus.texts])
+
+
+def translated_by_marian(model: Marian, corpus: PairCorpus) -> list[str]:
+    """The same with `generate`, in the same batches."""
+    tokenizer, found = corpus.tokenizer, [""] * len(corpus.texts)
+    rows = [tokenizer.encode_source(source) for source, _ in corpus.texts]
+    model.eval()
+    for places in batches_of(rows):
+        longest = max(len(rows[i]) for i in places)
+        ids = [rows[i] + [tokenizer.pad_id] * (longest - len(rows[i])) for i in places]
+        source = torch.tensor(ids)
+        mask = (source != tokenizer.pad_id).long()
+        how = {"max_new_tokens": WINDOW - 1, "num_beams": 1, "do_sample": False}
+        written = model.inner.model.generate(input_ids=source, attention_mask=mask, **how)
+        for i, target in zip(places, written[:, 1:].tolist(), strict=True):
+            found[i] = tokenizer.decode_target(until(target, tokenizer.end_id))
+    return found
+
+
+def until(ids: list[int], end_id: int) -> list[int]:
+    """What stands before the end."""
+    return ids[: ids.index(end_id)] if end_id in ids else ids
+
+
+# --- Learning ----------------------------------------------------------------------------------
+
+
+class Learner:
+    """A model that learns, and how long it has taken."""
+
+    def __init__(self, model: nn.Module, settings: TrainingSettings):
+        """Begin."""
+        self.model, self.settings = model, settings
+        how = settings.learning_rate, settings.weight_decay, settings.beta_2
+        self.optimiser = make_optimiser(model, *how)
+        self.losses: list[float] = []
+        self.cpu = self.wall = 0.0
+
+    def learn(self, turn: Sequence[Batch]) -> None:
+        """Some steps, one a batch."""
+        self.model.train()
+        cpu, wall = time.process_time(), time.perf_counter()
+        for batch in turn:
+            how = self.optimiser, len(self.losses), self.settings, torch.device("cpu")
+            self.losses.append(training_step(self.model, batch, *how).item())
+        self.cpu += time.process_time() - cpu
+        self.wall += time.perf_counter() - wall
+
+
+def told(
+    learner: Learner, translate: Callable[[nn.Module, PairCorpus], list[str]], corpus: PairCorpus
+) -> dict:
+    """What came of it."""
+    cpu = time.process_time()
+    written = translate(learner.model, corpus)
+    cpu = time.process_time() - cpu
+    judged = judge(written, [reference for _, reference in corpus.texts])
+    curve = {
+        step: round(sum(some := learner.losses[max(0, step - 50) : step]) / len(some), 4)
+        for step in range(50, len(learner.losses) + 50, 50)
+        if learner.losses[max(0, step - 50) : step]
+    }
+    return {
+        "parameters": sum(W.numel() for W in learner.model.parameters()),
+        "cpu seconds of steps": round(learner.cpu, 1),
+        "seconds of steps by the clock": round(learner.wall, 1),
+        "BLEU": round(judged.bleu, 2),
+        "chrF2": round(judged.chrf, 2),
+        "cpu seconds of translating": round(cpu, 1),
+        "signature": judged.bleu_signature,
+        "loss": curve,
+    }
+
+
+def pairs_of(folder: Path, name: str) -> list[tuple[str, str]]:
+    """The pairs of one part."""
+    return read_pairs(str(folder / f"{name}.en.gz"), str(folder / f"{name}.de.gz"))[0]
+
+
+def main() -> None:
+    """Have both learn, and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--tokens", type=int, default=2048, help="of a batch, on each side")
+    parser.add_argument("--warmup", type=int, default=400)
+    parser.add_argument("--held-out", type=int, help="validation pairs to translate [all]")
+    parser.add_argument("--save", type=Path, help="JSON file to write the table to")
+    asked = parser.parse_args()
+    rate = {"learning_rate": 3e-3, "warmup": asked.warmup, "beta_2": 0.98}
+    size = {"batch_size": 512, "batch_tokens": asked.tokens, "weight_decay": 0.01}
+    settings = TrainingSettings(asked.steps, label_smoothing=0.1, **rate, **size)
+    learned, unseen = pairs_of(asked.folder, "train"), pairs_of(asked.folder, "val")
+    how = {"held_out": unseen[: asked.held_out], "vocab_size": PIECES}
+    corpus = prepare_pairs(learned, ("en", "de"), WINDOW, **how)
+    source = batches(corpus.learned, corpus.tokenizer, settings)
+    words, special = corpus.tokenizer.vocab_size, (source.pad_id, source.begin_id, source.end_id)
+    torch.manual_seed(0)
+    learners = {
+        "slp_transformer": Learner(ours(words), settings),
+        "Marian": Learner(Marian(words, *special), settings),
+    }
+    generator = torch.Generator().manual_seed(0)
+    for begun in range(0, asked.steps, TURN):
+        count = min(TURN, asked.steps - begun)
+        turn = [source.draw(settings.batch_size, generator) for _ in range(count)]
+        for learner in learners.values():
+            learner.learn(turn)
+        line = (f"{name} {x.losses[-1]:.3f}, {x.cpu:.0f} s" for name, x in learners.items())
+        print(f"{begun + count:6}", *line, sep="   ", flush=True)
+    ways = (translated_by_ours, translated_by_marian)
+    table = {
+        name: told(learner, way, corpus)
+        for (name, learner), way in zip(learners.items(), ways, strict=True)
+    }
+    for name, row in table.items():
+        print(f"{name:16}", *(f"{k} {v}" for k, v in row.items() if k != "loss"), sep="  ")
+    if asked.save is not None:
+        kept = {k: v for k, v in vars(asked).items() if k not in ("save", "folder")}
+        whole = {"asked": kept, "settings": settings.to_dict(), "on": describe(), "table": table}
+        asked.save.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
