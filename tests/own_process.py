@@ -25,7 +25,7 @@ def python(*arguments, **variables: str) -> subprocess.CompletedProcess:
         env={**os.environ, **OWN, **variables},
         capture_output=True,
         encoding="utf-8",
-        timeout=600,
+        timeout=1200,
     )
 
 
