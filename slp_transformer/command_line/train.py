@@ -94,7 +94,7 @@ def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Rec
     told = {"copies": 4 if alone else 1, "batch": batch if alone else 0}
     check_fits(config, team.device, **told, encoder_decoder=pairs)
     model = EncoderDecoder(config) if pairs else TransformerLM(config)
-    learned, held_out = data.sources(settings)
+    learned, held_out = data.sources(settings, N)
     base = None
     if rank_of_lora is not None:
         base = stand_beside(model, recipe, folder)

@@ -14,7 +14,8 @@ def token_parts(token: str) -> tuple[str, tuple[int, ...]]:
     if token in SPECIAL or "<" not in token:
         return token, ()
     kind, _, inside = token[:-1].partition("<")
-    return kind, () if kind == "TUNING" else tuple(int(number) for number in inside.split(","))
+    named = kind in ("TUNING", "METRE", "KEY")
+    return kind, () if named else tuple(int(number) for number in inside.split(","))
 
 
 class TokenReader:
@@ -61,7 +62,7 @@ class TokenReader:
         """Whether this token may come next."""
         kind, value = self.parts[token_id]
         if self.place != "in bar":
-            return kind in self._header_kinds()
+            return kind in self.header_kinds()
         if kind == "TAB":
             free = self.last in ("BAR", "POS")
             return free or (self.last == "TAB" and value[0] < self.notes[-1].string)
@@ -71,7 +72,7 @@ class TokenReader:
             return self.last != "POS"
         return kind in ("BAR", "<eos>") and self.last == "POS"
 
-    def _header_kinds(self) -> tuple[str, ...]:
+    def header_kinds(self) -> tuple[str, ...]:
         """Kinds of token that may come next before the first bar."""
         if self.place == "tuning" and self.opens:
             return ("OPEN",) if len(self.opens) < STRINGS else ("CAPO",)
@@ -102,13 +103,13 @@ class TokenReader:
         elif kind == "LONG":
             self.origin += self.max_position
         elif kind == "POS":
-            self._close_event()
+            self.close_event()
             self.now = self.origin + value[0]
         else:
-            self._read_header(kind, self.vocabulary[token_id], value)
+            self.read_header(kind, self.vocabulary[token_id], value)
         self.last = kind
 
-    def _read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
+    def read_header(self, kind: str, token: str, value: tuple[int, ...]) -> None:
         """Take in ``<bos>``, a tuning, an open string, a capo or a unit of time."""
         if kind == "<bos>":
             self.place = "tuning"
@@ -124,7 +125,7 @@ class TokenReader:
         elif kind in ("COLUMNS", "STEPS"):
             self.unit, self.place = (value or (None,))[0], "first bar"
 
-    def _close_event(self) -> None:
+    def close_event(self) -> None:
         """Put the notes that are waiting into an event."""
         if self.notes:
             self.events.append(Event(self.now, tuple(self.notes)))
@@ -133,7 +134,7 @@ class TokenReader:
     def close_bar(self) -> None:
         """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
         if self.notes:
-            self._close_event()
+            self.close_event()
             self.now += 1
         if self.now > 0:
             self.bars.append(Bar(self.now, tuple(self.events)))

@@ -1,5 +1,8 @@
 """The names of the tokens of a bar; `slp_transformer.guitar.token_grammar` reads them back."""
 
+from collections.abc import Iterator
+
+from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Bar, Event
 from slp_transformer.guitar.token_grammar import STRINGS
 
@@ -10,34 +13,46 @@ def bar_tokens(bar: Bar, number: int, max_fret: int, max_position: int) -> list[
     Raises:
         ValueError: naming the bar, for what has no tokens.
     """
-    if bar.steps < 1:
-        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
-    tokens, now, passed = ["BAR"], 0, 0
-    for i, event in enumerate(bar.events):
-        where = f"Bar {number}, step {event.step}"
-        if not now <= event.step < bar.steps or (i and event.step == now):
-            raise ValueError(
-                f"{where}: events must be in order and inside the bar's {bar.steps} steps."
-            )
-        now = event.step
-        if not (names := _event_tokens(event, where, max_fret)):
-            continue
-        if now:
-            passed = _position(tokens, now, passed, max_position)
-        tokens += names
-    _position(tokens, bar.steps, passed, max_position)
+    tokens, passed = ["BAR"], 0
+    for event, notes in event_notes(bar, number, max_fret):
+        if event.step and notes:
+            passed = longs_to(tokens, event.step, passed, max_position)
+        tokens += [f"TAB<{note.string},{note.fret}>" for note in notes]
+    longs_to(tokens, bar.steps, passed, max_position)
     return tokens
 
 
-def _position(tokens: list[str], step: int, passed: int, max_position: int) -> int:
+def event_notes(
+    bar: Bar, number: int, max_fret: int
+) -> Iterator[tuple[Event, tuple[Note, ...]]]:
+    """The events of a bar, each with its notes that sound: none for dead notes alone.
+
+    Raises:
+        ValueError: naming the bar, for what has no tokens.
+    """
+    if bar.steps < 1:
+        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
+    before = -1
+    for event in bar.events:
+        where = f"Bar {number}, step {event.step}"
+        if not before < event.step < bar.steps:
+            raise ValueError(
+                f"{where}: events must be in order and inside the bar's {bar.steps} steps."
+            )
+        before = event.step
+        _check_notes(event, where, max_fret)
+        yield event, event.sounding()
+
+
+def longs_to(tokens: list[str], step: int, passed: int, max_position: int) -> int:
     """Add the tokens for a position; `passed` and the result count the ``LONG`` so far."""
     longs, rest = divmod(step - 1, max_position)
     tokens += ["LONG"] * (longs - passed) + [f"POS<{rest + 1}>"]
     return longs
 
 
-def _event_tokens(event: Event, where: str, max_fret: int) -> list[str]:
-    """Names of the tokens of the notes that sound together; none for dead notes alone."""
+def _check_notes(event: Event, where: str, max_fret: int) -> None:
+    """Refuse notes that have no tokens, or are not in order."""
     strings = [note.string for note in event.notes]
     if not strings or any(a <= b for a, b in zip(strings, strings[1:], strict=False)):
         raise ValueError(
@@ -50,4 +65,3 @@ def _event_tokens(event: Event, where: str, max_fret: int) -> list[str]:
                 f"{where}: no token for string {string}, fret {fret}: strings go from 1 to "
                 f"{STRINGS}, frets from 0 to {max_fret}."
             )
-    return [f"TAB<{note.string},{note.fret}>" for note in event.sounding()]

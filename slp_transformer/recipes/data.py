@@ -18,6 +18,7 @@ from slp_transformer.text.preparing import HELD_OUT, LEARNED, TOKENIZER, WHICH, 
 from slp_transformer.training.batches import BatchSource, PaddedPairs
 from slp_transformer.training.by_length import PairsByLength
 from slp_transformer.training.folders import Which, checkpoint_folder, load_tokenizer
+from slp_transformer.training.pieces import PieceWindows
 from slp_transformer.training.settings import TrainingSettings
 from slp_transformer.translation import (
     EncodedPairs,
@@ -76,12 +77,20 @@ class Data:
             "context_length."
         )
 
-    def sources(self, settings: TrainingSettings) -> tuple[Any, Any]:
+    def sources(self, settings: TrainingSettings, N: int) -> tuple[Any, Any]:
         """What `train` takes: streams as they are, pairs as batches of what the settings say.
+
+        Of tabs in the short code half of the windows begin with a piece.
+
+        Args:
+            settings: how to train.
+            N: tokens in a window of a stream.
 
         Raises:
             ValueError: if a batch has no room for the longest pair.
         """
+        if isinstance(self.tokenizer, TabTokenizer) and self.tokenizer.code == "short":
+            return PieceWindows(self.learned, N, self.tokenizer.bos_id), self.held_out
         if not isinstance(self.tokenizer, PairTokenizer):
             return self.learned, self.held_out
         return tuple(batches(p, self.tokenizer, settings) for p in (self.learned, self.held_out))
@@ -120,7 +129,7 @@ def prepare_data(
     if settings.kind == "translation":
         return of_pairs(read_corpus(settings, window or 1 << 30, tokenizer, folder))
     if settings.kind == "guitar":
-        tokenizer = tokenizer or TabTokenizer(units=UNITS)
+        tokenizer = tokenizer or TabTokenizer(units=UNITS, code="short")
         tabs = prepare_tabs(settings.source, settings.held_out, tokenizer)
         problems = [f"skipped: {problem}" for problem in tabs.problems]
         which = [name_of(tab) for tab in tabs.held_out_tabs]

@@ -1,0 +1,86 @@
+"""The names of the tokens of a piece in the short code; `short_grammar` reads them back."""
+
+from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.keys import KEYS, key_of
+from slp_transformer.guitar.tab import Bar, Tab
+from slp_transformer.guitar.token_grammar import STRINGS
+from slp_transformer.guitar.token_names import event_notes, longs_to
+
+FARTHEST = 128
+"""How many bars back a bar can be called by ``SAME``."""
+METRES = tuple(
+    (beats, kind)
+    for kind, most in ((2, (2, 3, 4)), (4, (2, 3, 4, 5, 6)), (8, (3, 5, 6, 7, 9, 12)))
+    for beats in most
+)
+"""The metres that have a token."""
+
+Moments = tuple[tuple[int, tuple[Note, ...]], ...]
+
+
+def vocabulary_of(max_fret: int, max_position: int) -> tuple[str, ...]:
+    """Names of the tokens of the short code that come after the header's older ones."""
+    places = [f"{s},{f}" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)]
+    return (
+        *(f"METRE<{beats}/{kind}>" for beats, kind in METRES),
+        "METRE<none>",
+        *(f"KEY<{key}>" for key in KEYS),
+        "KEY<none>",
+        *(f"BAR<{steps}>" for steps in range(1, max_position + 1)),
+        "LONGER",
+        "LONG",
+        *(f"POS<{steps}>" for steps in range(1, max_position + 1)),
+        *(f"SAME<{bars}>" for bars in range(1, FARTHEST + 1)),
+        *(f"TAB<{place}>" for place in places),
+        *(f"WITH<{place}>" for place in places),
+    )
+
+
+def about(tab: Tab) -> list[str]:
+    """Names of the tokens for metre and key: what ends a header in the short code."""
+    metre = tab.bars[0].metre if tab.bars else None
+    told = "{}/{}".format(*metre) if metre in METRES else "none"
+    return [f"METRE<{told}>", f"KEY<{key_of(tab) or 'none'}>"]
+
+
+def bars_in_short(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> list[str]:
+    """Names of the tokens of all bars.
+
+    Raises:
+        ValueError: naming the bar, for what has no tokens.
+    """
+    tokens: list[str] = []
+    last_seen: dict[tuple[int, Moments], int] = {}
+    for number, bar in enumerate(bars, start=1):
+        moments = moments_of(bar, number, max_fret)
+        before = last_seen.get((bar.steps, moments))
+        last_seen[bar.steps, moments] = number
+        if moments and before is not None and number - before <= FARTHEST:
+            tokens.append(f"SAME<{number - before}>")
+        else:
+            tokens += bar_in_short(bar.steps, moments, max_position)
+    return tokens
+
+
+def moments_of(bar: Bar, number: int, max_fret: int) -> Moments:
+    """The moments of a bar at which notes sound, and those notes.
+
+    Raises:
+        ValueError: naming the bar, for what has no tokens.
+    """
+    found = ((event.step, notes) for event, notes in event_notes(bar, number, max_fret))
+    return tuple((step, notes) for step, notes in found if notes)
+
+
+def bar_in_short(steps: int, moments: Moments, max_position: int) -> list[str]:
+    """Names of the tokens of one bar that is spelled out."""
+    longer, rest = divmod(steps - 1, max_position)
+    tokens = [f"BAR<{rest + 1}>"] + ["LONGER"] * longer
+    now, expected, passed = 0, 0, 0
+    for step, notes in moments:
+        if step != expected:
+            passed = longs_to(tokens, step, passed, max_position)
+        tokens += [f"{'WITH' if i else 'TAB'}<{s},{f}>" for i, (s, f) in enumerate(notes)]
+        first = (step, notes) == moments[0]
+        now, expected = step, None if first else 2 * step - now
+    return tokens
