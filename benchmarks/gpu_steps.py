@@ -326,13 +326,15 @@ def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
 
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The recipe `guitar-gpu` to its end."""
-    from slp_transformer.guitar import prepare_tabs
+    from slp_transformer.guitar import TabTokenizer, prepare_tabs
+    from slp_transformer.guitar.tokens import UNITS
 
     if asked.tabs is None:
         raise Skipped("no --tabs was given")
     learned, unseen = asked.tabs / "train", asked.tabs / "valid"
     parted = learned.is_dir() and unseen.is_dir()
-    tabs = prepare_tabs(learned, unseen) if parted else prepare_tabs(asked.tabs)
+    sources = (learned, unseen) if parted else (asked.tabs,)
+    tabs = prepare_tabs(*sources, tokenizer=TabTokenizer(units=UNITS, code="short"))
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
     run_recipe("guitar-gpu", tabs, asked, result)
 
@@ -340,6 +342,7 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a recipe says, and write each measurement down as it comes."""
     from slp_transformer.recipes import make_recipe
+    from slp_transformer.recipes.data import Data
 
     device, recipe = device_of(asked), make_recipe(name)
     settings = replace(recipe.training, device=asked.device)
@@ -371,11 +374,13 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
         if left() < 3:
             raise TimeoutError
 
+    made = Data(data.tokenizer, data.learned, data.held_out)
+    learned, held_out = made.sources(settings, settings.context_length or config.context_length)
     with contextlib.suppress(TimeoutError):
         train(
             model,
-            data.learned,
-            data.held_out,
+            learned,
+            held_out,
             settings,
             folder=folder,
             progress=False,

@@ -1,13 +1,17 @@
 """What the command line tells of a run: evaluate, and info."""
 
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused
 
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.command_line.samples import playability
+from slp_transformer.command_line.tab_report import piece_bits
 from slp_transformer.command_line.writing import Tablature, Writing
 from slp_transformer.guitar import (
     STANDARD,
@@ -92,9 +96,49 @@ def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
     said = capsys.readouterr().out
     for what in ("events", "chords"):
         share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
-        assert f"playable {what}  {share}\n" in said
+        assert re.search(rf"^playable {what} +{re.escape(share)}$", said, re.MULTILINE)
     fine("evaluate", "g", "--samples", "1", "--tokens", "1")  # no room for a chord
-    assert "playable chords  none written\n" in capsys.readouterr().out
+    assert re.search("^playable chords +none written$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    capsys.readouterr()
+    which = ["--samples", "2", "--tokens", "60", "--temperature", "1", "--seed", "5"]
+    fine("evaluate", "g", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    bits, figures = measured["bits_a_note"], measured["figures"]
+    assert list(bits) == ["model", "1-gram", "3-gram", "5-gram"]
+    assert bits["model"] > bits["1-gram"] > bits["3-gram"] > 0  # four steps are next to nothing
+    assert list(figures) == ["people", "model", "model without grammar"]
+    people, model, free = figures.values()
+    assert people["pieces"] == 1 and people["ended"] == people["playable_events"] == 1
+    assert 0 < people["longest_copy"] < people["events"] and "well_formed" not in people
+    assert model["pieces"] == free["pieces"] == 2
+    assert model["well_formed"] == 1 > free["well_formed"]
+    assert model["events"] == measured["events"]
+    fine("evaluate", "g", *which)
+    said = capsys.readouterr().out
+    assert re.search(r"^ +people +model +model without grammar$", said, re.MULTILINE)
+    shares = [re.escape(f"{each['chords']:.1%}") for each in figures.values()]
+    assert re.search(f"^chords among moments +{' +'.join(shares)}$", said, re.MULTILINE)
+    assert re.search(r"^bits a note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
+
+
+def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(7, context_length=6, model_dim=8, num_heads=2))
+    piece = [1, 3, 5, 2, 4, 6, 0, 2, 2, 5, 1, 3, 6, 6]
+    expected = 0.0
+    for told in range(1, len(piece)):  # windows begin at 0, then go on by half of six
+        first = next(f for f in (0, 4, 8) if told <= f + 6)
+        u = model.eval()(torch.tensor([piece[first:told]]))[0, -1]
+        expected -= u.log_softmax(-1)[piece[told]].item() / math.log(2)
+    assert piece_bits(model, piece) == pytest.approx(expected, rel=1e-5)
+    assert piece_bits(model, piece[:1]) == 0
 
 
 def test_what_is_playable_is_counted_over_all_samples():

@@ -13,14 +13,16 @@ from commands import SENTENCE, SMALL, fine, refused, weights
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.command_line import main
-from slp_transformer.command_line.writing import Text, write_on
+from slp_transformer.command_line.writing import Text, world_of, write_on
 from slp_transformer.files import progress
 from slp_transformer.guitar import (
+    TabTokenizer,
     practice_corpus,
     read_tabs,
     write_tab,
 )
 from slp_transformer.guitar.formats.doors import read_pieces
+from slp_transformer.recipes.data import tokenizer_of
 from slp_transformer.text import TextTokenizer, reopen
 from slp_transformer.training.checkpoints import load_model
 
@@ -177,6 +179,43 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     measured = json.loads(capsys.readouterr().out)
     assert measured["loss"] > 0 and "bits_per_byte" not in measured
     assert "no tablature to go on from" in refused(capsys, "generate", "g", "--prompt", "la la")
+
+
+def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
+    fine("train", "--guitar", "--run", "g", *SMALL)
+    riff = practice_corpus(seed=3, pieces=1)[0]
+    write_tab(riff, "my_riff.txt")
+    (read,), _ = read_tabs("my_riff.txt")
+    asked = ["--continue", "my_riff.txt", "--tokens", "50", "--seed", "2"]
+    fine("generate", "g", *asked, "--output", "longer.txt")
+    (longer,), _ = read_tabs("longer.txt")
+    count = len(read.bars)
+    notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
+    assert notes[0][:count] == notes[1]
+    assert len(longer.bars) > count
+    tokenizer = tokenizer_of(Path("g"))
+    world = world_of(tokenizer, "drop-D", 0, KEY="Em", METRE="3/4")
+    ids = world.begin(None)
+    for _ in range(3):  # unit, metre, key: the model chooses the first alone
+        ids.append(min(world.allowed(ids)))
+    assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
+    assert {name[:4] for name in tokenizer.to_tokens(world.allowed(ids))} == {"BAR<"}
+    assert "KEY<Em>" in tokenizer.to_tokens(world.begin(Path("my_riff.txt").read_text("utf-8")))
+    fine("generate", "g", "--key", "Em", "--metre", "3/4", "--tokens", "20")
+    Path("words.txt").write_text("La la la.\n", encoding="utf-8")
+    said = refused(capsys, "generate", "g", "--continue", "words.txt")
+    assert "no tablature to go on from" in said
+    assert "nowhere.txt cannot be read" in refused(
+        capsys, "generate", "g", "--continue", "nowhere.txt"
+    )
+
+
+def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
+    with pytest.raises(ValueError, match="no use for --key: this model's tokens do not tell it"):
+        world_of(TabTokenizer(), "standard", 0, KEY="Em")
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    said = refused(capsys, "generate", "a", "--metre", "3/4")
+    assert "no use for --metre: it is for models of guitar tabs" in said
 
 
 def test_guitar_without_a_source_practises(at, capsys):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from slp_transformer.command_line.flags import add_setting, add_settings
 from slp_transformer.guitar.fretboard import TUNINGS
+from slp_transformer.guitar.keys import KEYS
+from slp_transformer.guitar.short_names import METRES
 from slp_transformer.recipes import BUILT_IN
 from slp_transformer.recipes.settings import Setting, make_setting, read_signature
 
@@ -112,6 +114,7 @@ GENERATE_EXAMPLES = """examples:
   slp-transformer generate runs/mine --prompt-file beginning.txt --tokens 2000 > story.txt
   echo "It was" | slp-transformer generate runs/mine --prompt-file -
   slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
+  slp-transformer generate runs/tabs --continue my_riff.txt --key Am
   slp-transformer generate runs/tabs --output piece.gp5    (or .mid, .musicxml, .atex)
 
 A model sees a window of its last tokens. Where a text is longer than that, the model goes on with
@@ -130,6 +133,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--prompt-file",
+        "--continue",
         metavar="FILE",
         help="a file to go on from, or - for standard input; for guitar an ASCII tab",
     )
@@ -143,6 +147,10 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     guitar.add_argument("--tuning", choices=tuple(TUNINGS), metavar="NAME",
                         help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
     guitar.add_argument("--capo", type=int, metavar="FRET", help="of a capo [0]")
+    guitar.add_argument("--key", choices=KEYS, metavar="KEY",
+                        help="C, C#, D, Eb ... for major, Am ... for minor [the model's choice]")  # fmt: skip
+    guitar.add_argument("--metre", choices=tuple(f"{a}/{b}" for a, b in METRES), metavar="METRE",
+                        help="3/4, 4/4, 6/8 ... [the model's choice]")  # fmt: skip
     group = parser.add_argument_group("how a word is chosen")
     for setting in choosing():
         add_setting(group, setting, {"temperature": str(TEMPERATURE)}.get(setting.name))
@@ -224,8 +232,9 @@ EVALUATE_EXAMPLES = """examples:
 
 Of a run with --translation: loss, BLEU and chrF with sacrebleu's signatures, and N of the sources
 with reference and prediction. Of others, the samples are those of `generate` with its defaults, the
-same --tokens and the same --seed; for guitar tabs, the share of their events, and of the chords
-among them, that one hand can play.
+same --tokens and the same --seed. Of guitar tabs: bits a note beside those of n-grams and, with
+samples, how much of them one hand can play, and a table of what they are like beside the tabs that
+were held out, written with the grammar kept to and without.
 
 A loss in nats per token depends on what a token is. Bits per character and per byte do not: they
 compare models with different tokenizers. They are left out where a model of words was measured on
@@ -252,6 +261,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("samples")
     group.add_argument(
         "--samples", type=int, metavar="N", help="also have the model write N texts, and show them"
+    )
+    group.add_argument(
+        "--temperature",
+        type=float,
+        metavar="X",
+        help=f"below 1 the model keeps to what is likely, above 1 it dares more [{TEMPERATURE}]",
     )
     add_writing(group)
 

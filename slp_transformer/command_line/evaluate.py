@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from slp_transformer.beyond.tokenizer import PretrainedTokenizer
-from slp_transformer.command_line import judged, published
+from slp_transformer.command_line import judged, published, tab_report
 from slp_transformer.command_line.arguments import TEMPERATURE
 from slp_transformer.command_line.asked import translates
 from slp_transformer.command_line.console import result, result_json, table
@@ -40,16 +40,19 @@ def act(arguments: argparse.Namespace) -> None:
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
     told = {"run": str(arguments.run), "checkpoint": arguments.checkpoint}
     told |= {"source": arguments.source or "held out"}
-    measured = measure(run, find_stream(run, arguments.source))
+    stream = find_stream(run, arguments.source)
+    measured = measure(run, stream)
     world = world_of(run.tokenizer, "standard", 0)
     written = [] if arguments.samples is None else write_samples(run, world, arguments)
-    if written and isinstance(world, Tablature):
-        measured |= playability(world, written)
+    if isinstance(world, Tablature):
+        measured |= measure_tabs(run, stream, world, written, arguments)
     if arguments.json:
         samples = {"samples": listed(world, written, arguments.seed)} if written else {}
         result_json(told | measured | samples)
         return
     result(table(in_words(measured)))
+    if "figures" in measured:
+        result("\n" + tab_report.table_of(measured["figures"]))
     if written:
         result("\n" + numbered(world, written), end="")
 
@@ -70,6 +73,8 @@ def in_words(measured: dict[str, Any]) -> dict[str, str]:
             f"none, for {measured['unknown']:,} of the tokens are {UNKNOWN}: the model is spared "
             "the bytes that they stand for, so that it would not compare"
         )
+    for name, bits in measured.get("bits_a_note", {}).items():
+        rows[f"bits a note, {name}"] = f"{bits:.3f}"
     for what in ("events", "chords"):
         if what in measured:
             share = measured[f"playable_{what}"]
@@ -78,12 +83,30 @@ def in_words(measured: dict[str, Any]) -> dict[str, str]:
     return rows
 
 
+def measure_tabs(
+    run: Run,
+    stream: Stream,
+    world: Tablature,
+    written: list[Writing],
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    """Bits a note; with samples what they are like, and others that no grammar keeps in order."""
+    held_out = tab_report.pieces_in(stream, run.tokenizer.bos_id)
+    learned = tab_report.learned_pieces(run)
+    told: dict[str, Any] = {"bits_a_note": tab_report.bits_a_note(run, held_out, learned)}
+    if not written:
+        return told
+    free = Tablature(run.tokenizer, world.tuning, free=True)
+    groups = {"model": written, "model without grammar": write_samples(run, free, arguments)}
+    figures = tab_report.figures_of(run.tokenizer, held_out, learned, groups)
+    return told | playability(world, written) | {"figures": figures}
+
+
 def write_samples(run: Run, world: World, arguments: argparse.Namespace) -> list[Writing]:
     """What `generate` would write without a prompt."""
     rows = [world.begin(None) for _ in range(arguments.samples)]
-    written = write_on(
-        run.model, world, rows, arguments.tokens, arguments.seed, temperature=TEMPERATURE
-    )
+    heat = TEMPERATURE if arguments.temperature is None else arguments.temperature
+    written = write_on(run.model, world, rows, arguments.tokens, arguments.seed, temperature=heat)
     say_what_was_forgotten(run.model, written)
     return written
 

@@ -90,16 +90,46 @@ class PublishedText(Text):
 class Tablature:
     """Guitar tablature: tokens have a grammar, which is kept to."""
 
-    def __init__(self, tokenizer: TabTokenizer, tuning: Tuning):
-        """Write for a guitar that is tuned like this."""
-        self.tokenizer, self.tuning = tokenizer, tuning
-        self.stop = tokenizer.eos_id
-        (self.bar,) = tokenizer.to_ids(["BAR"])
+    def __init__(self, tokenizer: TabTokenizer, tuning: Tuning, free: bool = False, **asked: str):
+        """Write for a guitar that is tuned like this.
 
-    def allowed(self, ids: Sequence[int]) -> set[int]:
-        """Which tokens may come next; a piece has at least one bar."""
+        Args:
+            tokenizer: what the tokens mean.
+            tuning: the guitar.
+            free: have the grammar kept to in the header alone.
+            asked: what else the header shall say, by its kind: KEY="Em", METRE="3/4".
+
+        Raises:
+            ValueError: if the model's tokens do not say such a thing.
+        """
+        self.tokenizer, self.tuning, self.free = tokenizer, tuning, free
+        self.stop = tokenizer.eos_id
+        self.kinds = [kind for kind, _ in tokenizer.parts]
+        self.prompts: set[tuple[int, ...]] = set()
+        self.asked: dict[str, int] = {}
+        for kind, value in asked.items():
+            if kind not in self.kinds:
+                raise ValueError(
+                    f"There is no use for --{kind.lower()}: this model's tokens do not tell it, as "
+                    "it was made by an older version. Train anew, or leave it out."
+                )
+            (self.asked[kind],) = tokenizer.to_ids([f"{kind}<{value}>"])
+
+    def allowed(self, ids: Sequence[int]) -> set[int] | None:
+        """Which tokens may come next; a piece has at least one bar, or one more than its prompt."""
+        if self.free and self.is_begun(ids):
+            return None
         allowed = self.tokenizer.allowed_next(ids)
-        return {self.bar} if {self.bar, self.stop} == allowed and self.bar not in ids else allowed
+        for kind, token in self.asked.items():
+            if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
+                return {token}
+        if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
+            return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
+        return allowed if self.is_begun(ids) else allowed - {self.stop}
+
+    def is_begun(self, ids: Sequence[int]) -> bool:
+        """Whether a piece has a bar."""
+        return any(self.kinds[i] == "BAR" for i in ids)
 
     def begin(self, prompt: str | None) -> list[int]:
         """The tokens of a prompt's tab, or the header of a new piece.
@@ -108,12 +138,18 @@ class Tablature:
             ValueError: if the prompt is no tablature.
         """
         if prompt is None:
-            header = ["<bos>", *self.tokenizer.header(self.tuning)]  # the model says the unit
-            return self.tokenizer.to_ids(header if self.tokenizer.units else [*header, "BAR"])
+            header = ["<bos>", *self.tokenizer.header(self.tuning)]  # the model says the rest
+            alone = self.tokenizer.code == "plain" and not self.tokenizer.units
+            return self.tokenizer.to_ids([*header, "BAR"] if alone else header)
         tabs, problems = read_text(prompt, "the prompt")
         if not tabs:
             raise ValueError(f"The prompt is no tablature to go on from: {problems[0]}.")
-        return [*self.tokenizer.encode(tabs[0])[:-1], *self.tokenizer.to_ids(["BAR"])]
+        ids = self.tokenizer.encode(tabs[0])[:-1]
+        ids = [self.asked.get(self.kinds[i], i) for i in ids]
+        if self.tokenizer.code == "plain":
+            return [*ids, *self.tokenizer.to_ids(["BAR"])]
+        self.prompts.add(tuple(ids))
+        return ids
 
     def show(self, ids: list[int]) -> str:
         """The tab of some tokens, as ASCII."""
@@ -121,18 +157,25 @@ class Tablature:
 
 
 def world_of(
-    tokenizer: TextTokenizer | TabTokenizer | PretrainedTokenizer, tuning: str, capo: int
+    tokenizer: TextTokenizer | TabTokenizer | PretrainedTokenizer,
+    tuning: str,
+    capo: int,
+    **asked: str,
 ) -> World:
-    """What a model with this tokenizer writes.
+    """What a model with this tokenizer writes; `asked` as `Tablature` has it.
 
     Raises:
-        ValueError: if a tuning has no such name, or the capo no such fret.
+        ValueError: if a tuning has no such name, the capo no such fret, or the model cannot be
+            asked for such a thing.
     """
+    if isinstance(tokenizer, TabTokenizer):
+        return Tablature(tokenizer, Tuning(TUNINGS[tuning].open_pitches, capo), **asked)
+    if asked:
+        flag = next(iter(asked)).lower()
+        raise ValueError(f"There is no use for --{flag}: it is for models of guitar tabs.")
     if isinstance(tokenizer, PretrainedTokenizer):
         return PublishedText(tokenizer)
-    if isinstance(tokenizer, TextTokenizer):
-        return Text(tokenizer)
-    return Tablature(tokenizer, Tuning(TUNINGS[tuning].open_pitches, capo))
+    return Text(tokenizer)
 
 
 # --- Writing -----------------------------------------------------------------------------------

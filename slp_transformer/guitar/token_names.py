@@ -22,9 +22,7 @@ def bar_tokens(bar: Bar, number: int, max_fret: int, max_position: int) -> list[
     return tokens
 
 
-def event_notes(
-    bar: Bar, number: int, max_fret: int
-) -> Iterator[tuple[Event, tuple[Note, ...]]]:
+def event_notes(bar: Bar, number: int, max_fret: int) -> Iterator[tuple[Event, tuple[Note, ...]]]:
     """The events of a bar, each with its notes that sound: none for dead notes alone.
 
     Raises:
