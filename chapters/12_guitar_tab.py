@@ -267,7 +267,7 @@ following = {}
 for tab in corpus:
     for event in tab.events():
         first = (None, *event.notes)
-        for before, note in zip(first, event.notes):
+        for before, note in zip(first, event.notes, strict=False):
             following.setdefault(before, []).append(note)
 
 

@@ -1,4 +1,4 @@
-"""The short token code: bars by reference, strides, keys; nothing is lost, and older runs read on."""
+"""The short token code: bars by reference, strides, keys; nothing is lost, older runs read on."""
 
 import json
 import random

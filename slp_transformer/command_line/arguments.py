@@ -148,9 +148,10 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
                         help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
     guitar.add_argument("--capo", type=int, metavar="FRET", help="of a capo [0]")
     guitar.add_argument("--key", choices=KEYS, metavar="KEY",
-                        help="C, C#, D, Eb ... for major, Am ... for minor [the model's choice]")  # fmt: skip
-    guitar.add_argument("--metre", choices=tuple(f"{a}/{b}" for a, b in METRES), metavar="METRE",
-                        help="3/4, 4/4, 6/8 ... [the model's choice]")  # fmt: skip
+                        help="C, C#, D, Eb ... are major, Am ... minor [as the model will]")  # fmt: skip
+    metres = tuple(f"{beats}/{kind}" for beats, kind in METRES)
+    guitar.add_argument("--metre", choices=metres, metavar="METRE",
+                        help="3/4, 4/4, 6/8 ... [as the model will]")  # fmt: skip
     group = parser.add_argument_group("how a word is chosen")
     for setting in choosing():
         add_setting(group, setting, {"temperature": str(TEMPERATURE)}.get(setting.name))

@@ -120,7 +120,7 @@ class Tablature:
         if self.free and self.is_begun(ids):
             return None
         allowed = self.tokenizer.allowed_next(ids)
-        for kind, token in self.asked.items():
+        for token in self.asked.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
         if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is

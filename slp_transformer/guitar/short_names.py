@@ -1,4 +1,21 @@
-"""The names of the tokens of a piece in the short code; `short_grammar` reads them back."""
+"""The short code: names of its tokens; `slp_transformer.guitar.short_grammar` reads them back.
+
+The header goes on with the metre of the first bar and with the key, which is estimated from all
+notes (`slp_transformer.guitar.keys`); either may be ``none``::
+
+    <bos> TUNING<standard> CAPO<0> COLUMNS METRE<4/4> KEY<Em>
+    BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> TAB<3,0>
+    SAME<1>
+    <eos>
+
+``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
+number. ``TAB`` is the first note of a moment, ``WITH`` another one that sounds with it. The first
+moment of a bar is its beginning, and a moment without a ``POS`` is as far from the one before as
+that is from its own predecessor, so that ``POS`` comes only where the stride changes. A bar that is
+equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>`` the one eight
+bars back, the nearest of several. So a model that has whole pieces before it can have bars come
+back without spelling them. The grammar does not keep it from spelling such a bar all the same.
+"""
 
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.keys import KEYS, key_of

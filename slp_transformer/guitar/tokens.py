@@ -17,23 +17,11 @@ ends. Positions rather than the time that passes between notes: a model that has
 soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
 they count from to the last of them.
 
-The short code, ``TabTokenizer(code="short")``, needs 0.6 times as many tokens on classical tabs::
+The short code, ``TabTokenizer(code="short")``, needs 0.6 times as many tokens on classical tabs;
+`slp_transformer.guitar.short_names` tells it.
 
-    <bos> TUNING<standard> CAPO<0> METRE<4/4> KEY<Em>
-    BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> TAB<3,0>
-    SAME<1>
-    <eos>
-
-``BAR<16>`` says at once how long the bar is. ``TAB`` is the first note of a moment, ``WITH`` another
-one that sounds with it. A moment without a ``POS`` is as far from the one before as that was from
-its own predecessor, so that ``POS`` comes only where the stride changes; the first moment of a bar
-is its beginning. A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar
-before, ``SAME<8>`` the one eight bars back, the nearest of several. ``METRE`` is that of the first
-bar and ``KEY`` is estimated from all notes (`slp_transformer.guitar.keys`); either may be ``none``.
-In a bar beyond the positions ``LONGER`` adds their number to its length.
-
-A piece is written in one way in either code. Which token may follow which is one small state machine, which
-decoding and `TabTokenizer.allowed_next` share.
+A piece is encoded in one way in either code. Which token may follow which is one small state
+machine, which decoding and `TabTokenizer.allowed_next` share.
 """
 
 import json
