@@ -288,7 +288,9 @@ def chords(tabs):
 written = [piece.tab for piece in pieces]
 drawn = [drawn_chord(len(chord.notes)) for chord in chords(corpus)]
 groups = {"the corpus": chords(corpus), "the model": chords(written)}
-groups["a bigram"] = [bigram_chord(len(chord.notes)) for chord in chords(corpus)]
+groups["a bigram"] = [
+    bigram_chord(len(chord.notes)) for chord in chords(corpus)
+]
 groups["by chance"] = drawn
 
 # %% alt="Bars: the share of chords whose span is at most four frets. The corpus, the model and the bigram are at or close to 1, chords of notes drawn one by one below one half." caption="Chords that a hand can hold"

@@ -148,7 +148,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
                         help=f"{', '.join(TUNINGS)} [standard]")  # fmt: skip
     guitar.add_argument("--capo", type=int, metavar="FRET", help="of a capo [0]")
     guitar.add_argument("--key", choices=KEYS, metavar="KEY",
-                        help="C, C#, D, Eb ... are major, Am ... minor [as the model will]")  # fmt: skip
+                        help="C, C#, D, Eb ... or Am ... [as the model will]")  # fmt: skip
     metres = tuple(f"{beats}/{kind}" for beats, kind in METRES)
     guitar.add_argument("--metre", choices=metres, metavar="METRE",
                         help="3/4, 4/4, 6/8 ... [as the model will]")  # fmt: skip
