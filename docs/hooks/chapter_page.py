@@ -2,12 +2,18 @@
 
 import html
 import re
+from functools import lru_cache
+from pathlib import Path
 
 import depending
+import nbformat
 import running
+import weaving
 from reading import Chapter
 from rooms import url_of
 from state import log, relative, short_name, site
+
+import exercises
 
 
 def links(chapter: Chapter, page) -> str:
@@ -119,3 +125,26 @@ def nested(headings: list[tuple[int, str, str]]) -> list[dict]:
         open_levels[-1][1].append(token)
         open_levels.append((level, token["children"]))
     return root
+
+
+def write(chapter: Chapter, path: Path) -> None:
+    """Writes a chapter's notebook for mkdocs-jupyter, if it has changed."""
+    stem = chapter.path.stem
+    outputs = site.outputs[stem] or failed_outputs(chapter)
+    plain = site.deferring and outputs is None
+    made_of = (chapter, id(outputs), plain, site.figures[stem])
+    if path.is_file() and site.written.get(stem) == made_of:
+        return
+    filled = weaving.filled(chapter.notebook, outputs, plain, site.figures[stem])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = nbformat.writes(filled)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    site.written[stem] = made_of
+
+
+@lru_cache(maxsize=64)
+def exercises_notebook(chapter: Chapter) -> str:
+    """A chapter's exercises without their solutions, as a file."""
+    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
+    return nbformat.writes(made)

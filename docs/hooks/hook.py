@@ -14,6 +14,7 @@ import depending
 import figures
 import fonts
 import hearing
+import keeping
 import linking
 import listing
 import mapping
@@ -34,8 +35,6 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from reading import PACKAGE, Chapter
 from state import chapter_of, log, page_path, relative, site
-
-import exercises
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
@@ -100,16 +99,12 @@ def on_files(files: Files, config) -> Files:
     folder = site.root / ".cache" / "pages"
     for chapter in site.chapters:
         stem = chapter.path.stem
-        outputs = site.outputs[stem] or chapter_page.failed_outputs(chapter)
-        plain = site.deferring and outputs is None
-        filled = weaving.filled(chapter.notebook, outputs, plain, site.figures[stem])
-        _write_if_new(folder / page_path(stem), nbformat.writes(filled))
+        chapter_page.write(chapter, folder / page_path(stem))
         files.append(File(page_path(stem), str(folder), config.site_dir, config.use_directory_urls))
         beside = {f"{stem}.py": chapter.script}
         if chapter.exercises:
             name = chapter_page.exercises_name(chapter)
-            made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
-            beside[name] = nbformat.writes(made)
+            beside[name] = chapter_page.exercises_notebook(chapter)
         for name, content in beside.items():
             files.append(File.generated(config, f"chapters/{stem}/{name}", content=content))
     for room in site.rooms:
@@ -121,13 +116,19 @@ def on_files(files: Files, config) -> Files:
         text = proving.markdown(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
     files.append(File.generated(config, "equations.json", content=listing.equations_json()))
+    site.keeper.begin(config.nav, *_shown_anywhere(files))
     return files
 
 
-def _write_if_new(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+def _shown_anywhere(files: Files) -> list:
+    """What a page may show of the others, of the package, and of what lies behind the chapters."""
+    titles = re.compile(r"^(?:title: .*|# .*)$", re.MULTILINE)
+    own = [f for f in files.documentation_pages() if not f.src_uri.startswith("chapters/")]
+    return [
+        [(file.src_uri, titles.findall(file.content_string)[:2]) for file in own],
+        *(site.behind, site.summaries, site.equations, site.figures, site.repository),
+        *(site.explained_in, site.used_in, site.deferring),
+    ]
 
 
 def run_chapters() -> None:
@@ -157,7 +158,9 @@ def run_chapters() -> None:
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
-    if not site.serving:
+    if site.serving:
+        log.info(f"{len(site.keeper.rendered)} pages rendered anew")
+    else:
         fonts.cut(Path(config.site_dir))
         _write_notebooks(config)
     for job in site.waiting:
@@ -186,6 +189,22 @@ def _done(chapter: Chapter) -> None:
     (site.finished / chapter.path.stem).write_text(depending.key_of(chapter), encoding="utf-8")
 
 
+@event_priority(-100)  # after mkdocs-jupyter, which says how a chapter is rendered
+def on_pre_page(page, config, files):
+    """Lets a server's page stand as it was, if it can."""
+    if site.serving:
+        source = site.reference_keys.get(page.file.src_uri) or page.file.content_string
+        chapter = chapter_of(page)
+        site.keeper.take(page, source, chapter and chapter_page.notes(chapter))
+    return page
+
+
+def on_env(env, config, files):
+    if site.serving:
+        keeping.prepare(env, site.root / ".cache" / "templates")
+    return env
+
+
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path = page.file.src_uri
@@ -203,6 +222,8 @@ def on_page_markdown(markdown, page, config, files):
 
 def on_page_content(content, page, config, files):
     """Puts the chapter into its page, and links from the reference back to the chapters."""
+    if keeping.is_kept(page):
+        return content
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
@@ -255,6 +276,8 @@ def _with_formulas(content: str, name: str) -> str:
 
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its font at once."""
+    if keeping.is_kept(page):
+        return output
     font = relative("assets/fonts/source-serif-4-latin-wght-normal.woff2", page)
     preload = f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
@@ -269,12 +292,20 @@ def on_post_page(output, page, config):
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if hearing.STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
-    return output.replace("</head>", f"{page_js}</head>", 1)
+    output = output.replace("</head>", f"{page_js}</head>", 1)
+    if site.serving:
+        site.keeper.keep(page, output, page.found)
+    return output
 
 
 @event_priority(100)
 def _hide_from_search(context, page, config, nav):
     """Gives the search what it should know of a page, for as long as it looks."""
+    page.found_before = len(_search(config).entries)
+    if keeping.is_kept(page):
+        page.all_content = page.content
+        _search(config).entries += page.kept.found
+        return context
     uri = page.file.src_uri
     if uri in site.reference_keys:
         if not site.deferring and not module_page.kept(uri):
@@ -290,6 +321,11 @@ def _hide_from_search(context, page, config, nav):
     return context
 
 
+def _search(config):
+    """What the search knows so far; the theme's plugin has no other way to put something back."""
+    return config.plugins["material/search"].search_index
+
+
 def _kind(page) -> str:
     if chapter_of(page):
         return "chapter"
@@ -301,6 +337,7 @@ def _kind(page) -> str:
 @event_priority(-100)
 def _show_again(context, page, config, nav):
     page.content = page.all_content
+    page.found = _search(config).entries[page.found_before :]
     return context
 
 

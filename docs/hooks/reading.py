@@ -1,6 +1,7 @@
 """Chapters as they stand on the disk: percent scripts, read by Jupytext."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import jupytext
@@ -72,6 +73,11 @@ def read_chapter(path: Path, root: Path) -> Chapter:
     script = path.read_text(encoding="utf-8").rstrip("\n") + "\n"
     after = exercises.path_of(path)
     more = after.read_text(encoding="utf-8") if after.is_file() else ""
+    return _read(path, root, script, more)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, root: Path, script: str, more: str) -> Chapter:
     return Chapter(path, root, script, more, jupytext.reads(script + more, fmt="py:percent"))
 
 

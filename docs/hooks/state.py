@@ -2,9 +2,11 @@
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 import depending
 import figures
+import keeping
 import linking
 import proving
 import reading
@@ -15,6 +17,14 @@ from mkdocs.utils import get_relative_url
 from reading import PACKAGE, Chapter
 
 log = logging.getLogger("mkdocs.hooks.chapters")
+
+
+class Code(NamedTuple):
+    """A chapter's code cells, what their outputs depend on, and the package's objects in them."""
+
+    cells: tuple[str, ...]
+    key: str
+    objects: list[str]
 
 
 class Site:
@@ -28,14 +38,29 @@ class Site:
         self.repository = ""
         self.waiting: list[tuple[Chapter, str]] = []
         self.warned: set[str] = set()
+        self.keeper = keeping.Keeper()
+        self.written: dict[str, tuple] = {}
+        self.behind: dict[str, tuple[int, int]] = {}
+        self._code: dict[str, Code] = {}
+        self._loaded: dict[str, tuple[str, list]] = {}
 
     def read(self, root: Path) -> None:
-        """Reads the chapters and what is known of their outputs."""
+        """Reads the chapters and what is known of their outputs; again only what has changed."""
         self.root = root
         self.cache = running.Cache(root / ".cache" / "chapters")
         self.chapters = reading.read_chapters(root)
-        self.keys = {c.path.stem: depending.key_of(c) for c in self.chapters}
+        folders = (PACKAGE, depending.RESULTS, "tests", self.settings.name)
+        behind = keeping.stamps(*(root / name for name in folders))
+        if behind != self.behind:
+            self.behind, self._code = behind, {}
+            self._read_package()
+        code = {c.path.stem: self._read_code(c) for c in self.chapters}
+        self.keys = {stem: read.key for stem, read in code.items()}
         self.summaries = {c.path.stem: linking.summarize(c) for c in self.chapters}
+        self.load()
+
+    def _read_package(self) -> None:
+        root = self.root
         found = {depending.module_name(path, root): path for path in linking.modules(root)}
         self.rooms = rooms.arranged(found)
         self.modules = {name: found[name] for room in self.rooms for name in room.modules}
@@ -53,13 +78,29 @@ class Site:
             for room in self.rooms
         }
         self.reference = reference.Reference(root / ".cache" / "reference.json")
-        self.load()
+        self.proofs = proving.proofs(root)
+
+    def _read_code(self, chapter: Chapter) -> "Code":
+        """What follows from a chapter's code, found again only when that has changed."""
+        cells = tuple(cell.source for cell in chapter.code_cells)
+        read = self._code.get(chapter.path.stem)
+        if read is None or read.cells != cells:
+            read = Code(cells, depending.key_of(chapter), depending.objects_named(chapter))
+            self._code[chapter.path.stem] = read
+        return read
+
+    def _load_outputs(self, chapter: Chapter) -> list | None:
+        stem = chapter.path.stem
+        if self._loaded.get(stem, ("", None))[0] != self.keys[stem]:
+            outputs = self.cache.load(chapter, self.keys[stem])
+            if outputs is None:
+                return None
+            self._loaded[stem] = (self.keys[stem], outputs)
+        return self._loaded[stem][1]
 
     def load(self) -> None:
         """Takes the outputs that the cache has."""
-        self.outputs = {
-            c.path.stem: self.cache.load(c, self.keys[c.path.stem]) for c in self.chapters
-        }
+        self.outputs = {c.path.stem: self._load_outputs(c) for c in self.chapters}
         self.explained_in: dict[str, list[str]] = {}
         self.used_in: dict[str, list[str]] = {}
         for chapter in self.chapters:
@@ -68,10 +109,9 @@ class Site:
                 name = self.definitions.get(name, name)
                 if stem not in self.explained_in.setdefault(name, []):
                     self.explained_in[name].append(stem)
-            for name in depending.objects_named(chapter):
+            for name in self._code[stem].objects:
                 self.used_in.setdefault(name, []).append(stem)
         self.equations = {e.slug: e for e in linking.equations(self.chapters, self.root)}
-        self.proofs = proving.proofs(self.root)
         self.figures: dict[str, list[figures.Figure]] = {}
         for chapter in self.chapters:
             taken = {figure.slug for found in self.figures.values() for figure in found}
