@@ -52,6 +52,7 @@ def build(tmp_path, monkeypatch):
     (root / "slp_transformer").mkdir()
     (root / "slp_transformer" / "__init__.py").touch()
     (root / "slp_transformer" / "low.py").write_text('"""Low."""\n\n\ndef g(x):\n    """It."""\n')
+    (root / "slp_transformer" / "high.py").write_text('"""What no chapter imports."""\n')
     (root / "chapters").mkdir()
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
@@ -101,7 +102,7 @@ def test_an_edit_renders_what_it_changes_and_leaves_the_site_as_a_build_makes_it
         (("chapters/02_one.py", "What it is about", "What it tells"), None),
         (("chapters/02_one.py", "x_2", "y_2"), None),
         (("docs/teachers.md", "The teachers", "For teachers"), None),
-        (("slp_transformer/low.py", "It.", "What it does."), None),
+        (("slp_transformer/high.py", "no chapter", "not one chapter"), None),
     ]:
         replace(*edit)
         assert build() == (everything if rendered is None else rendered), edit
