@@ -13,11 +13,17 @@ from commands import fine, refused, weights
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
+from torch._inductor.exc import CppCompileError, InductorError
+
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.command_line import main
+from slp_transformer.recipes.data import batches
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.folders import checkpoint_folder, step_folders
+from slp_transformer.training.loop import train
+from slp_transformer.training.memory import read_memory
 from slp_transformer.training.settings import TrainingSettings
-from slp_transformer.translation import Translator, number_pairs
+from slp_transformer.translation import Translator, number_pairs, reopen_pairs
 from slp_transformer.translation.judging import judge
 
 PAIRS = number_pairs(60)
@@ -309,3 +315,49 @@ def test_runs_of_another_kind_are_refused(at, capsys):
     ):
         torch.testing.assert_close(mine, theirs)  # one step of next to nothing
     assert checkpoint_folder("run").name == "step-00000006"
+
+
+# --- Epochs, and compilers that fail --------------------------------------------------------------
+
+
+def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_pairs()
+    by_epoch = ["--every", "epoch", "--keep", "9", "--batch-tokens", "400", "--steps", "7"]
+    fine(*TRAIN, *by_epoch, "--run", "run")
+    corpus = reopen_pairs(Path("run/tokens"))
+    source = batches(corpus.learned, corpus.tokenizer, TrainingSettings(7, batch_tokens=400))
+    drawn, steps = 0, 0
+    while drawn < len(source):  # until each pair was drawn once
+        drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
+        steps += 1
+    kept = {read_memory(folder).step for folder in step_folders(Path("run"))} - {0}
+    assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
+    assert '"epoch"' in Path("run/recipe.toml").read_text(encoding="utf-8")
+    fine("train", "--run", "run", "--resume", "--steps", "9", "--quiet")
+    said = refused(capsys, *TRAIN, "--batch-tokens", "none", "--every", "epoch", "--run", "b")
+    assert "have none: give a number of steps" in said and not Path("b").exists()
+    said = refused(capsys, *TRAIN, "--every", "epochs", "--run", "b")
+    assert """must be a whole number or "epoch", not 'epochs'""" in said
+    model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
+    with pytest.raises(ValueError, match="drawn at random have none"):
+        train(model, torch.arange(50) % 7, torch.arange(50) % 7, every="epoch", steps=3)
+
+
+def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_pairs()
+
+    def fails(model):
+        def compile(*given):
+            raise InductorError(CppCompileError(["g++"], "a page of errors"), None)
+
+        model.register_forward_pre_hook(compile)
+        return model
+
+    monkeypatch.setattr(torch, "compile", fails)
+    assert main([*TRAIN, "--compile", "--run", "run"]) == 2
+    said = capsys.readouterr().err
+    assert "train without --compile" in said.splitlines()[-1] and "page of errors" not in said
+    fine("train", "--run", "run", "--resume", "--no-compile", "--quiet")
+    assert read_memory(checkpoint_folder(Path("run"))).step == 6

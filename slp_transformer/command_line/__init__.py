@@ -22,10 +22,12 @@ from slp_transformer.command_line.console import (
     PROGRAM,
     SIGNALLED,
     failure,
+    is_of_the_compiler,
     is_out_of_memory,
     nobody_listens,
     rank,
     speak_utf8,
+    what_needs_no_compiler,
     what_takes_less,
 )
 from slp_transformer.command_line.flags import Parser
@@ -109,9 +111,12 @@ def answer(arguments: Sequence[str]) -> int:
             failure(str(stopped) or "Stopped.")
         return SIGNALLED + getattr(stopped, "number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        if is_of_the_compiler(error):
+            failure(what_needs_no_compiler(arguments[0]))
+        elif is_out_of_memory(error):
+            failure(what_takes_less(arguments[0]))
+        else:
             raise
-        failure(what_takes_less(arguments[0]))
         return BAD_INPUT
     except ConnectionError as error:  # another process of the run has died
         failure(str(error))

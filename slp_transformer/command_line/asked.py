@@ -23,7 +23,7 @@ from slp_transformer.recipes.settings import NONE, NOT_TO_CHOOSE
 from slp_transformer.text.reading import STANDARD_INPUT, find_texts, is_read_once
 from slp_transformer.training.folders import Which, checkpoint_folder, load_tokenizer, read_index
 from slp_transformer.training.memory import read_base, read_made_of, read_memory, since_best
-from slp_transformer.training.settings import MAY_CHANGE
+from slp_transformer.training.settings import EPOCH, MAY_CHANGE, NO_EPOCHS
 from slp_transformer.translation.kinds import is_pair_tokenizer
 from slp_transformer.translation.reading import HUGGING_FACE
 
@@ -273,6 +273,8 @@ def refuse_pair_settings(recipe: Recipe, given: Tables) -> None:
     """
     said = {*given.get("data", {}), *given.get("training", {})}
     pairs = recipe.data.kind == "translation"
+    if recipe.training.every == EPOCH and recipe.training.batch_tokens is None:
+        raise ValueError(NO_EPOCHS)
     idle = ("context_length", "lora") if pairs else (*PAIRS_ALONE, "batch_tokens")
     for name in idle:
         if name in said:

@@ -64,6 +64,19 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(word in said for word in words)
 
 
+def is_of_the_compiler(error: BaseException) -> bool:
+    """Whether `torch.compile` has failed, in whichever of its parts."""
+    return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+
+
+def what_needs_no_compiler(command: str) -> str:
+    """What to say when PyTorch could not compile a model."""
+    return (
+        f"PyTorch could not compile the model on this machine: {command} without --compile. A run "
+        "that was begun with it goes on with --resume --no-compile."
+    )
+
+
 def what_takes_less(command: str) -> str:
     """What to say when memory was not enough."""
     how = {

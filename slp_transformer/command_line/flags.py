@@ -128,10 +128,11 @@ def add_setting(
         group.add_argument(flag_name(setting), action=argparse.BooleanOptionalAction, **options)
         return
     metavars = {int: "N", float: "X", str: "NAME"}
-    metavar = "{" + ",".join(setting.choices) + "}" if setting.choices else None
+    if setting.choices:
+        metavars[str] = "{" + ",".join(setting.choices) + "}"
     options |= {
         "type": reader(setting),
-        "metavar": metavar or "|".join(metavars[kind] for kind in setting.kinds),
+        "metavar": "|".join(metavars[kind] for kind in setting.kinds),
     }
     group.add_argument(flag_name(setting), **options)
 

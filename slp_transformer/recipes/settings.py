@@ -55,11 +55,13 @@ class Setting:
         if self.optional and value == NONE:
             return None
         for kind in self.kinds:
-            if type(value) is kind and (not self.choices or value in self.choices):
+            chosen = kind is not str or not self.choices or value in self.choices
+            if type(value) is kind and chosen:
                 return value
         if float in self.kinds and type(value) is int and abs(value) < 1 << 53:
             return float(value)
-        wanted = [f'"{choice}"' for choice in self.choices] or [WORDS[k] for k in self.kinds]
+        wanted = [WORDS[k] for k in self.kinds if k is not str or not self.choices]
+        wanted += [f'"{choice}"' for choice in self.choices]
         wanted += [f'"{NONE}"'] * self.optional
         told = " or ".join(wanted)
         raise ValueError(f"[{self.table}] {self.name} must be {told}, not {value!r}.")

@@ -78,6 +78,10 @@ class PairsByLength(PaddedPairs):
         """About how many batches all pairs fill, if no number of pairs is the most."""
         return -(-sum(self.longest) // self.tokens)
 
+    def steps_an_epoch(self, batch_size: int, seed: int) -> int:
+        """How many batches the first epoch of a generator's seed has; others differ by a few."""
+        return len(self.epoch(batch_size, seed * 1_000_003))
+
     def epoch(self, batch_size: int, seed: int) -> list[Int[Tensor, "_"]]:
         """All pairs in batches, which follow each other at random.
 

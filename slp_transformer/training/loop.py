@@ -37,7 +37,7 @@ from slp_transformer.training.run_state import (
     random_state,
     set_random_state,
 )
-from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.training.settings import EPOCH, NO_EPOCHS, TrainingSettings
 from slp_transformer.training.shards import form_team
 from slp_transformer.training.team import ALONE, Team
 
@@ -155,7 +155,8 @@ def train(
         raise ValueError("TensorBoard's curves are kept with the run: give a folder.")
     home, keep = next(model.parameters()).device, None if folder is None else Path(folder)
     generator = torch.Generator().manual_seed(settings.seed)
-    run = RunState(settings, {"learned": learned.describe(), "held_out": held_out.describe()})
+    data = {"learned": learned.describe(), "held_out": held_out.describe()}
+    run = RunState(settings, data, steps_between(settings, learned))
     part, signals = part_of(held_out, settings.measured), StopSignals(wait=True)
     with contextlib.ExitStack() as stack:
         team = stack.enter_context(form_team(settings, keep))
@@ -258,6 +259,19 @@ def train(
             shown.close()
             model.to(home).eval()
     return run.records
+
+
+def steps_between(settings: TrainingSettings, learned: BatchSource) -> int:
+    """After how many steps to measure.
+
+    Raises:
+        ValueError: if it is an epoch, and there are none.
+    """
+    if settings.every != EPOCH:
+        return settings.every
+    if not hasattr(learned, "steps_an_epoch"):
+        raise ValueError(NO_EPOCHS)
+    return learned.steps_an_epoch(settings.batch_size * settings.accumulation, settings.seed)
 
 
 def go_on_with(

@@ -24,17 +24,20 @@ class RunState:
 
     Attributes:
         step: steps made so far.
+        every: steps between measurements.
         records: what was measured on the way.
         losses: losses of the steps since the last record.
     """
 
-    def __init__(self, settings: TrainingSettings, data: dict[str, Any]):
+    def __init__(self, settings: TrainingSettings, data: dict[str, Any], every: int | None = None):
         """Begin at step 0.
 
         Args:
             settings: how the run trains.
             data: what tells its data from other data, as JSON.
+            every: steps between measurements, if the settings alone do not tell.
         """
+        self.every = every or settings.every
         self.settings, self.data = settings, json.loads(json.dumps(data))
         self.step: int = 0
         self.records: list[Record] = []
@@ -88,7 +91,7 @@ class RunState:
 
     def is_due(self) -> bool:
         """Whether to measure before the next step."""
-        round_number = self.step % self.settings.every == 0 or self.step == self.settings.steps
+        round_number = self.step % self.every == 0 or self.step == self.settings.steps
         return round_number and bool(self.losses)
 
     def since_best(self) -> int:

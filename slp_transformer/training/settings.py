@@ -8,9 +8,14 @@ from slp_transformer.sizes import check_size, is_whole, plain_numbers
 
 Parallel = Literal["ddp", "fsdp"]
 Schedule = Literal["cosine", "inverse-root"]
-MAY_CHANGE = {"device", "parallel", "steps", "patience", "keep"}
-"""What a resumed run may do in another way: any device goes on with others' work, and a run may be
-taken further than was meant at first."""
+MAY_CHANGE = {"device", "parallel", "compile", "steps", "patience", "keep"}
+"""What a resumed run may do in another way: any device goes on with others' work, compiled or not,
+and a run may be taken further than was meant at first."""
+EPOCH = "epoch"
+NO_EPOCHS = (
+    'every = "epoch" needs epochs, and batches that are drawn at random have none: give a number '
+    "of steps, or fill batches with pairs of similar length, by batch_tokens."
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class TrainingSettings:
         clip: longest gradient, longer ones being shortened to it; None to leave them.
         label_smoothing: share of each target's probability that is spread over the vocabulary.
         seed: seed of the batches, and of dropout.
-        every: steps between measurements, at which a checkpoint is kept too.
+        every: steps between measurements, at which a checkpoint is kept too; or "epoch" for as many
+            as an epoch has, where batches are filled with pairs of similar length.
         measured: sequences of held-out data that are measured on while training, the same ones each
             time and from all over; all are at the end. None to measure on all each time.
         keep: how many of the last checkpoints are kept, beside the best; to average their weights.
@@ -63,7 +69,7 @@ class TrainingSettings:
     clip: float | None = 1.0
     label_smoothing: float = 0.0
     seed: int = 0
-    every: int = 100
+    every: int | Literal["epoch"] = 100
     measured: int | None = 2048
     keep: int = 1
     patience: int | None = None
@@ -80,7 +86,9 @@ class TrainingSettings:
             ValueError: naming the setting, what it was and what would do.
         """
         plain_numbers(self)
-        sizes = ("steps", "batch_size", "accumulation", "every", "keep")
+        sizes = ["steps", "batch_size", "accumulation", "every", "keep"]
+        if self.every == EPOCH:
+            sizes.remove("every")
         names = ("context_length", "batch_tokens", "measured", "patience")
         optional = [name for name in names if getattr(self, name) is not None]
         check_size(**{name: getattr(self, name) for name in (*sizes, *optional)})
