@@ -341,13 +341,15 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 # ```
 # slp-transformer train DATA/train --guitar --held-out DATA/valid --run runs/classical
-# slp-transformer evaluate runs/classical --samples 20
+# slp-transformer evaluate runs/classical --samples 24
 # ```
 #
 # With 403 files of classical tabs from classtab.org to learn from, and 54 by other composers held out,
-# the held-out loss came to 2.14 nats a token after 1,500 steps, where a model that knows nothing has
-# 5.87. All events of the twenty pieces that it wrote could be played. The whole record, with a piece,
-# stands in `results/guitar_lm`. Its loss was still falling.
+# 1,500 steps brought it to 4.99 bits a note, where a 5-gram of the same tokens needs 5.53. The same
+# command puts what it wrote beside people's tabs, and there it falls short: two thirds of its
+# moments are chords, of people's a quarter; its pieces end after 120 moments on average, people's after
+# 475; 13% of its bars come back, of people's 23%. That 99.3% of its chords can be played hides all
+# that. The whole record, with a piece, stands in `results/guitar_lm`. Its loss was still falling.
 #
 # ## Try it
 #

@@ -44,9 +44,9 @@ def _generated(root: Path) -> Heard:
     (tab,), _ = read_file(root / "results" / "guitar_lm" / "sample.txt")
     timed, _ = fitted(in_time(tab, 2))
     how = (
-        "Written by a model that had learned 403 classical guitar pieces: the first of twenty that "
-        "came to an end by itself, whatever it is. It learned columns of text, not time; each "
-        "step of the tab is played as an eighth."
+        "Written by a model that had learned 403 files of classical guitar tabs: of twenty-four "
+        "pieces the longest that came to an end by itself and can be played throughout. It learned "
+        "columns of text, not time; each step of the tab is played as an eighth."
     )
     return Heard("A model's piece", how, timed)
 
