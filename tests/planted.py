@@ -1396,7 +1396,8 @@ def _(u, allowed):
     return u.softmax(-1) * allowed
 
 
-import planted_inside  # noqa: E402, F401  more attempts: they join the lists above
+import planted_fingering  # noqa: E402, F401  more attempts: they join the lists above
+import planted_inside  # noqa: E402, F401
 import planted_odd  # noqa: E402, F401
 import planted_paper  # noqa: E402, F401
 import planted_todays  # noqa: E402, F401

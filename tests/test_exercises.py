@@ -47,8 +47,7 @@ def code(path: Path, training: bool = True) -> list[str]:
 
 
 def test_chapters_have_exercises():
-    without = {path.name for path in CHAPTERS if not exercises.path_of(path).is_file()}
-    assert SETS and without == {"13_pitch_to_tab.py"}, "chapter 13 has its questions alone as yet"
+    assert CHAPTERS and len(SETS) == len(CHAPTERS), "each chapter has a set"
     orphans = {p.name for p in (ROOT / "exercises").glob("*.py")} - {p.name for p in CHAPTERS}
     assert not orphans, "exercises without a chapter"
 

@@ -24,6 +24,7 @@ from slp_transformer.check.choosing_checks import (
     top_p,
 )
 from slp_transformer.check.diagnosing import CHECKS, Check
+from slp_transformer.check.fingering_checks import cheapest_step, held, path_back, takes_turns
 from slp_transformer.check.guitar_checks import count_places, only_allowed, pitch, span
 from slp_transformer.check.heads_checks import (
     cached_step,
@@ -89,12 +90,14 @@ __all__ = [
     "cache_numbers",
     "cached_step",
     "causal_mask",
+    "cheapest_step",
     "copied",
     "count_places",
     "cross_attention",
     "decoder_block",
     "ffn",
     "head",
+    "held",
     "induced",
     "induction_score",
     "input_encoding",
@@ -115,6 +118,7 @@ __all__ = [
     "padded_loss",
     "padding_mask",
     "parameters",
+    "path_back",
     "perplexity",
     "perplexity_of_loss",
     "pitch",
@@ -137,6 +141,7 @@ __all__ = [
     "split_heads",
     "stack",
     "swiglu",
+    "takes_turns",
     "teacher_forced",
     "temperature",
     "todays_parameters",

@@ -8,13 +8,15 @@ from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.hand_model import HandModel, state_marginals
 from slp_transformer.guitar.fingering.lattice import STRINGS
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.reading import Reader
+from slp_transformer.guitar.fingering.reading import Columns, Reader
+from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 from slp_transformer.shapes import Float, Tensor
 
 CHUNK, BESIDE = 256, 48  # moments that are read at a time, and more of them on either side
 UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE = 0.5  # what a whole grip counts beside its notes
+CAUTION = 0.0  # of the costs that were thought out, beside what was learned
 
 Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
 """The grips of a moment, and the probability of each."""
@@ -23,14 +25,25 @@ Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
 class Hand:
     """One or several trained models of the hand, which agree on a fingering by their mean."""
 
-    def __init__(self, models: Sequence[HandModel]):
-        """Take models."""
+    def __init__(self, models: Sequence[HandModel], caution: float = CAUTION):
+        """Take models.
+
+        Args:
+            models: the models.
+            caution: how much of the costs that were thought out (`HandCosts`) each model adds to
+                what it has learned.
+        """
         self.models = [model.eval() for model in models]
+        self.caution = caution
 
     def likelihoods(
-        self, passage: Passage
-    ) -> list[tuple[tuple[Grip, ...], Float[Tensor, "grips"]]]:
+        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
+    ) -> list[Likely]:
         """The grips of each moment, and how probable each is, the whole piece considered.
+
+        Args:
+            passage: the piece.
+            also: what else speaks for each grip of each moment, as a logarithm: another model.
 
         Raises:
             ValueError: if the guitar is not one that the model can know.
@@ -43,10 +56,16 @@ class Hand:
             first, last = max(0, start - BESIDE), min(T, start + CHUNK + BESIDE)
             columns = reader.windows([(0, first, last)])
             there = columns.there[columns.where]
+            states, moves = costs(columns)
+            states = self.caution * states.masked_fill(~there, 0.0)
+            for t, ids in enumerate(reader.ids[0][first:last].tolist()) if also else ():
+                which = reader.kinds.columns[ids].which
+                states[0, t, : len(which)] -= also[first + t][which]
             mean = 0.0
             for model in self.models:
                 with torch.no_grad():
                     U, M = model(columns)
+                U, M = U - states, M - self.caution * moves
                 mean = mean + state_marginals(U, M, there, columns.valid)[0] / len(self.models)
             for t in range(start, min(T, start + CHUNK)):
                 kind = reader.kinds.columns[int(reader.ids[0][t])]
@@ -55,9 +74,11 @@ class Hand:
                 found.append((kind.grips, likely))
         return found
 
-    def finger(self, passage: Passage) -> list[Grip]:
+    def finger(
+        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
+    ) -> list[Grip]:
         """At each moment the grip of which most notes are expected to be right."""
-        return [best_grip(grips, likely) for grips, likely in self.likelihoods(passage)]
+        return [best_grip(grips, likely) for grips, likely in self.likelihoods(passage, also)]
 
     def weigh(self, passage: Passage, choices: Sequence[Sequence[Grip]]) -> list[list[float]]:
         """The logarithm of the probability of each of some grips of each moment."""
@@ -66,6 +87,15 @@ class Hand:
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(UNHEARD, known.get(grip, UNHEARD)) for grip in choice])
         return weights
+
+
+def costs(columns: Columns) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
+    """What the states of a lattice, and the moves between them, cost a hand by `HandCosts`."""
+    of_move = HandCosts().of_move
+    table = torch.tensor([[of_move(before, after) for after in HANDS] for before in HANDS])
+    hands = columns.hands[columns.where] - 1
+    before, after = hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)
+    return columns.costs[columns.where], table[before, after]
 
 
 def best_grip(grips: Sequence[Grip], likely: Float[Tensor, "grips"]) -> Grip:

@@ -20,7 +20,7 @@ from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 from slp_transformer.loss import IGNORED
 from slp_transformer.masks import padding_mask
-from slp_transformer.shapes import Int, Tensor
+from slp_transformer.shapes import Float, Int, Tensor
 from slp_transformer.training.batches import Batch, all_over, checksum
 
 STRINGS = 8  # of the largest guitar
@@ -224,3 +224,57 @@ def _span(pitches: tuple[int, ...], tuning: Tuning, max_fret: int, max_span: int
     ]
     least = min(max(own) - min(own) if own else 0 for own in frets)
     return max(max_span, least)
+
+
+@torch.no_grad()
+def hears(
+    model: EncoderDecoder,
+    passage: Passage,
+    path: Sequence[Grip],
+    window: int = 96,
+    max_fret: int = MAX_FRET,
+    max_span: int = MAX_SPAN,
+) -> list[Float[Tensor, "grips"]]:
+    """How probable the model holds each grip of each moment, having read another fingering so far.
+
+    Its own places are not written: the decoder reads those of `path`, so that all of a piece is
+    one batch, and the scores can be weighed beside those of a lattice. (In a chord, too, it reads
+    the notes before as `path` has them.)
+
+    Args:
+        model: an encoder-decoder.
+        path: a fingering of the passage.
+        passage: the piece.
+        window: notes that it reads at a time; windows overlap by half.
+        max_fret: last fret of the neck.
+        max_span: of a grip.
+
+    Returns:
+        For each moment the logarithm of the probability of each of its `reachable_grips`.
+
+    Raises:
+        OutOfReach: if no hand can play a moment.
+    """
+    model.eval()
+    source = source_ids(passage)
+    places = torch.tensor([target_id(note) for grip in path for note in grip])
+    half, last = window // 2, max(0, len(source) - window)
+    starts = [*range(0, last, half), last]
+    reads = torch.stack([in_turn(source[s : s + window], places[s:]) for s in starts])
+    notes = torch.stack([source[s : s + window] for s in starts])
+    u = model(notes, reads)[:, ::2]
+    rows = torch.empty(len(source), u.shape[-1])
+    for start, row in zip(starts, u, strict=True):
+        skip = half if start else 0  # a later window has read too little at its beginning
+        rows[start + skip : start + len(row)] = row[skip:]
+    found, n = [], 0
+    for pitches in passage.moments:
+        choice = reachable_grips(pitches, passage.tuning, max_fret, max_span)
+        score = torch.zeros(len(choice))
+        for k, pitch in enumerate(pitches):
+            own = [target_id(note) for note in passage.tuning.positions(pitch, max_fret)]
+            free = rows[n, own].logsumexp(0)
+            score += rows[n, [target_id(grip[k]) for grip in choice]] - free
+            n += 1
+        found.append(score)
+    return found

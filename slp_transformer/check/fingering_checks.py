@@ -1,0 +1,162 @@
+"""Checks for pitch to tab: what a hand holds, the cheapest path, what a decoder reads (13)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.drawing_cases import row, rows
+
+Slips = frozenset
+
+
+class Grip(tuple):
+    """Places, each a string and a fret, told as string/fret."""
+
+    @property
+    def told(self) -> str:
+        """The places."""
+        return " ".join(f"{string}/{fret}" for string, fret in self)
+
+
+def _grip_cases() -> list[Case]:
+    given = [
+        [(2, 1)],
+        [(6, 3), (2, 0)],
+        [(2, 1), (2, 5)],
+        [(3, 5), (1, 9)],
+        [(3, 5), (1, 10)],
+        [(4, 0), (1, 9)],
+        [(5, 3), (4, 2), (1, 0)],
+        [(6, 1), (5, 4), (4, 7)],
+        [(6, 1), (5, 7), (3, 3)],
+        [(3, 0), (3, 7)],
+        [(6, 0), (5, 7), (4, 9), (1, 0)],
+    ]
+    return [{"grip": Grip(places), "span": 4} for places in given]
+
+
+@check(
+    "grip (no equation)",
+    _grip_cases,
+    {
+        "a string twice": "Two notes may not take the same string.",
+        "open strings counted": "Open strings count as fret 0; no finger is needed there.",
+        "one too few": "Frets exactly `span` apart can still be held.",
+        "span not looked at": "The span is not looked at: the hand reaches over `span` frets.",
+        "neighbours alone": "Only notes that stand side by side are compared; the first and the "
+        "last may lie too far apart.",
+    },
+)
+def held(grip: Sequence[tuple[int, int]], span: int, slips: Slips) -> bool:
+    """Check `held(grip, span)`: whether one hand can take these places, each (string, fret)."""
+    strings = [string for string, _ in grip]
+    if "a string twice" not in slips and len(set(strings)) < len(strings):
+        return False
+    frets = [fret for _, fret in grip if fret or "open strings counted" in slips]
+    if not frets or "span not looked at" in slips:
+        return True
+    reach = max(frets) - min(frets)
+    if "neighbours alone" in slips:
+        reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
+    return reach < span if "one too few" in slips else reach <= span
+
+
+def _step_cases() -> list[Case]:
+    moves = rows((0, 1, 3), (2, 0, 1), (6, 2, 0))
+    return [
+        {"v": row(0, 5), "e": row(1, 1), "m": rows((0, 2), (1, 0))},
+        {"v": row(4, 3, 0), "e": row(1, 0, 7), "m": moves},
+        {"v": row(2, 9, 1), "e": row(0, 4, 2), "m": moves},
+        {
+            "v": row(7, 7, 1, 5),
+            "e": row(3, 1, 2, 0),
+            "m": rows((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
+        },
+    ]
+
+
+@check(
+    "the cheapest path (no equation)",
+    _step_cases,
+    {
+        "the other way": "m[q, p] is the move from q to p; here it is taken from p to q.",
+        "dearest": "The dearest way is taken; asked for is the cheapest.",
+        "grip left out": "What the grip costs at p, e[p], is left out.",
+        "from the cheapest place": "The hand always comes from where it was cheapest so far; a "
+        "place that was dearer may be nearer.",
+        "moves free": "What the move costs is left out.",
+        "past forgotten": "What the way cost so far, v[q], is left out.",
+    },
+)
+def cheapest_step(v: Tensor, e: Tensor, m: Tensor, slips: Slips) -> Tensor:
+    """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
+    m = m.T if "the other way" in slips else m
+    v = torch.zeros_like(v) if "past forgotten" in slips else v
+    roads = v[:, None] + (torch.zeros_like(m) if "moves free" in slips else m)
+    if "from the cheapest place" in slips:
+        best = roads[v.argmin()]
+    else:
+        best = roads.amax(0) if "dearest" in slips else roads.amin(0)
+    return best if "grip left out" in slips else best + e
+
+
+def _back_cases() -> list[Case]:
+    given = [
+        ([[1, 0]], 0),
+        ([[1, 0, 2], [2, 0, 1]], 0),
+        ([[0, 2, 1], [1, 1, 0], [2, 0, 1]], 2),
+        ([[1, 2, 0], [2, 2, 1], [0, 0, 2], [1, 0, 2]], 1),
+    ]
+    return [{"came": torch.tensor(came), "last": last} for came, last in given]
+
+
+@check(
+    "the cheapest path, read off (no equation)",
+    _back_cases,
+    {
+        "last place first": "The path is right, but stands from its end to its beginning.",
+        "last place left out": "The path lacks the place where the hand is at the end.",
+        "first place left out": "The path lacks the place where the hand began.",
+        "not followed": "Each row is asked where `last` came from; ask where the place after it "
+        "came from.",
+        "from the beginning": "The rows are followed from the first to the last; only the end is "
+        "known, so go back from there.",
+    },
+)
+def path_back(came: Tensor, last: int, slips: Slips) -> list[int]:
+    """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
+    path = [last]
+    for before in came if "from the beginning" in slips else reversed(came.unbind()):
+        path.append(int(before[last if "not followed" in slips else path[-1]]))
+    if "last place left out" in slips:
+        path = path[1:]
+    if "first place left out" in slips:
+        path = path[:-1]
+    return path if "last place first" in slips else path[::-1]
+
+
+def _turn_cases() -> list[Case]:
+    given = [([5, 7], [61, 62]), ([4, 9, 6], [40, 50, 60]), ([3, 3, 8, 2], [31, 32, 33, 34])]
+    return [{"notes": torch.tensor(n), "places": torch.tensor(p)} for n, p in given]
+
+
+@check(
+    "what the decoder reads (no equation)",
+    _turn_cases,
+    {
+        "places first": "Each place stands before its note, where it gives away what is to be "
+        "written.",
+        "one after the other": "All notes come before all places; they should take turns.",
+        "last place read": "The last place is written, and nothing comes after it: it is not read.",
+        "notes alone": "The places are not read.",
+    },
+)
+def takes_turns(notes: Tensor, places: Tensor, slips: Slips) -> Tensor:
+    """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
+    if "notes alone" in slips:
+        return notes
+    pair = [places, notes] if "places first" in slips else [notes, places]
+    both = torch.cat(pair) if "one after the other" in slips else torch.stack(pair, 1).flatten()
+    return both if "last place read" in slips else both[:-1]
