@@ -7,7 +7,7 @@ Usage::
     python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other --translator runs/translator
 
 RUNs are what `python -m slp_transformer.guitar.fingering.learning` has trained. Several hands agree
-by the mean of their probabilities.
+by the mean of their probabilities; with a translator they also hear what it says of their choice.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
@@ -33,14 +33,19 @@ from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.keeping import load_hand
 from slp_transformer.guitar.fingering.measures import Agreement, agreement, bootstrap, total_of
 from slp_transformer.guitar.fingering.passages import Passage, read_keys
-from slp_transformer.guitar.fingering.playing import Hand
-from slp_transformer.guitar.fingering.translating import translate
+from slp_transformer.guitar.fingering.playing import CAUTION, Hand
 from slp_transformer.guitar.fingering.viterbi import finger
+from slp_transformer.guitar.fingering.writing import SHARE, together, translate_all
 from slp_transformer.guitar.fretboard import MAX_SPAN
 from slp_transformer.training.checkpoints import load_model
 
-Way = Callable[[Passage], Sequence[Grip]]
+Way = Callable[[Sequence[Passage]], Sequence[Sequence[Grip]]]
 VITERBI = "hand-position Viterbi"
+
+
+def piecewise(way: Callable[[Passage], Sequence[Grip]]) -> Way:
+    """A way that looks at one piece at a time."""
+    return lambda passages: [way(passage) for passage in passages]
 
 
 def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
@@ -55,32 +60,38 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
         return finger(passage.moments, passage.tuning, max_span=span, extra=extra)
 
     return {
-        "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
-        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
-        "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: finger(p.moments, p.tuning, max_span=span),
-        "Viterbi + 0.3 of that prior": with_habits,
+        "random legal": piecewise(lambda p: random_legal(p.moments, p.tuning, chance, span)),
+        "lowest fret": piecewise(lambda p: lowest_fret(p.moments, p.tuning)),
+        "P(string given pitch)": piecewise(lambda p: habits.likeliest(p.moments, p.tuning)),
+        VITERBI: piecewise(lambda p: finger(p.moments, p.tuning, max_span=span)),
+        "Viterbi + 0.3 of that prior": piecewise(with_habits),
     }
 
 
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
     """The models that were asked for: each hand, all of them together, the encoder-decoder."""
-    runs = arguments.hand or []
-    hands = {str(run): load_hand(run) for run in runs}
-    if len(hands) > 1:
-        models = [model for hand in hands.values() for model in hand.models]
-        hands["the hands together"] = Hand(models)
-    ways: dict[str, Way] = {name: hand.finger for name, hand in hands.items()}
+    runs, caution = arguments.hand or [], arguments.caution
+    ways: dict[str, Way] = {
+        str(run): piecewise(Hand(load_hand(run).models, 0).finger) for run in runs
+    }
+    hand = Hand(load_hand(*runs).models, caution) if runs else None
+    if hand is not None:
+        ways[f"{len(runs)} hands, caution {caution}"] = piecewise(hand.finger)
     if arguments.translator is not None:
         model = load_model(arguments.translator, "last")
         window = model.config.context_length // 2  # notes and places in turn
-        ways[str(arguments.translator)] = lambda p: translate(model, p, window)
+        ways[str(arguments.translator)] = lambda ps: translate_all(model, ps, window)
+        if hand is not None:
+            ways[f"the hands, hearing {arguments.share} of it"] = piecewise(
+                lambda p: together(hand, model, p, window, arguments.share)
+            )
     return ways
 
 
 def measure(way: Way, passages: Sequence[Passage]) -> list[Agreement]:
     """The counts of each piece."""
-    return [agreement(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
+    pairs = zip(passages, way(passages), strict=True)
+    return [agreement(p.grips, grips, p.tuning, max_span=MAX_SPAN) for p, grips in pairs]
 
 
 def row(name: str, found: list[Agreement], base: list[Agreement], draws: int, took: float) -> dict:
@@ -99,6 +110,9 @@ def main() -> None:
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
     parser.add_argument("--translator", type=Path, metavar="RUN", help="an encoder-decoder")
+    parser.add_argument("--caution", type=float, default=CAUTION, help="of the hands together")
+    parser.add_argument("--share", type=float, default=SHARE, help="of it in the hands' lattice")
+    parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     for name in ("train", arguments.split):
@@ -106,7 +120,7 @@ def main() -> None:
             parser.error(f"There is no {arguments.data / name}.jsonl.")
     learned = read_keys(arguments.data / "train.jsonl")
     passages = read_keys(arguments.data / f"{arguments.split}.jsonl")
-    written = measure(lambda passage: passage.grips, passages)
+    written = measure(piecewise(lambda passage: passage.grips), passages)
     counted = total_of(written)
     people = round(counted.shares()["playable"], 4)
     print(
@@ -121,7 +135,8 @@ def main() -> None:
             }
         )
     )
-    ways = baselines(learned, arguments.span) | trained(arguments)
+    base = baselines(learned, arguments.span)
+    ways = ({VITERBI: base[VITERBI]} if arguments.models_alone else base) | trained(arguments)
     found, took = {}, {}
     for name, way in ways.items():
         begun = time.perf_counter()

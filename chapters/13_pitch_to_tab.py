@@ -236,7 +236,7 @@ print("decoder writes:", *place_names(target[:6].tolist()))
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.guitar.fingering import translating
+from slp_transformer.guitar.fingering import translating, writing
 
 torch.manual_seed(0)
 N = 32  # notes in a window, so 64 tokens for the decoder
@@ -274,7 +274,7 @@ for r in records:
 
 # %% alt="Bars: the share of notes on the right string, for the lowest fret, the cheapest fingering for the hand, and the encoder-decoder, on held-out practice pieces." caption="Notes on the right string, on held-out practice pieces"
 def translate(p):
-    return translating.translate(model, p, N)
+    return writing.translate(model, p, N)
 
 
 found["encoder-decoder"] = measure(translate)
@@ -362,7 +362,7 @@ show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# 3. Replace `next_notes` by all places of the pitch, in a copy of `translate`. What will go wrong
+# 3. Replace `next_notes` by all places of the pitch, in a copy of `Writing.write`. What will go wrong
 #    that the table would show?
 #
 #    <details><summary>What happens</summary>

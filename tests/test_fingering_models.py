@@ -9,6 +9,7 @@ import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.guitar.fingering import playing, translating
+from slp_transformer.guitar.fingering.grips import next_notes, reachable_grips
 from slp_transformer.guitar.fingering.hand_model import (
     HandConfig,
     HandModel,
@@ -30,9 +31,9 @@ from slp_transformer.guitar.fingering.translating import (
     source_ids,
     target_id,
     target_ids,
-    translate,
 )
 from slp_transformer.guitar.fingering.viterbi import finger
+from slp_transformer.guitar.fingering.writing import hears, together, translate, translate_all
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, is_playable
 from slp_transformer.loss import IGNORED
 
@@ -193,12 +194,42 @@ def test_weights_are_logarithms_and_unknown_grips_weigh_little(learned):
         Hand([learned]).finger(from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]]))
 
 
+def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
+    row = SCALE[::-1]
+    written = from_grips(STANDARD, at_the_fifth_fret(row))
+    cheapest = finger(written.moments, STANDARD)
+    assert Hand([learned], caution=0.0).finger(written) == list(written.grips) != cheapest
+    torch.manual_seed(0)
+    knows_nothing = HandModel(HandConfig(num_blocks=0))
+    knows_nothing.trust.data.zero_()
+    assert Hand([knows_nothing], caution=0.0).finger(written) != cheapest
+    assert Hand([knows_nothing], caution=10.0).finger(written) == cheapest
+
+
+def test_what_else_speaks_for_a_grip_is_a_factor_of_its_probability(learned):
+    passage = from_grips(STANDARD, [(Note(5, 7), Note(4, 9))])
+    hand = Hand([learned])
+    [(grips, alone)] = hand.likelihoods(passage)
+    also = torch.linspace(-1, 2, len(grips))
+    [(_, both)] = hand.likelihoods(passage, [also])
+    torch.testing.assert_close(both, torch.softmax(alone.log() + also, 0))
+    assert len(grips) > 2
+    # Moment by moment, in whatever window it stands.
+    line = from_grips(STANDARD, at_the_fifth_fret(SCALE * 3))
+    said = [torch.zeros(len(grips)) for grips, _ in hand.likelihoods(line)]
+    at = 9
+    said[at][hand.likelihoods(line)[at][0].index((Note(2, 3),))] = 50.0
+    assert line.moments[at] == (62,)
+    assert hand.finger(line, said)[at] == (Note(2, 3),) != hand.finger(line)[at]
+
+
 # --- Keeping -------------------------------------------------------------------------------------
 
 
 def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
     save_hand(tmp_path / "run", learned, About(TINY, 60, 6, 0.9))
     back = load_hand(tmp_path / "run")
+    assert len(load_hand(tmp_path / "run", tmp_path / "run").models) == 2
     passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
     for (_, a), (_, b) in zip(
         Hand([learned]).likelihoods(passage), back.likelihoods(passage), strict=True
@@ -319,9 +350,69 @@ def test_translation_is_the_likeliest_legal_place_each_time():
             reads = translating.in_turn(notes, torch.tensor(places_so_far))
             with torch.no_grad():
                 u = model(source.unsqueeze(0), reads.unsqueeze(0))[0, -1]
-            places = translating.next_notes(grip, pitches, STANDARD)
+            places = next_notes(grip, pitches, STANDARD)
             best = max(places, key=lambda note: float(u[target_id(note)]))
             grip = (*grip, best)
             places_so_far.append(target_id(best))
         expected.append(grip)
     assert translate(model, passage, window=9) == expected
+
+
+def mixed(rows):
+    return [from_grips(STANDARD, finger(moments, STANDARD)) for moments in rows]
+
+
+def test_pieces_written_side_by_side_are_as_each_alone():
+    """Of one note, of a window and less, of several windows; a chord across a window's end."""
+    model = small_translator(7)
+    chord = (48, 52, 55, 60, 64)
+    passages = mixed([[(64,)], [(60,), chord, (62,)], [(64,), chord, (41,), chord] * 4])
+    together_written = translate_all(model, passages, window=7)
+    assert together_written == [translate(model, p, window=7) for p in passages]
+    assert [len(grips) for grips in together_written] == [1, 3, 16]
+
+
+def test_a_translator_weighs_grips_having_read_another_fingering():
+    """Each note's logarithm of probability, among its own places, computed note by note."""
+    model = small_translator(9).eval()
+    [passage] = mixed([[(64,), (55, 64), (59,), (52, 67)]])
+    source, path = source_ids(passage), target_ids(passage)
+    heard, n = hears(model, passage, passage.grips, window=9), 0
+    for pitches, scores in zip(passage.moments, heard, strict=True):
+        expected = torch.zeros(len(scores))
+        for k, pitch in enumerate(pitches):
+            reads = translating.in_turn(source[: n + 1], path[:n])
+            with torch.no_grad():
+                u = model(source.unsqueeze(0), reads.unsqueeze(0))[0, -1]
+            places = STANDARD.positions(pitch)
+            p = torch.softmax(u[[target_id(place) for place in places]], 0)
+            for g, grip in enumerate(reachable_grips(pitches, STANDARD)):
+                expected[g] += p[places.index(grip[k])].log()
+            n += 1
+        torch.testing.assert_close(scores, expected)
+
+
+def test_beyond_a_window_a_translator_weighs_with_half_a_window_before():
+    model = small_translator(8)
+    moments = [(pitch,) for pitch in (SCALE + SCALE[::-1] + SCALE)[:21]]
+    [passage] = mixed([moments])
+    heard = hears(model, passage, passage.grips, window=8)
+    assert len(heard) == 21
+    for start, first, last in ((0, 0, 8), (4, 8, 12), (8, 12, 16), (12, 16, 20), (13, 20, 21)):
+        [cut] = mixed([moments[start : start + 8]])
+        alone = hears(model, cut, passage.grips[start : start + 8], window=8)
+        for k in range(first, last):
+            torch.testing.assert_close(heard[k], alone[k - start])
+
+
+def test_a_hand_and_a_translator_finger_together(learned):
+    model, hand = small_translator(8), Hand([learned])
+    passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
+    own = hand.finger(passage)
+    assert together(hand, model, passage, 8, share=0.0) == own
+    loud = together(hand, model, passage, 8, share=100.0)
+    heard = hears(model, passage, own, 8)
+    liked = [reachable_grips(m, STANDARD)[int(s.argmax())] for m, s in zip(
+        passage.moments, heard, strict=True
+    )]  # fmt: skip
+    assert loud == liked != own

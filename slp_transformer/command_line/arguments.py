@@ -370,7 +370,11 @@ def add_tab(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("more")
     group.add_argument(
-        "--model", type=Path, metavar="RUN", help="a model of the hand, trained on written tab"
+        "--model",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="models of the hand, trained on written tab; several agree by their mean",
     )
     group.add_argument(
         "--tracks", type=int, nargs="+", metavar="N", help="of a MIDI file, from 1 [all]"

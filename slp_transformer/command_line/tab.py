@@ -44,7 +44,7 @@ def act(arguments: argparse.Namespace) -> None:
     if arguments.model is not None:
         from slp_transformer.guitar.fingering.keeping import load_hand  # PyTorch, if asked for
 
-        weigh = load_hand(arguments.model).weigh
+        weigh = load_hand(*arguments.model).weigh
     taken = take(piece, wishes, arguments.alternatives, weigh)
     say_what_was_changed(taken.told)
     for number, (tab, path) in enumerate(taken.tabs, start=1):

@@ -46,14 +46,18 @@ def save_hand(folder: Path, model: HandModel, about: About) -> None:
     write_json(folder / ABOUT, dataclasses.asdict(about))
 
 
-def load_hand(folder: str | Path) -> Hand:
-    """Read a model that `save_hand` has written.
+def load_hand(*folders: str | Path) -> Hand:
+    """Read models that `save_hand` has written, to be asked together.
 
     Raises:
         ValueError: if there is none, or it is damaged; the sentence names the file.
         ImportError: if safetensors or pydantic is not installed.
     """
-    folder = Path(folder)
+    return Hand([_load(Path(folder)) for folder in folders])
+
+
+def _load(folder: Path) -> HandModel:
+    """The model of one folder."""
     for name in (ABOUT, WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(
@@ -74,7 +78,7 @@ def load_hand(folder: str | Path) -> Hand:
     except Exception as error:  # safetensors has an error of its own, PyTorch another
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{folder / WEIGHTS} does not fit {ABOUT}: {reason}") from None
-    return Hand([model])
+    return model
 
 
 def check_sizes(config: HandConfig) -> None:

@@ -31,8 +31,8 @@ from slp_transformer.guitar.fingering.translating import (
     SOURCE_SIZE,
     TARGET_SIZE,
     FingeringPairs,
-    translate,
 )
+from slp_transformer.guitar.fingering.writing import translate_all
 from slp_transformer.training import train
 
 WINDOW = 64  # notes that an encoder-decoder reads at a time
@@ -232,13 +232,13 @@ def learn_translation(
         folder=known.run,
         steps=known.steps,
         seed=known.seed,
-        batch_size=32,
-        learning_rate=5e-3,
+        batch_size=16,
+        learning_rate=3e-3,
         every=max(1, known.steps // 5),
     )
-    return in_words(
-        total_of([agreement(p.grips, translate(model, p, WINDOW), p.tuning) for p in held_out])
-    )
+    written = translate_all(model, held_out, WINDOW)
+    pairs = zip(held_out, written, strict=True)
+    return in_words(total_of([agreement(p.grips, grips, p.tuning) for p, grips in pairs]))
 
 
 if __name__ == "__main__":

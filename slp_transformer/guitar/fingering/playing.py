@@ -13,7 +13,8 @@ from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 from slp_transformer.shapes import Float, Tensor
 
-CHUNK, BESIDE = 256, 48  # moments that are read at a time, and more of them on either side
+CHUNK, BESIDE = 128, 48  # moments of a window that count, and more of them on either side
+AT_ONCE = 16  # windows that are read at a time
 UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE = 0.5  # what a whole grip counts beside its notes
 CAUTION = 0.0  # of the costs that were thought out, beside what was learned
@@ -52,27 +53,36 @@ class Hand:
         check_guitar(passage)
         reader = Reader([passage])
         T, found = len(passage.moments), []
-        for start in range(0, T, CHUNK):
-            first, last = max(0, start - BESIDE), min(T, start + CHUNK + BESIDE)
-            columns = reader.windows([(0, first, last)])
-            there = columns.there[columns.where]
-            states, moves = costs(columns)
-            states = self.caution * states.masked_fill(~there, 0.0)
-            for t, ids in enumerate(reader.ids[0][first:last].tolist()) if also else ():
-                which = reader.kinds.columns[ids].which
-                states[0, t, : len(which)] -= also[first + t][which]
-            mean = 0.0
-            for model in self.models:
-                with torch.no_grad():
-                    U, M = model(columns)
-                U, M = U - states, M - self.caution * moves
-                mean = mean + state_marginals(U, M, there, columns.valid)[0] / len(self.models)
-            for t in range(start, min(T, start + CHUNK)):
-                kind = reader.kinds.columns[int(reader.ids[0][t])]
-                likely = torch.zeros(len(kind.grips))
-                likely.index_add_(0, kind.which, mean[t - first][: len(kind.which)])
-                found.append((kind.grips, likely))
+        starts = range(0, T, CHUNK)
+        cuts = [(0, max(0, s - BESIDE), min(T, s + CHUNK + BESIDE)) for s in starts]
+        for n in range(0, len(cuts), AT_ONCE):
+            some = cuts[n : n + AT_ONCE]
+            weights = None if also is None else _on_states(reader, also, some)
+            mean = self._marginals(reader.windows(some), weights)
+            for start, (_, first, _), rows in zip(starts[n:], some, mean, strict=False):
+                for t in range(start, min(T, start + CHUNK)):
+                    kind = reader.kinds.columns[int(reader.ids[0][t])]
+                    likely = torch.zeros(len(kind.grips))
+                    likely.index_add_(0, kind.which, rows[t - first][: len(kind.which)])
+                    found.append((kind.grips, likely))
         return found
+
+    def _marginals(
+        self, columns: Columns, also: Sequence[Sequence[Tensor]] | None
+    ) -> Float[Tensor, "batch T S"]:
+        """Probability of each state of windows: the mean over the models."""
+        there = columns.there[columns.where]
+        more, moves = (self.caution * cost for cost in costs(columns))
+        more = -more.masked_fill(~there, 0.0)
+        for row, window in zip(more, also or (), strict=False):
+            for states, scores in zip(row, window, strict=False):
+                states[: len(scores)] += scores
+        mean = torch.zeros(there.shape)
+        for model in self.models:
+            with torch.no_grad():
+                U, M = model(columns)
+            mean += state_marginals(U + more, M - moves, there, columns.valid)
+        return mean / len(self.models)
 
     def finger(
         self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
@@ -87,6 +97,15 @@ class Hand:
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(UNHEARD, known.get(grip, UNHEARD)) for grip in choice])
         return weights
+
+
+def _on_states(
+    reader: Reader, scores: Sequence[Float[Tensor, "grips"]], cuts: Sequence[tuple[int, int, int]]
+) -> list[list[Tensor]]:
+    """Scores of the grips of each moment as scores of its states, window by window."""
+    columns = [reader.kinds.columns[int(kind)] for kind in reader.ids[0]]
+    on = [score[column.which] for score, column in zip(scores, columns, strict=True)]
+    return [on[first:last] for _, first, last in cuts]
 
 
 def costs(columns: Columns) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:

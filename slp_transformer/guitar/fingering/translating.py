@@ -3,9 +3,8 @@
 A source token says how far a note lies above the lowest open string, so that a capo, or a guitar
 tuned down, changes nothing; and whether it sounds with the note before it, after it, or after a
 while. The decoder reads a note and writes its place, reads the next note and writes its place: so
-nothing can be left out or added, and its cross-attention is free for the notes around. What it may
-write is what leaves every note of the chord a place (`next_notes`), so pitches are kept by
-construction.
+nothing can be left out or added, and its cross-attention is free for the notes around. How it
+writes, `writing` says.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +12,11 @@ from typing import Any
 
 import torch
 
-from slp_transformer.cache import KVCache
-from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
+from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORED
 from slp_transformer.masks import padding_mask
-from slp_transformer.shapes import Float, Int, Tensor
+from slp_transformer.shapes import Int, Tensor
 from slp_transformer.training.batches import Batch, all_over, checksum
 
 STRINGS = 8  # of the largest guitar
@@ -175,106 +171,3 @@ def _other_places(passage: Passage) -> Int[Tensor, "notes"]:
             # The nearest by fret: what a hand, or a model, would most likely have taken instead.
             ids.append(target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
     return torch.tensor(ids)
-
-
-@torch.no_grad()
-def translate(
-    model: EncoderDecoder,
-    passage: Passage,
-    window: int = 96,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
-) -> list[Grip]:
-    """Write the places of a piece, one after the other, each time the likeliest that is legal.
-
-    Beyond a window of notes the model goes on from its last half window.
-
-    Raises:
-        OutOfReach: if no hand can play a moment.
-    """
-    model.eval()
-    source, tuning = source_ids(passage), passage.tuning
-    written: list[int] = []
-    grips: list[Grip] = []
-    start, H_enc = 0, None
-    for pitches in passage.moments:
-        if H_enc is None or len(written) + len(pitches) > start + window:
-            start = max(0, len(written) - window // 2)
-            notes = source[start : start + window]
-            H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window)
-            reads = in_turn(notes[: len(written) - start + 1], torch.tensor(written[start:]))
-        grip: Grip = ()
-        span = _span(pitches, tuning, max_fret, max_span)
-        for _ in pitches:
-            u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1]
-            places = next_notes(grip, pitches, tuning, max_fret, span)
-            best = max(places, key=lambda note: float(u[target_id(note)]))
-            grip = (*grip, best)
-            written.append(target_id(best))
-            reads = torch.tensor([written[-1], *source[len(written) : len(written) + 1].tolist()])
-        grips.append(grip)
-    return grips
-
-
-def _span(pitches: tuple[int, ...], tuning: Tuning, max_fret: int, max_span: int) -> int:
-    """The span that a moment needs: the hand's, or the least that goes beyond it."""
-    frets = [
-        [note.fret for note in grip if note.fret]
-        for grip in reachable_grips(pitches, tuning, max_fret, max_span)
-    ]
-    least = min(max(own) - min(own) if own else 0 for own in frets)
-    return max(max_span, least)
-
-
-@torch.no_grad()
-def hears(
-    model: EncoderDecoder,
-    passage: Passage,
-    path: Sequence[Grip],
-    window: int = 96,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
-) -> list[Float[Tensor, "grips"]]:
-    """How probable the model holds each grip of each moment, having read another fingering so far.
-
-    Its own places are not written: the decoder reads those of `path`, so that all of a piece is
-    one batch, and the scores can be weighed beside those of a lattice. (In a chord, too, it reads
-    the notes before as `path` has them.)
-
-    Args:
-        model: an encoder-decoder.
-        path: a fingering of the passage.
-        passage: the piece.
-        window: notes that it reads at a time; windows overlap by half.
-        max_fret: last fret of the neck.
-        max_span: of a grip.
-
-    Returns:
-        For each moment the logarithm of the probability of each of its `reachable_grips`.
-
-    Raises:
-        OutOfReach: if no hand can play a moment.
-    """
-    model.eval()
-    source = source_ids(passage)
-    places = torch.tensor([target_id(note) for grip in path for note in grip])
-    half, last = window // 2, max(0, len(source) - window)
-    starts = [*range(0, last, half), last]
-    reads = torch.stack([in_turn(source[s : s + window], places[s:]) for s in starts])
-    notes = torch.stack([source[s : s + window] for s in starts])
-    u = model(notes, reads)[:, ::2]
-    rows = torch.empty(len(source), u.shape[-1])
-    for start, row in zip(starts, u, strict=True):
-        skip = half if start else 0  # a later window has read too little at its beginning
-        rows[start + skip : start + len(row)] = row[skip:]
-    found, n = [], 0
-    for pitches in passage.moments:
-        choice = reachable_grips(pitches, passage.tuning, max_fret, max_span)
-        score = torch.zeros(len(choice))
-        for k, pitch in enumerate(pitches):
-            own = [target_id(note) for note in passage.tuning.positions(pitch, max_fret)]
-            free = rows[n, own].logsumexp(0)
-            score += rows[n, [target_id(grip[k]) for grip in choice]] - free
-            n += 1
-        found.append(score)
-    return found
