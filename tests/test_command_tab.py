@@ -176,11 +176,12 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
     assert sounding(written(tmp_path / "x.txt")) == [(64,)]
 
 
-def test_a_model_of_the_hand_is_asked(song, tmp_path):
-    save_hand(
-        tmp_path / "run", HandModel(HandConfig(num_blocks=0)), About(HandConfig(num_blocks=0), 0, 0)
-    )
-    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", str(tmp_path / "run"))
+def test_models_of_the_hand_are_asked(song, tmp_path):
+    config = HandConfig(num_blocks=0)
+    runs = [tmp_path / "run", tmp_path / "other"]
+    for run in runs:
+        save_hand(run, HandModel(config), About(config, 0, 0))
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
     assert sounding(written(tmp_path / "x.txt")) == expected()
 
 

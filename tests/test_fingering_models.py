@@ -398,7 +398,7 @@ def test_beyond_a_window_a_translator_weighs_with_half_a_window_before():
     [passage] = mixed([moments])
     heard = hears(model, passage, passage.grips, window=8)
     assert len(heard) == 21
-    for start, first, last in ((0, 0, 8), (4, 8, 12), (8, 12, 16), (12, 16, 20), (13, 20, 21)):
+    for start, first, last in ((0, 0, 8), (4, 8, 12), (8, 12, 16), (12, 16, 17), (13, 17, 21)):
         [cut] = mixed([moments[start : start + 8]])
         alone = hears(model, cut, passage.grips[start : start + 8], window=8)
         for k in range(first, last):
@@ -410,9 +410,6 @@ def test_a_hand_and_a_translator_finger_together(learned):
     passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
     own = hand.finger(passage)
     assert together(hand, model, passage, 8, share=0.0) == own
-    loud = together(hand, model, passage, 8, share=100.0)
+    loud = together(hand, model, passage, 8, share=20.0)
     heard = hears(model, passage, own, 8)
-    liked = [reachable_grips(m, STANDARD)[int(s.argmax())] for m, s in zip(
-        passage.moments, heard, strict=True
-    )]  # fmt: skip
-    assert loud == liked != own
+    assert loud == hand.finger(passage, [20.0 * scores for scores in heard]) != own
