@@ -69,19 +69,19 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 
 
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
-    """The models that were asked for: each hand, all of them together, the encoder-decoder."""
+    """The models that were asked for: each hand, all together, the encoder-decoder, and both."""
     runs, caution = arguments.hand or [], arguments.caution
     ways: dict[str, Way] = {
         str(run): piecewise(Hand(load_hand(run).models, 0).finger) for run in runs
     }
     hand = Hand(load_hand(*runs).models, caution) if runs else None
     if hand is not None:
-        ways[f"{len(runs)} hands, caution {caution}"] = piecewise(hand.finger)
+        ways[f"{caution} of the costs beside {len(runs)} RUN"] = piecewise(hand.finger)
     if arguments.translator is not None:
         model = load_model(arguments.translator, "last")
         window = model.config.context_length // 2  # notes and places in turn
         ways[str(arguments.translator)] = lambda ps: translate_all(model, ps, window)
-        if hand is not None:
+        if hand is not None and arguments.share:
             ways[f"the hands, hearing {arguments.share} of it"] = piecewise(
                 lambda p: together(hand, model, p, window, arguments.share)
             )
@@ -110,8 +110,8 @@ def main() -> None:
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
     parser.add_argument("--translator", type=Path, metavar="RUN", help="an encoder-decoder")
-    parser.add_argument("--caution", type=float, default=CAUTION, help="of the hands together")
-    parser.add_argument("--share", type=float, default=SHARE, help="of it in the hands' lattice")
+    parser.add_argument("--caution", type=float, default=CAUTION, help="of Viterbi's costs")
+    parser.add_argument("--share", type=float, default=SHARE, help="of it beside the hands")
     parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()

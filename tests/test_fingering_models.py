@@ -150,7 +150,7 @@ def learned():
 def test_a_hand_learns_where_people_play(learned):
     written = from_grips(STANDARD, at_the_fifth_fret(SCALE[::-1]))
     assert finger(written.moments, STANDARD) != list(written.grips)
-    assert Hand([learned]).finger(written) == list(written.grips)
+    assert Hand([learned], caution=0.0).finger(written) == list(written.grips)
 
 
 def test_a_long_piece_is_read_in_parts_and_comes_out_whole(learned, monkeypatch):
@@ -208,7 +208,7 @@ def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
 
 def test_what_else_speaks_for_a_grip_is_a_factor_of_its_probability(learned):
     passage = from_grips(STANDARD, [(Note(5, 7), Note(4, 9))])
-    hand = Hand([learned])
+    hand = Hand([learned], caution=0.0)
     [(grips, alone)] = hand.likelihoods(passage)
     also = torch.linspace(-1, 2, len(grips))
     [(_, both)] = hand.likelihoods(passage, [also])
@@ -406,10 +406,10 @@ def test_beyond_a_window_a_translator_weighs_with_half_a_window_before():
 
 
 def test_a_hand_and_a_translator_finger_together(learned):
-    model, hand = small_translator(8), Hand([learned])
+    model, hand = small_translator(8), Hand([learned], caution=0.0)
     passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
     own = hand.finger(passage)
     assert together(hand, model, passage, 8, share=0.0) == own
-    loud = together(hand, model, passage, 8, share=20.0)
+    loud = together(hand, model, passage, 8, share=100.0)
     heard = hears(model, passage, own, 8)
-    assert loud == hand.finger(passage, [20.0 * scores for scores in heard]) != own
+    assert loud == hand.finger(passage, [100.0 * scores for scores in heard]) != own

@@ -17,7 +17,7 @@ CHUNK, BESIDE = 128, 48  # moments of a window that count, and more of them on e
 AT_ONCE = 16  # windows that are read at a time
 UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE = 0.5  # what a whole grip counts beside its notes
-CAUTION = 0.0  # of the costs that were thought out, beside what was learned
+CAUTION = 0.5  # of the costs that were thought out, beside what was learned: best on valid
 
 Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
 """The grips of a moment, and the probability of each."""
