@@ -49,33 +49,71 @@ def opened(browser, url, size=DESK, **how):
 RULES = [
     *("color-contrast", "scrollable-region-focusable", "target-size", "link-name", "label"),
     *("button-name", "image-alt", "svg-img-alt", "role-img-alt", "aria-dialog-name", "select-name"),
-    "link-in-text-block",
+    *("link-in-text-block", "empty-table-header"),
 ]
-KINDS = ("", "command-line/", "teachers/", "chapters/01_attention/", "api/attention/")
 
 
-def listed(site):
-    """A page of each kind by its address; if SLP_AXE is set all pages, which takes long."""
-    if "SLP_AXE" not in os.environ:
-        return KINDS
+def every_page(site):
+    """The address of each page, from the top of the site."""
     found = [path.parent.relative_to(site).as_posix() for path in sorted(site.rglob("index.html"))]
     return ["" if one == "." else f"{one}/" for one in found]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(scheme, site, browser, address):
-    """On a phone, where most scrolls and targets are close together, in both schemes."""
-    how = {"runOnly": {"type": "rule", "values": RULES}, "resultTypes": ["violations"]}
-    wrong = []
-    with browser.new_context(viewport=PHONE, color_scheme=scheme) as context:
+KINDS = ("", "command-line/", "teachers/", "chapters/01_attention/", "api/attention/")
+
+
+def listed(site):
+    """A page of each kind; if SLP_AXE is set all pages, which takes long."""
+    return every_page(site) if "SLP_AXE" in os.environ else KINDS
+
+
+def axe_finds(page, rules):
+    """What axe says of a page: the rule, how often, and where first."""
+    how = {"runOnly": {"type": "rule", "values": rules}, "resultTypes": ["violations"]}
+    for found in page.evaluate("how => axe.run(how)", how)["violations"]:
+        where = [node["target"] for node in found["nodes"][:3]]
+        yield found["id"], len(found["nodes"]), where
+
+
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture(scope="module")
+def walked(site, browser, address):
+    """Pages, each loaded once: what axe says on a phone, and which widths are too narrow for it.
+
+    On a phone most boxes scroll and targets are close together. Colors are looked at in both
+    schemes, all else in one.
+    """
+    said, too_wide = {}, {}
+    with browser.new_context(viewport=PHONE) as context:
         page = context.new_page()
         for name in listed(site):
+            page.emulate_media(color_scheme="light")
+            page.set_viewport_size(PHONE)
             page.goto(address + name, wait_until="load")
             page.evaluate(axe.AXE_SCRIPT)
-            for found in page.evaluate("how => axe.run(how)", how)["violations"]:
-                where = [node["target"] for node in found["nodes"][:3]]
-                wrong.append((name, found["id"], len(found["nodes"]), where))
-    assert not wrong
+            found = list(axe_finds(page, RULES))
+            page.emulate_media(color_scheme="dark")
+            page.wait_for_selector("body[data-md-color-scheme=slate]")
+            found += [("dark", *one) for one in axe_finds(page, ["color-contrast"])]
+            if found:
+                said[name] = found
+            for width in (390, 1024, 1440):
+                page.set_viewport_size({"width": width, "height": 900})
+                try:  # what moves on a change of size needs a moment
+                    page.wait_for_function(FITS, timeout=5000)
+                except playwright.TimeoutError:
+                    too_wide.setdefault(name, []).append(width)
+    return said, too_wide
+
+
+def test_axe_finds_nothing(walked):
+    assert walked[0] == {}
+
+
+def test_no_page_scrolls_sideways(walked):
+    assert walked[1] == {}
 
 
 SMALL_LETTERS = """() => [...document.querySelectorAll(
@@ -114,6 +152,28 @@ def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address)
         page.wait_for_url("**/proofs/#test_*")
 
 
+@pytest.mark.parametrize(
+    ("column", "there"),
+    [
+        ("Chapter", "**/chapters/03_one_matrix/#eq-head-par"),
+        ("Code", "**/api/attention/#slp_transformer.attention.attention"),
+        ("Proof", "**/proofs/#test_*8_33*"),
+    ],
+)
+def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
+    column, there, browser, address
+):
+    with opened(browser, address) as page:
+        page.locator(".md-tabs").get_by_role("link", name="Equations").click()
+        place = page.locator(".slp-equations th").all_inner_texts().index(column) + 1
+        row = page.locator(".slp-equations tr:has(#head-par)")
+        assert "8.33" in row.inner_text()
+        row.locator(f"td:nth-child({place}) a").first.click()
+        page.wait_for_url(there)
+        anchor = page.url.partition("#")[2]
+        assert 0 <= page.locator(f"[id='{anchor}']").bounding_box()["y"] < DESK["height"]
+
+
 def test_a_head_s_equation_has_its_picture_above_it(browser, address):
     with opened(browser, address + "chapters/03_one_matrix/") as page:
         figure = page.locator("figure:has(+ p > #eq-head-par), figure:has(+ p #eq-head-par)")
@@ -146,10 +206,16 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
         assert not figures.first.locator(".slp-controls").is_visible()
 
 
-def test_without_javascript_the_still_figures_stay(browser, address):
-    url = f"{address}chapters/06_decoding/"
+@pytest.mark.parametrize("stem", TOUCHED)
+def test_without_javascript_a_page_is_whole(stem, browser, address):
+    url = f"{address}chapters/{stem}/"
     with opened(browser, url, java_script_enabled=False) as page:
-        assert page.locator(".slp-touch .slp-figure").is_visible()
+        # The page runs no script, but may be asked.
+        figures = page.locator("article .slp-figure, article .slp-drawing")
+        assert figures.count() and all(figure.is_visible() for figure in figures.all())
+        formulas = page.locator("article :not(details *) > .katex .katex-html")
+        assert formulas.count() and formulas.first.is_visible()
+        assert page.locator(".slp-touch .slp-figure").count() >= TOUCHED[stem]
         assert page.locator(".slp-touch .slp-controls").count() == 0
 
 
