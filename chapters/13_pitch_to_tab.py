@@ -326,7 +326,7 @@ show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # that are not among them: 54 to try ideas on (*valid*) and 26 kept for the end (*test*). Strings
 # right, and chords with every note right, in percent; nothing of the written tab is seen.
 #
-# | | valid | test |
+# | strings by | valid | test |
 # |---|---|---|
 # | any grip, by chance | 38.5, 27.6 | 34.7, 27.0 |
 # | lowest fret | 77.3, 66.6 | 73.7, 55.9 |
