@@ -76,7 +76,7 @@ def test_resume_begins_where_there_is_nothing_and_ends_where_all_is_done(tmp_pat
     assert same(first, second) and again == records
 
 
-@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("step", [1, 3, 4])
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, step):
     expected, _ = run(tmp_path / "whole")
     made, count = torch.optim.AdamW.step, iter(range(1, 9))
@@ -95,6 +95,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, step):
     assert checkpoint_folder(tmp_path / "cut").name == f"step-{step:08d}"
     model, _ = run(tmp_path / "cut", tiny(seed=5), resume=True)
     assert same(model, expected)
+    kept, whole = (checkpoint_folder(tmp_path / name) / "state.pt" for name in ("cut", "whole"))
+    assert kept.read_bytes() == whole.read_bytes()
 
 
 # --- What is kept ------------------------------------------------------------------------------

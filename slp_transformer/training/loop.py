@@ -317,5 +317,7 @@ def take_up(
         # What the settings say of a step is said by them, not by what was kept.
         fresh = {"param_groups": optimiser.state_dict()["param_groups"]}
         team.load(optimiser, saved["optimiser"] | fresh if saved else None)
+        for group in optimiser.param_groups if run.step else ():
+            group["lr"] = settings.rate(run.step - 1)  # as the step before has left it
         go_on_with(random, generator, team.device, keep)
     return torch.compile(trained) if settings.compile else trained, optimiser
