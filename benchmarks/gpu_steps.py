@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from gpu import write
 from peers import MODELS, VOCABULARY, Size, hugging_face, ours
+from timing import interleaved
 from torch import nn
 
 from slp_transformer.config import TransformerConfig
@@ -230,7 +231,7 @@ def compare(
     rounds: int,
 ) -> None:
     """Time contenders in turn, and write each one's median and share of the device's speed."""
-    seconds = interleaved(steps, rounds, device)
+    seconds = interleaved(steps, rounds, warm_up=2, device=device)
     mine = seconds["slp_transformer"]
     flops = training_flops(ours(size, size.context).config, size.context)
     for name, took in seconds.items():
@@ -242,26 +243,6 @@ def compare(
         told += f", {share:.0%} of the device's speed"
         numbers = {"seconds": took, "ratio": ratio, "tokens_per_second": per_second}
         result.note(f"{name}, {how}", told, **numbers, utilisation=share)
-
-
-def interleaved(
-    work: dict[str, Callable[[], None]], rounds: int, device: torch.device
-) -> dict[str, list[float]]:
-    """Seconds that each took in each round, in an order that rotates; two rounds begin."""
-    names, seconds = list(work), {name: [] for name in work}
-    for number in range(rounds + 2):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            synchronise(device)
-            start = time.perf_counter()
-            work[name]()
-            synchronise(device)
-            if number >= 2:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-# --- Writing -----------------------------------------------------------------------------------
 
 
 def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
@@ -284,7 +265,7 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
     else:
         peer = hugging_face(size, new + 1).to(device, dtype).eval()
         work["Hugging Face, a loop"] = lambda: write_hugging_face(peer, batch, new, device)
-    seconds = interleaved(work, 1 if asked.tiny else 3, device)
+    seconds = interleaved(work, 1 if asked.tiny else 3, warm_up=2, device=device)
     mine = seconds["slp_transformer"]
     for name, took in seconds.items():
         ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))

@@ -18,20 +18,17 @@ printed is the median over the rounds of the peer's time divided by ours: above 
 
 import argparse
 import contextlib
-import importlib.util
-import json
-import platform
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from peers import MODELS, SIZES, VOCABULARY, Size, hugging_face, litgpt, ours
+from timing import compare, interleaved, keep, one_core_busy
 from torch import nn
 
 from slp_transformer import generate
@@ -66,41 +63,6 @@ def make_step(
             torch.cuda.synchronize()
 
     return step
-
-
-def interleaved(work: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    """Seconds that each took in each round, after one round that does not count."""
-    names, seconds = list(work), {name: [] for name in work}
-    for number in range(rounds + 1):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            start = time.perf_counter()
-            work[name]()
-            if number:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-@contextlib.contextmanager
-def one_core_busy() -> Iterator[None]:
-    """Another process that computes without pause, as a reader's browser may."""
-    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        yield
-    finally:
-        other.kill()
-        other.wait()
-
-
-def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s") -> dict:
-    """Print each contender's median and its ratio to ours, and return both."""
-    mine, table = seconds["slp_transformer"], {}
-    for name, took in seconds.items():
-        ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
-        median = statistics.median(took)
-        table[name] = {"median": median * unit, "unit": what, "ratio": ratio}
-        print(f"{name:16} {median * unit:10.1f} {what}   {ratio:5.2f} × ours", flush=True)
-    return table
 
 
 def train(settings: argparse.Namespace) -> dict:
@@ -260,25 +222,6 @@ def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[]
 # --- The command -------------------------------------------------------------------------------
 
 
-def describe() -> dict:
-    """What the run ran on."""
-    import importlib.metadata as installed
-
-    peers = ("torch", "transformers", "x-transformers", "litgpt")
-    versions = {name: installed.version(name) for name in peers if is_there(name)}
-    return {
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-        "cpu": torch.backends.cpu.get_cpu_capability(),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
-    } | versions
-
-
-def is_there(peer: str) -> bool:
-    """Whether a library is installed."""
-    return importlib.util.find_spec(peer.replace("-", "_")) is not None
-
-
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -301,10 +244,7 @@ def main() -> None:
     kinds = {"train": train, "memory": memory, "decode": decode}
     with one_core_busy() if settings.busy else contextlib.nullcontext():
         table = kinds[settings.what](settings)
-    if settings.save is not None:
-        asked = {k: v for k, v in vars(settings).items() if k != "save"}
-        told = {"asked": asked, "on": describe(), "table": table}
-        settings.save.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    keep(settings, table)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ of CPU count what each did itself. BLEU is sacrebleu's of greedy translations of
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from language_models import describe
+from timing import keep
 from torch import nn
 from translators import HuggingFace, Size, bart_sizes
 
@@ -184,10 +183,7 @@ def main() -> None:
     }
     for name, row in table.items():
         print(f"{name:16}", *(f"{k} {v}" for k, v in row.items() if k != "loss"), sep="  ")
-    if asked.save is not None:
-        kept = {k: v for k, v in vars(asked).items() if k not in ("save", "folder")}
-        whole = {"asked": kept, "settings": settings.to_dict(), "on": describe(), "table": table}
-        asked.save.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    keep(asked, table, settings=settings.to_dict())
 
 
 if __name__ == "__main__":

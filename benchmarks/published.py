@@ -15,7 +15,6 @@ the contenders take turns, and the ratio is the median of theirs to ours.
 
 import argparse
 import importlib.util
-import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import peers  # noqa: F401  before transformers: nothing is looked for online
 import torch
-from language_models import compare, describe, interleaved
+from timing import compare, interleaved, keep
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
@@ -154,10 +153,7 @@ def main() -> None:
             raise SystemExit(f"{name} writes other words than slp_transformer.")
     print(f"{len(words)} contenders write the same {settings.batch} × {settings.new} words.")
     table = compare(interleaved(work, settings.rounds), 1000 / settings.new, "ms/token")
-    if settings.save is not None:
-        asked = {k: v for k, v in vars(settings).items() if k != "save"}
-        told = {"asked": asked, "on": describe(), "table": table}
-        settings.save.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    keep(settings, table)
 
 
 if __name__ == "__main__":

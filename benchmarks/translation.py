@@ -17,13 +17,12 @@ and the ratio is the median of theirs to ours.
 
 import argparse
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from language_models import compare, describe, interleaved, one_core_busy
+from timing import compare, interleaved, keep, one_core_busy
 from torch import nn
 from translators import MODELS, OF_HUGGING_FACE, Size
 
@@ -155,10 +154,7 @@ def main() -> None:
     kinds = {"train": train, "decode": decode}
     with one_core_busy() if settings.busy else contextlib.nullcontext():
         table = kinds[settings.what](settings)
-    if settings.save is not None:
-        asked = {k: v for k, v in vars(settings).items() if k != "save"}
-        told = {"asked": asked, "on": describe(), "table": table}
-        settings.save.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    keep(settings, table)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,14 @@ def pytest_addoption(parser):
     """Let a device be asked for, and a model that was downloaded."""
     parser.addoption("--device", default="cpu", help="where the numerical tests compute")
     parser.addoption("--pretrained", help="folder of a downloaded model, for test_downloaded")
+
+
+@pytest.fixture(autouse=True)
+def heed_ctrl_c():
+    """Where Ctrl-C is ignored, as in a shell's background jobs, tests would ignore it too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -65,14 +65,6 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     assert weights("a b") == weights("whole")
 
 
-@pytest.fixture(autouse=True)
-def heed_ctrl_c():
-    """Where Ctrl-C is ignored, as in a shell's background jobs, so it is by what is started."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
     """Exit code and stderr of a process that gets Ctrl-C once it is at work."""
     started = subprocess.Popen(

@@ -1,5 +1,6 @@
 """What holds of every tab that can be written down: in a file, in tokens, or as sound."""
 
+from collections.abc import Iterator
 from typing import get_args
 
 from slp_transformer.guitar.tab import Bar, Event, Kind, Tab
@@ -35,8 +36,6 @@ def check_bar(bar: Bar, number: int, strings: int) -> None:
     Raises:
         ValueError: as `check_tab`.
     """
-    if bar.steps < 1:
-        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
     if bar.metre is not None and (bar.metre[0] < 1 or bar.metre[1] not in (1, 2, 4, 8, 16, 32)):
         raise ValueError(
             f"Bar {number}: {bar.metre[0]}/{bar.metre[1]} is no metre; write so many halves, "
@@ -46,6 +45,18 @@ def check_bar(bar: Bar, number: int, strings: int) -> None:
         raise ValueError(
             f"Bar {number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo}."
         )
+    for event, where in events_in_order(bar, number):
+        _check_event(event, where, strings)
+
+
+def events_in_order(bar: Bar, number: int) -> Iterator[tuple[Event, str]]:
+    """The events of a bar, each with the words for where it is.
+
+    Raises:
+        ValueError: naming the place, if the bar has no steps or an event stands outside its order.
+    """
+    if bar.steps < 1:
+        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
     before = -1
     for event in bar.events:
         where = f"Bar {number}, step {event.step}"
@@ -54,7 +65,7 @@ def check_bar(bar: Bar, number: int, strings: int) -> None:
                 f"{where}: events must be in order and inside the bar's {bar.steps} steps."
             )
         before = event.step
-        _check_event(event, where, strings)
+        yield event, where
 
 
 def _check_event(event: Event, where: str, strings: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.soundness import events_in_order
 from slp_transformer.guitar.tab import Bar, Event
 from slp_transformer.guitar.token_grammar import STRINGS
 
@@ -28,16 +29,7 @@ def event_notes(bar: Bar, number: int, max_fret: int) -> Iterator[tuple[Event, t
     Raises:
         ValueError: naming the bar, for what has no tokens.
     """
-    if bar.steps < 1:
-        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
-    before = -1
-    for event in bar.events:
-        where = f"Bar {number}, step {event.step}"
-        if not before < event.step < bar.steps:
-            raise ValueError(
-                f"{where}: events must be in order and inside the bar's {bar.steps} steps."
-            )
-        before = event.step
+    for event, where in events_in_order(bar, number):
         _check_notes(event, where, max_fret)
         yield event, event.sounding()
 
