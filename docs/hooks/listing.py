@@ -52,9 +52,11 @@ def equation_table(page) -> str:
         formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
         if equation.tex.startswith("\\begin{align"):
             formula = f"$${html.escape(equation.tex)}$$"
-        cells = (f"{name}<br>{numbers}", formula, where or "to come", objects, tests)
-        row = "".join(f"<td>{cell}</td>" for cell in cells[:-1])
-        rows.append(f"<tr>{row}<td data-search-exclude>{cells[-1]}</td></tr>")
+        cells = (f"{name}<br>{numbers}", formula, where or "to come", objects)
+        # On a phone, where rows are cards, each names what it is.
+        heads = ("", "", ' data-head="Chapter"', ' data-head="Code"')
+        row = "".join(f"<td{head}>{cell}</td>" for head, cell in zip(heads, cells, strict=True))
+        rows.append(f'<tr>{row}<td data-head="Proof" data-search-exclude>{tests}</td></tr>')
     return (
         '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
         "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
