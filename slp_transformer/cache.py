@@ -71,7 +71,7 @@ class LayerCache:
         begun, moved = rows[moved].to(device), moved.to(device)
         for Z in (self.K, self.V):
             used = Z[..., : self.taken, :]
-            used[moved] = used[begun]
+            used.index_copy_(0, moved, used.index_select(0, begun))
 
     def _make_room(self, K: Tensor, V: Tensor, T: int) -> None:
         """Set rows aside for T tokens, if there are not enough yet.

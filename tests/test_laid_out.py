@@ -9,6 +9,7 @@ from slp_transformer import EncoderDecoder, KVCache, MultiHeadAttention, Transfo
 from slp_transformer.decoding import laid_out as module
 from slp_transformer.decoding.laid_out import SharedOut, laid_out, with_matrices_laid_out
 from slp_transformer.fast import plainly
+from slp_transformer.language_model import lm_head
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch
     torch.testing.assert_close(X @ laid, X @ W)
     torch.testing.assert_close(nn.functional.linear(X, laid.T, b), X @ W + b)
     assert len(seen) == 2
-    many = torch.randn(41, 5)
+    many = torch.randn(67, 5)
     assert torch.equal(many @ laid, many @ W) and torch.equal(laid + 1, W + 1) and len(seen) == 2
 
 
@@ -55,6 +56,7 @@ def test_a_model_laid_out_says_the_same_and_is_untouched(kind, how):
 @pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
 def test_the_words_are_the_same(kind, monkeypatch):
     monkeypatch.setattr(module, "WORTH", 1)
+    monkeypatch.setattr(module, "FASTER", {})
     model, chosen = make(kind), []
     monkeypatch.setattr(module, "timed", lambda X, W: float(not isinstance(W[0], SharedOut)))
     real = module.with_matrices_laid_out
@@ -73,12 +75,40 @@ def test_the_words_are_the_same(kind, monkeypatch):
 def test_it_is_taken_only_where_it_was_measured_to_be_faster(monkeypatch):
     model = make(TransformerLM)
     for seconds, taken in (((1.0, 0.5), True), ((1.0, 0.95), False), ((1.0, 2.0), False)):
+        monkeypatch.setattr(module, "FASTER", {})
         monkeypatch.setattr(module, "timed", lambda X, W, s=seconds: s[isinstance(W[0], SharedOut)])
         assert (laid_out(model, 1, 64) is not model) == taken
-        assert laid_out(model, 1, 63) is model and laid_out(model, 33, 64) is model
+        assert laid_out(model, 1, 63) is model and laid_out(model, 65, 64) is model
         assert (
             laid_out(make(TransformerLM).double(), 1, 64).embedding.tokens.E.dtype == torch.float64
         )
+
+
+def test_it_is_measured_once_for_models_of_one_size(monkeypatch):
+    measured = []
+    monkeypatch.setattr(module, "FASTER", {})
+    monkeypatch.setattr(module, "is_faster", lambda *a: measured.append(a) or len(measured) == 1)
+    first = make(TransformerLM)
+    assert laid_out(first, 1, 64) is not first and laid_out(first, 1, 64) is not first
+    assert laid_out(make(TransformerLM), 1, 64) is not first and len(measured) == 1
+    assert laid_out(first, 2, 64) is first and laid_out(first, 2, 64) is first
+    assert len(measured) == 2
+
+
+@torch.no_grad()
+def test_the_head_and_columns_are_read_by_shares(monkeypatch):
+    model = make(TransformerLM)
+    twin = with_matrices_laid_out(model)
+    E, laid = model.unembedding, twin.unembedding
+    assert laid.T.shares.data_ptr() == E.data_ptr()  # E is its own transpose's layout: no copy
+    W_QKV, other = (m.stack.blocks[0].attention.W_QKV for m in (model, twin))
+    seen, real = [], module.product
+    monkeypatch.setattr(module, "product", lambda *args: seen.append(1) or real(*args))
+    h, x = torch.randn(3, E.shape[1]), torch.randn(2, len(W_QKV))
+    torch.testing.assert_close(lm_head(h, laid), lm_head(h, E))
+    torch.testing.assert_close(x @ other.narrow(1, 2, 5), x @ W_QKV[:, 2:7])
+    assert len(seen) == 2
+    assert torch.equal(nn.functional.embedding(torch.tensor([4, 1]), laid), E[[4, 1]])
 
 
 def test_parts_of_the_readers_own_are_left_alone():

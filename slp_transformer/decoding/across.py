@@ -109,13 +109,13 @@ class Across(nn.Module):
     def __init__(self, mha: MultiHeadAttention, sources: Sources):
         """Look at sources by another's matrices."""
         super().__init__()
-        self.mha, self.sources = mha, sources
+        self.mha, self.sources, self.W_Q = mha, sources, mha.W_Q
 
     def forward(
         self, X: Float[Tensor, "rows N d"], *, cache: LayerCache, **never_read
     ) -> Float[Tensor, "rows N d"]:
         """Attend from each row to its source."""
-        Q = split_heads(self.sources.gather(X @ self.mha.W_Q), self.mha.num_heads)
+        Q = split_heads(self.sources.gather(X @ self.W_Q), self.mha.num_heads)
         head, _ = self.mha.look(Q, cache.K, cache.V, self.sources.mask, False)
         return self.sources.scatter(join_heads(head)) @ self.mha.W_O
 

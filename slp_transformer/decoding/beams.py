@@ -66,13 +66,16 @@ class Beam:
         """Whether there is a hypothesis to go on with, and room."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
-    def grow(self, log_y: Float[Tensor, "rows V"]) -> list[int]:
-        """Continue every hypothesis with every word, and keep the best of all these.
+    def grow(
+        self, log_y: Float[Tensor, "rows best"], words: Int[Tensor, "rows best"]
+    ) -> list[int]:
+        """Continue every hypothesis with each of its best words, and keep the best of all these.
 
         One that ends in a stop token is complete and makes the beam one narrower.
 
         Args:
-            log_y: log probabilities of the word after each row of `ids`.
+            log_y: log probabilities of the most probable words after each row of `ids`.
+            words: which words these are. No more than the beam is wide can be needed.
 
         Returns:
             For each row that `ids` has now, the row that it continues.
@@ -80,11 +83,11 @@ class Beam:
         Raises:
             ValueError: if no word can follow, since the logits are not numbers.
         """
-        totals = self.total.to(log_y.dtype).to(log_y.device).unsqueeze(1) + log_y
-        found = totals.flatten().topk(min(self.width - len(self.complete), totals.numel()))
-        total, places = (each.tolist() for each in found)  # a GPU is waited for here alone
-        ways = [(t, *divmod(p, log_y.shape[1])) for t, p in zip(total, places, strict=True)]
-        self._check(total[0], ways[0][1])
+        totals = (self.total.unsqueeze(1) + log_y).flatten()
+        total, places = totals.topk(min(self.width - len(self.complete), len(totals)))
+        parents = places.div(log_y.shape[1], rounding_mode="floor").tolist()
+        ways = list(zip(total.tolist(), parents, words.flatten()[places].tolist(), strict=True))
+        self._check(*ways[0][:2])
         possible = [way for way in ways if way[0] > -math.inf]
         ended = [way for way in possible if way[2] in self.stop]
         growing = [way for way in possible if way[2] not in self.stop]
@@ -163,8 +166,10 @@ def beam_search(
         rows = {beam: its.tolist() for beam, its in zip(growing, places, strict=True)}
         ready = [beam for beam in growing if beam.ids.shape[1] == known]
         log_y = torch.log_softmax(read(ids, [r for beam in ready for r in rows[beam]]), dim=-1)
-        for beam, its in zip(ready, log_y.split([len(rows[beam]) for beam in ready]), strict=True):
-            rows[beam] = [rows[beam][parent] for parent in beam.grow(its)]
+        best = log_y.topk(min(width, log_y.shape[1]), dim=-1)  # of all rows at once, which is quick
+        shares = [each.cpu().split([len(rows[beam]) for beam in ready]) for each in best]
+        for beam, *its in zip(ready, *shares, strict=True):
+            rows[beam] = [rows[beam][parent] for parent in beam.grow(*its)]
         growing = [beam for beam in growing if beam.grows]
         kept = [row for beam in growing for row in rows[beam]]
         if growing and kept != list(range(len(ids))):

@@ -3,7 +3,8 @@
 Where hundreds of rows are multiplied with a matrix, arithmetic takes the time. With one row for
 each sequence it is reading the matrix from memory, and many a CPU's product leaves that to one core
 alone. A matrix that is cut into shares is read by all. Whether that is faster differs from machine
-to machine, so it is measured on the one at hand, once for a model that is to write many words.
+to machine, so it is measured on the one at hand, once for models of one size that are to write many
+words.
 """
 
 import copy
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from slp_transformer.embedding import ScaledEmbedding, TokenEmbedding
 from slp_transformer.fast import switched_on
 from slp_transformer.feedforward import FeedForward, SwiGLU
 from slp_transformer.heads import MultiHeadAttention
@@ -21,12 +23,15 @@ from slp_transformer.shapes import Float, Tensor
 
 WORTH = 64  # words to come from which on laying out and measuring are made up for
 MARGIN = 1.1  # how many times as fast it has to be
-ROWS = 32  # more rows than that are PyTorch's own business
+ROUNDS = 4  # of measuring
+FASTER: dict[tuple, bool] = {}  # whether it was, for models of some sizes and so many rows
+ROWS = 64  # more rows than that are PyTorch's own business
 READ = {
     MultiHeadAttention: ("W_QKV", "W_O"),
     FeedForward: ("W_1", "W_2"),
     SwiGLU: ("W_1", "W_2", "W_3"),
 }
+TURNED = {TokenEmbedding: ("E",), ScaledEmbedding: ("E",)}  # the head multiplies with its transpose
 PRODUCTS = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, F.linear}
 
 
@@ -39,14 +44,20 @@ class SharedOut(torch.Tensor):
 
     @staticmethod
     def of(W: Float[Tensor, "k n"]) -> "SharedOut":
-        """Lay a matrix out."""
+        """Lay a matrix out; one that is a transpose is not copied."""
         W = W.detach()
         shares = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
         laid = W.as_subclass(SharedOut)
         laid.shares = W.T.contiguous().view(shares, -1, len(W))
         laid.turned = W.T.as_subclass(SharedOut)  # what `linear` is given
-        laid.turned.shares = laid.shares
+        laid.turned.shares, laid.turned.turned = laid.shares, laid
         return laid
+
+    def columns(self, first: int, count: int) -> "SharedOut":
+        """Some of its columns, laid out as they are."""
+        with torch._C.DisableTorchFunctionSubclass():
+            rows = self.shares.flatten(0, 1).narrow(0, first, count)
+            return SharedOut.of(rows.T)
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -57,6 +68,8 @@ class SharedOut(torch.Tensor):
                     return product(*args)
         if func == torch.Tensor.T.__get__:
             return args[0].turned
+        if func == torch.Tensor.narrow and args[1] == 1:
+            return args[0].columns(*args[2:])
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -83,16 +96,26 @@ def laid_out(model: nn.Module, rows: int, to_come: int) -> nn.Module:
     """
     weights = list(model.parameters())
     plain = all(W.device.type == "cpu" and W.dtype == torch.float32 for W in weights)
-    cores = torch.get_num_threads()
-    enough = to_come >= WORTH and rows <= ROWS and cores > 1
+    enough = to_come >= WORTH and rows <= ROWS and torch.get_num_threads() > 1
     if not (plain and enough and switched_on()) or torch.is_autocast_enabled("cpu"):
         return model
+    sizes = (rows, torch.get_num_threads(), *(W.shape for W in weights))
+    if FASTER.get(sizes) is False:
+        return model
     twin = with_matrices_laid_out(model)
+    if sizes not in FASTER:
+        FASTER[sizes] = is_faster(model, twin, rows)
+    return twin if FASTER[sizes] else model
+
+
+def is_faster(model: nn.Module, twin: nn.Module, rows: int) -> bool:
+    """Whether matrices that are laid out are read faster on this machine, by taking turns."""
     pairs = [(W, laid) for W, laid in matrices(model, twin) if isinstance(laid, SharedOut)]
     inputs = [torch.ones(rows, len(W)) for W, _ in pairs]
-    before = min(timed(inputs, [W for W, _ in pairs]) for _ in range(3))
-    after = min(timed(inputs, [laid for _, laid in pairs]) for _ in range(3))
-    return twin if pairs and before > MARGIN * after else model
+    ways = [[W for W, _ in pairs], [laid for _, laid in pairs]]
+    turns = [[timed(inputs, way) for way in ways] for _ in range(ROUNDS)]
+    before, after = map(min, zip(*turns, strict=True))
+    return bool(pairs) and before > MARGIN * after
 
 
 def with_matrices_laid_out(
@@ -113,16 +136,24 @@ def with_matrices_laid_out(
         for name, inner in part._modules.items()
     }
     twin._parameters = {
-        name: SharedOut.of(W) if name in READ.get(type(part), ()) else W
-        for name, W in part._parameters.items()
+        name: laid_matrix(W, name, type(part)) for name, W in part._parameters.items()
     }
     return twin
 
 
+def laid_matrix(W: Tensor | None, name: str, kind: type[nn.Module]) -> Tensor | None:
+    """A parameter of a part of some kind, laid out if single tokens are multiplied with it."""
+    if name in TURNED.get(kind, ()):
+        return SharedOut.of(W.T).T
+    return SharedOut.of(W) if name in READ.get(kind, ()) else W
+
+
 def matrices(model: nn.Module, twin: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each weight of a model, and what the other has in its place."""
+    """Each weight of a model as it is multiplied with, and what the other has in its place."""
     for part, other in zip(model.modules(), twin.modules(), strict=True):
-        yield from zip(part._parameters.values(), other._parameters.values(), strict=True)
+        for name, W in part._parameters.items():
+            laid = other._parameters[name]
+            yield (W.T, laid.T) if name in TURNED.get(type(part), ()) else (W, laid)
 
 
 def timed(inputs: list[Tensor], matrices: list[Tensor]) -> float:

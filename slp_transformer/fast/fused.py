@@ -50,6 +50,7 @@ def fused_attention(
     if causal and (mask is not None or N != M):
         mask, causal = hide_future(mask, Q, K), False
     leading = Q.shape[:-2]
+    Q = Q if Q.stride(-1) == 1 else Q.contiguous()  # or PyTorch takes the way without a kernel
     Q, K, V = four_axes(Q), four_axes(K), four_axes(V)
     if mask is None:
         values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
