@@ -8,7 +8,8 @@ Usage::
     python benchmarks/translation.py decode --batch 1 --beams 4
 
 `train` times a training step at 3+3 blocks of width 256 with 8 heads, on 32 pairs of 64 source and
-64 target tokens of 8,000 words; sources are padded, from half of their length on. `decode` times
+64 target tokens of 8,000 words; sources are padded, from half of their length on; the loss is the
+package's for ours and PyTorch's, which all of them use, for the peers. `decode` times
 writing 64 words for each source with each library's key-value cache: greedily, for which the peers
 get a bare loop where that is faster than their own `generate`, or by beam search, in which they
 have their `generate`. Weights are random. As in `language_models.py`, the contenders take turns,
@@ -27,6 +28,7 @@ from torch import nn
 from translators import MODELS, OF_HUGGING_FACE, Size
 
 from slp_transformer import generate
+from slp_transformer.loss import next_token_loss
 
 Work = Callable[[], None]
 
@@ -52,6 +54,7 @@ def make_step(name: str, size: Size, batch: int, length: int, dtype: torch.dtype
     source, padded = sentences(size, batch, length)
     generator = torch.Generator().manual_seed(2)
     target = torch.randint(3, size.words, (batch, length + 1), generator=generator)
+    loss_of = next_token_loss if name == "slp_transformer" else F.cross_entropy
     context = contextlib.nullcontext()
     if dtype == torch.bfloat16:
         context = torch.autocast("cpu", torch.bfloat16)
@@ -60,7 +63,7 @@ def make_step(name: str, size: Size, batch: int, length: int, dtype: torch.dtype
         optimiser.zero_grad()
         with context:
             U = model(source, target[:, :-1], padded)
-        F.cross_entropy(U.flatten(0, 1).float(), target[:, 1:].flatten()).backward()
+        loss_of(U.flatten(0, 1).float(), target[:, 1:].flatten()).backward()
         optimiser.step()
 
     return step

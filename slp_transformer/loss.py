@@ -5,6 +5,7 @@ import sys
 
 import torch.nn.functional as F
 
+from slp_transformer.fast import summed_entropy, switched_on
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 IGNORED = -100  # a target that no loss looks at; PyTorch's choice
@@ -45,9 +46,14 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {shape_of(U)} and the targets "
             f"{shape_of(targets)}."
         )
+    rows = U.flatten(0, -2).float()  # logits of an autocast model are too coarse to sum up
+    words = targets.flatten()
+    summed = summed_entropy(rows, words, label_smoothing, IGNORED) if switched_on() else None
+    if summed is not None:
+        return summed if reduction == "sum" else summed / (words != IGNORED).sum()
     return F.cross_entropy(
-        U.flatten(0, -2).float(),  # logits of an autocast model are too coarse to sum up
-        targets.flatten(),
+        rows,
+        words,
         ignore_index=IGNORED,
         label_smoothing=label_smoothing,
         reduction=reduction,
