@@ -195,6 +195,8 @@ print(f"true {''.join(follows)}")
 # %% [markdown]
 # ## Induction heads
 #
+# <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6 in the Aug 2026 draft</span>
+#
 # *Mrs Fezziwig … Mrs Fez*: whoever has read the name once knows how it goes on. The rule is A B … A → B: find where
 # this token stood before, and say what came after it. A head that does so is an *induction head*. It
 # needs a partner in a block below: a head that looks one token back and writes there what it saw, so that

@@ -445,7 +445,7 @@ torch.manual_seed(2)
 config = TransformerConfig(len(names), 8, 32, 2, 1, initialisation="xavier")
 model = EncoderDecoder(config)
 how = {"batch_size": 60, "learning_rate": 5e-3, "every": 250, "seed": 2}
-train(model, data_of(five), data_of(five), steps=250, **how)
+records = train(model, data_of(five), data_of(five), steps=250, **how)
 
 
 # %%

@@ -28,7 +28,8 @@ class TransformerBlock(Watched):
     Source: `O` and `H` (8.38-8.39, 7.39-7.40), step by step `T1` to `T-H` (8.40-8.45, 7.41-7.46),
     one token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder
     block of the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the
-    stream also reads from the encoder's output.
+    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`
+    (footnote of 8.2 and 7.2).
 
     Its named points (`slp_transformer.points`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.

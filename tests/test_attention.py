@@ -120,7 +120,7 @@ def test_softmax_is_stable():
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
-@pytest.mark.proves("head-par", "head")
+@pytest.mark.proves("head-par", "head", "QK^T")
 def test_head_par_8_33_equals_loop():
     Q, K, V = qkv(keys=N)
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.causal)

@@ -67,6 +67,7 @@ def test_rms_norm_refuses(wrong):
 # --- Rotary positions --------------------------------------------------------------------------
 
 
+@pytest.mark.proves("rope")
 def test_rotations_by_hand():
     """Of d_k = 4 and base 100, the first pair turns by 1 a position, the second by 1/10."""
     angles = rotation_angles(torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64), 4, base=100.0)
@@ -77,6 +78,7 @@ def test_rotations_by_hand():
     assert_same(turned, torch.tensor([by_hand], dtype=torch.float64))
 
 
+@pytest.mark.proves("rope")
 @pytest.mark.parametrize("long", [None, LongContext(8.0, 1.0, 4.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """Wherever the two stand; and it does depend on that."""

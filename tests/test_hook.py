@@ -300,6 +300,23 @@ def test_a_formula_belongs_to_the_label_above_it(project):
     assert linking.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
 
 
+def test_of_labels_in_a_row_each_has_the_formula_with_its_number(project):
+    label = '# <span class="eq" id="eq-{0}">{0} · {1} · 7.9</span>\n'
+    labels = label.format("two", "8.7") + label.format("three", "8.8") + label.format("four", "8.9")
+    displays = "# $$y_2 \\tag{8.7}$$\n#\n# $$y_3\\tag{8.8}$$\n"
+    found = linking.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
+    assert found == {"one": "x_1", "two": "y_2", "three": "y_3", "four": "y_2"}
+
+
+def test_an_equation_of_a_chapter_is_found_in_a_source_without_its_number(project):
+    low = project / "slp_transformer" / "low.py"
+    text = low.read_text(encoding="utf-8")
+    named = '\n\ndef h():\n    """Add.\n\n    Source: Somebody, who has `one` and `h`.\n    """\n'
+    low.write_text(text + named, encoding="utf-8")
+    (one, *_) = linking.equations([chapter(project, CHAPTER)], project)
+    assert one.slug == "one" and "slp_transformer.low.h" in one.objects
+
+
 def test_tests_that_prove_an_equation_are_found_with_their_source(project):
     (project / "tests").mkdir()
     source = '@pytest.mark.proves("one", "two")\ndef test_one():\n    assert 1 == 1'

@@ -203,6 +203,7 @@ def test_a_head_that_there_is_not_is_refused(model):
 # --- The lens ----------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("logit-lens")
 @torch.no_grad()
 def test_the_lens_on_the_topmost_stream_is_the_model_itself(model):
     stream = residual_stream(model, IDS)
@@ -222,6 +223,7 @@ def test_a_post_norm_model_has_no_stream_for_the_lens():
 # --- Scores ------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("induction")
 def test_scores_of_heads_that_look_at_one_place_each():
     N, P = 10, 5
     alpha = torch.zeros(3, 3, N, N)

@@ -94,8 +94,11 @@ def formulas(chapter: Chapter) -> dict[str, str]:
         pieces = LABEL.split(cell.source) if cell.cell_type == "markdown" else []
         for at, slug in enumerate(pieces[1::3]):
             below = "".join(pieces[3 * at + 3 :: 3])  # labels in a row share what follows
-            if formula := re.search(r"\$\$(.+?)\$\$", below, flags=re.DOTALL):
-                found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", formula[1]).strip()
+            displays = re.findall(r"\$\$(.+?)\$\$", below, flags=re.DOTALL)
+            tags = [f"\\tag{{{number.strip()}}}" for number in pieces[3 * at + 2].split("·")]
+            tagged = [tex for tex in displays if any(tag in tex for tag in tags)]
+            for tex in (tagged or displays)[:1]:
+                found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", tex).strip()
     return found
 
 
@@ -124,9 +127,10 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
                 entry.chapters.append(chapter.path.stem)
         for slug, tex in formulas(chapter).items():
             found[slug].tex = found[slug].tex or tex
+    declared_by_a_chapter = set(found)
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
-            for slug, numbers in _sources(docstring):
+            for slug, numbers in _sources(docstring, declared_by_a_chapter):
                 entry = found.setdefault(slug, Equation(slug, numbers.split(", ")))
                 if name not in entry.objects:
                     entry.objects.append(name)
@@ -137,27 +141,35 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
 
 
 def _within(numbers: str, known: Iterable[Equation]) -> list[Equation]:
-    """The equations that chapters declare and whose first number lies in a range: "8.10-8.14"."""
+    """The equations that chapters declare and a number of which lies in a range: "8.10-8.14"."""
     numbers = re.sub(r"Figs?\.?\s*[\d.,\s-]+", "", numbers)
     spans = re.findall(r"\b(\d+)\.(\d+)-(?:\d+\.)?(\d+)", numbers)
     inside = []
     for equation in known:
-        number = re.search(r"\b(\d+)\.(\d+)\b", " ".join(equation.numbers[:1]))
-        if not number or not equation.chapters or equation.numbers[0].startswith("Fig"):
-            continue
-        chapter, place = int(number[1]), int(number[2])
-        if any(chapter == int(c) and int(a) <= place <= int(b) for c, a, b in spans):
+        own = [re.match(r"(\d+)\.(\d+)\b", number) for number in equation.numbers]
+        places = [(int(number[1]), int(number[2])) for number in own if number]
+        within = (
+            chapter == int(c) and int(first) <= place <= int(last)
+            for chapter, place in places
+            for c, first, last in spans
+        )
+        if equation.chapters and any(within):
             inside.append(equation)
     return inside
 
 
-def _sources(docstring: str) -> list[tuple[str, str]]:
-    """The (slug, numbers) of each equation in the docstring's paragraphs that begin "Source:"."""
+def _sources(docstring: str, known: set[str]) -> list[tuple[str, str]]:
+    """The (slug, numbers) of each equation in the docstring's paragraphs that begin "Source:".
+
+    Those that a chapter declares may stand there without their numbers.
+    """
     found = []
     for paragraph in docstring.split("\n\n"):
         if paragraph.lstrip().startswith("Source:"):
             for slugs, numbers in SOURCE.findall(paragraph):
                 found += [(slug.strip("`"), numbers) for slug in re.findall(SLUG, slugs)]
+            named = {slug.strip("`") for slug in re.findall(SLUG, paragraph)}
+            found += [(slug, "") for slug in sorted(named & known - {slug for slug, _ in found})]
     return found
 
 
