@@ -76,7 +76,7 @@ def is_there(peer: str) -> bool:
     return importlib.util.find_spec(peer.replace("-", "_")) is not None
 
 
-def keep(settings: argparse.Namespace, table: dict, **more: Any) -> None:
+def keep(settings: argparse.Namespace, table: dict, /, **more: Any) -> None:
     """Write a table to the file that was asked for, with what was asked and what it ran on."""
     if settings.save is not None:
         asked = {k: v for k, v in vars(settings).items() if k not in ("save", "folder")}

@@ -1,4 +1,4 @@
-"""The short token code: bars by reference, strides, keys; nothing is lost, older runs read on."""
+"""The short and the placed code: bars by reference, strides, keys; nothing lost, old runs read."""
 
 import json
 import random
@@ -16,6 +16,8 @@ from slp_transformer.guitar.tokens import UNITS, TabTokenizer
 from slp_transformer.training.pieces import PieceWindows
 
 SHORT = TabTokenizer(units=UNITS, code="short")
+PLACED = TabTokenizer(units=UNITS, code="placed")
+both = pytest.mark.parametrize("code", [SHORT, PLACED], ids=["short", "placed"])
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
@@ -53,6 +55,19 @@ def test_a_piece_by_hand():
     assert back.tab == tab and (back.ill_formed, back.complete) == (0, True)
 
 
+def test_in_the_placed_code_every_moment_tells_where_it_is():
+    riff = (event(0, (6, 0), (1, 3)), event(2, (4, 2)), event(4, (3, 0)), event(5, (2, 1)))
+    tab = Tab(bars=(Bar(16, riff), Bar(8, (event(3, (5, 2)),)), Bar(16, riff)))
+    assert names(tab, PLACED)[6:] == [
+        "BAR<16>", "TAB<6,0>", "WITH<1,3>", "POS<2>", "TAB<4,2>", "POS<4>", "TAB<3,0>",
+        "POS<5>", "TAB<2,1>", "BAR<8>", "POS<3>", "TAB<5,2>", "SAME<2>", "<eos>",
+    ]  # fmt: skip
+    before = PLACED.to_ids([*HEADER, "BAR<4>", "TAB<3,0>", "POS<1>", "TAB<3,0>"])
+    asked = {"TAB<6,0>", "TAB<2,0>", "POS<1>", "POS<2>", "POS<3>", "WITH<2,0>"}
+    told = set(PLACED.to_tokens(PLACED.allowed_next(before)))
+    assert told & asked == {"POS<2>", "POS<3>", "WITH<2,0>"}
+
+
 def test_long_bars_and_many_strides_by_hand():
     bar = Bar(300, (event(0, (6, 1)), event(130, (6, 2)), event(260, (6, 3)), event(261, (6, 4))))
     tokens = names(Tab(bars=(bar,)))[6:]
@@ -62,17 +77,19 @@ def test_long_bars_and_many_strides_by_hand():
     ]  # fmt: skip
 
 
+@both
 @pytest.mark.parametrize("seed", [0, 3])
-def test_the_practice_corpus_comes_back_in_fewer_tokens(seed):
+def test_the_practice_corpus_comes_back_in_fewer_tokens(seed, code):
     corpus = practice_corpus(seed, 150)
     for tab in corpus:
-        ids = SHORT.encode(tab)
-        result = SHORT.decode(ids)
+        ids = code.encode(tab)
+        result = code.decode(ids)
         assert result.tab.tuning == tab.tuning and plainly(result.tab) == plainly(tab)
         assert (result.ill_formed, result.length, result.complete) == (0, len(ids), True)
     plain = TabTokenizer(units=UNITS)
-    lengths = [(len(SHORT.encode(tab)), len(plain.encode(tab))) for tab in corpus]
-    assert sum(a for a, _ in lengths) < 0.65 * sum(b for _, b in lengths)
+    lengths = [(len(code.encode(tab)), len(plain.encode(tab))) for tab in corpus]
+    share = {"short": 0.65, "placed": 0.75}[code.code]
+    assert sum(a for a, _ in lengths) < share * sum(b for _, b in lengths)
 
 
 def random_tab(rng):
@@ -96,26 +113,29 @@ def random_tab(rng):
     return Tab(tuning=tuning, bars=tuple(bars))
 
 
-def test_any_tab_comes_back():
+@both
+def test_any_tab_comes_back(code):
     rng = random.Random(13)
     for _ in range(200):
         tab = random_tab(rng)
-        result = SHORT.decode(SHORT.encode(tab))
+        result = code.decode(code.encode(tab))
         assert plainly(result.tab) == plainly(tab) and result.ill_formed == 0
         assert result.tab.tuning == tab.tuning
 
 
-def test_every_token_of_a_piece_is_allowed_where_it_stands():
+@both
+def test_every_token_of_a_piece_is_allowed_where_it_stands(code):
     rng = random.Random(5)
     for tab in [random_tab(rng) for _ in range(30)] + practice_corpus(1, 5):
-        ids = SHORT.encode(tab)
+        ids = code.encode(tab)
         for i in range(0, len(ids), 3):
-            assert ids[i] in SHORT.allowed_next(ids[:i])
-        assert SHORT.allowed_next(ids) == set()
+            assert ids[i] in code.allowed_next(ids[:i])
+        assert code.allowed_next(ids) == set()
 
 
-def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end():
-    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code="short")
+@both
+def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code):
+    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code=code.code)
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
@@ -130,12 +150,13 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end():
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
-def test_any_ids_are_read():
+@both
+def test_any_ids_are_read(code):
     rng = random.Random(17)
     for _ in range(300):
-        ids = [rng.randrange(-2, len(SHORT) + 2) for _ in range(rng.randint(0, 60))]
-        tab = SHORT.decode(ids).tab
-        assert plainly(SHORT.decode(SHORT.encode(tab)).tab) == plainly(tab)
+        ids = [rng.randrange(-2, len(code) + 2) for _ in range(rng.randint(0, 60))]
+        tab = code.decode(ids).tab
+        assert plainly(code.decode(code.encode(tab)).tab) == plainly(tab)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +203,14 @@ def test_the_middle_of_a_piece_is_read():
 
 def test_the_settings_say_the_code_and_older_ones_are_plain():
     kept = json.loads(SHORT.to_json())
+    for code in (SHORT, PLACED):
+        assert TabTokenizer.from_json(code.to_json()).code == code.code
     assert TabTokenizer.from_json(json.dumps(kept)).vocabulary == SHORT.vocabulary
     del kept["code"]
     assert (
         TabTokenizer.from_json(json.dumps(kept)).vocabulary == TabTokenizer(units=UNITS).vocabulary
     )
-    with pytest.raises(ValueError, match='code must be "plain" or "short"'):
+    with pytest.raises(ValueError, match='code must be "plain", "short" or "placed"'):
         TabTokenizer(code="shorter")
 
 

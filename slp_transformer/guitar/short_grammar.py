@@ -1,4 +1,4 @@
-"""Which token may follow which in the short code, and what it says."""
+"""Which token may follow which in the short code and in the placed one, and what it says."""
 
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Bar
@@ -155,3 +155,11 @@ class ShortReader(TokenReader):
             self.bars.append(Bar(steps, tuple(self.events), metre))
         self.events, self.notes, self.now, self.origin = [], [], 0, 0
         self.steps = self.stride = self.moment = None
+
+
+class PlacedReader(ShortReader):
+    """Reads tokens of the placed code, in which every moment tells where it is."""
+
+    def expected(self) -> int | None:
+        """The beginning of the bar; every other moment has to be told."""
+        return None if self.notes else 0

@@ -11,7 +11,8 @@ notes (`slp_transformer.guitar.keys`); either may be ``none``::
 ``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
 number. ``TAB`` is the first note of a moment, ``WITH`` another one that sounds with it. The first
 moment of a bar is its beginning, and a moment without a ``POS`` is as far from the one before as
-that is from its own predecessor, so that ``POS`` comes only where the stride changes. A bar that is
+that is from its own predecessor, so that ``POS`` comes only where the stride changes. In the placed
+code every moment but the first of a bar has its ``POS``. A bar that is
 equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>`` the one eight
 bars back, the nearest of several. So a model that has whole pieces before it can have bars come
 back without spelling them. The grammar does not keep it from spelling such a bar all the same.
@@ -60,8 +61,16 @@ def about(tab: Tab) -> list[str]:
     return [f"METRE<{told}>", f"KEY<{key_of(tab) or 'none'}>"]
 
 
-def bars_in_short(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> list[str]:
+def bars_in_short(
+    bars: tuple[Bar, ...], max_fret: int, max_position: int, placed: bool = False
+) -> list[str]:
     """Names of the tokens of all bars.
+
+    Args:
+        bars: the bars.
+        max_fret: highest fret that has a token.
+        max_position: how many positions have one.
+        placed: have every moment but the first tell where it is, as in the placed code.
 
     Raises:
         ValueError: naming the bar, for what has no tokens.
@@ -75,7 +84,7 @@ def bars_in_short(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> li
         if moments and before is not None and number - before <= FARTHEST:
             tokens.append(f"SAME<{number - before}>")
         else:
-            tokens += bar_in_short(bar.steps, moments, max_position)
+            tokens += bar_in_short(bar.steps, moments, max_position, placed)
     return tokens
 
 
@@ -89,7 +98,7 @@ def moments_of(bar: Bar, number: int, max_fret: int) -> Moments:
     return tuple((step, notes) for step, notes in found if notes)
 
 
-def bar_in_short(steps: int, moments: Moments, max_position: int) -> list[str]:
+def bar_in_short(steps: int, moments: Moments, max_position: int, placed: bool) -> list[str]:
     """Names of the tokens of one bar that is spelled out."""
     longer, rest = divmod(steps - 1, max_position)
     tokens = [f"BAR<{rest + 1}>"] + ["LONGER"] * longer
@@ -99,5 +108,5 @@ def bar_in_short(steps: int, moments: Moments, max_position: int) -> list[str]:
             passed = longs_to(tokens, step, passed, max_position)
         tokens += [f"{'WITH' if i else 'TAB'}<{s},{f}>" for i, (s, f) in enumerate(notes)]
         first = (step, notes) == moments[0]
-        now, expected = step, None if first else 2 * step - now
+        now, expected = step, None if first or placed else 2 * step - now
     return tokens

@@ -17,8 +17,11 @@ ends. Positions rather than the time that passes between notes: a model that has
 soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
 they count from to the last of them.
 
-The short code, ``TabTokenizer(code="short")``, needs 0.6 times as many tokens on classical tabs;
-`slp_transformer.guitar.short_names` tells it.
+Two more codes call a bar that comes back by one token, and say metre and key in the header;
+`slp_transformer.guitar.short_names` tells them. The short one, ``TabTokenizer(code="short")``, has
+a ``POS`` only where the stride changes, and needs 0.6 times as many tokens on classical tabs. But a
+model then has to add up where in the bar it is. In the placed one, ``code="placed"``, every moment
+says so.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
 machine, which decoding and `TabTokenizer.allowed_next` share.
@@ -31,14 +34,14 @@ from typing import Literal, get_args
 
 from slp_transformer.files.schemas import parse_as
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
-from slp_transformer.guitar.short_grammar import ShortReader
+from slp_transformer.guitar.short_grammar import PlacedReader, ShortReader
 from slp_transformer.guitar.short_names import about, bars_in_short, vocabulary_of
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
 from slp_transformer.guitar.token_names import bar_tokens
 from slp_transformer.sizes import is_whole
 
-Code = Literal["plain", "short"]
+Code = Literal["plain", "short", "placed"]
 LOWEST_OPEN, HIGHEST_OPEN = 28, 76
 MOST = 1 << 16  # frets, positions or capos, since each has a token
 UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
@@ -86,9 +89,9 @@ class TabTokenizer:
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
     ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
-    The short code has those named above besides.
+    The short and the placed code have those named above besides.
     Of a tab its tuning, unit, bars and notes are encoded; title, metre (but for the first bar's, in
-    the short code), tempo, repeats, durations and techniques are not, and dead notes, which have no
+    those two), tempo, repeats, durations and techniques are not, and dead notes, which have no
     pitch, are left out.
 
     Args:
@@ -98,7 +101,7 @@ class TabTokenizer:
         tunings: the tunings with a token of their own, by name; six strings each.
         units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
             the unit of time; none for tokens that do not, as those of older models.
-        code: "plain", with a position for every moment, or "short".
+        code: "plain", "short" or "placed".
 
     Raises:
         ValueError: if a limit is below its smallest useful value, a tuning has not six strings, or
@@ -132,7 +135,7 @@ class TabTokenizer:
         if not all(is_whole(unit) and 1 <= unit <= MOST for unit in self.units):
             raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
         if code not in get_args(Code):
-            raise ValueError(f'code must be "plain" or "short", not {code!r}.')
+            raise ValueError(f'code must be "plain", "short" or "placed", not {code!r}.')
         self.code = code
         units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()
         self.vocabulary = (
@@ -147,7 +150,7 @@ class TabTokenizer:
 
     def _bar_vocabulary(self, units: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the tokens for units and bars, in the order that older models know."""
-        if self.code == "short":
+        if self.code != "plain":
             return (*units, *vocabulary_of(self.max_fret, self.max_position))
         return (
             "BAR",
@@ -193,8 +196,9 @@ class TabTokenizer:
                 string 6 to string 1. The sentence names the bar.
         """
         tokens = ["<bos>", *self.header(tab.tuning), *self.unit(tab.steps_per_quarter)]
-        if self.code == "short":
-            bars = bars_in_short(tab.bars, self.max_fret, self.max_position)
+        if self.code != "plain":
+            placed = self.code == "placed"
+            bars = bars_in_short(tab.bars, self.max_fret, self.max_position, placed)
             return self.to_ids([*tokens, *about(tab), *bars, "<eos>"])
         for number, bar in enumerate(tab.bars, start=1):
             tokens += bar_tokens(bar, number, self.max_fret, self.max_position)
@@ -284,7 +288,8 @@ class TabTokenizer:
 
     def _reader(self, ids: list[int], tuning: Tuning) -> TokenReader:
         """A reader for a sequence: at its beginning, or in the middle if it has none."""
-        return (ShortReader if self.code == "short" else TokenReader)(
+        readers = {"plain": TokenReader, "short": ShortReader, "placed": PlacedReader}
+        return readers[self.code](
             self.vocabulary,
             self.parts,
             self.max_position,

@@ -80,7 +80,7 @@ class Data:
     def sources(self, settings: TrainingSettings, N: int) -> tuple[Any, Any]:
         """What `train` takes: streams as they are, pairs as batches of what the settings say.
 
-        Of tabs in the short code half of the windows begin with a piece.
+        Of tabs in the short or the placed code half of the windows begin with a piece.
 
         Args:
             settings: how to train.
@@ -89,7 +89,7 @@ class Data:
         Raises:
             ValueError: if a batch has no room for the longest pair.
         """
-        if isinstance(self.tokenizer, TabTokenizer) and self.tokenizer.code == "short":
+        if isinstance(self.tokenizer, TabTokenizer) and self.tokenizer.code != "plain":
             return PieceWindows(self.learned, N, self.tokenizer.bos_id), self.held_out
         if not isinstance(self.tokenizer, PairTokenizer):
             return self.learned, self.held_out
@@ -129,7 +129,7 @@ def prepare_data(
     if settings.kind == "translation":
         return of_pairs(read_corpus(settings, window or 1 << 30, tokenizer, folder))
     if settings.kind == "guitar":
-        tokenizer = tokenizer or TabTokenizer(units=UNITS, code="short")
+        tokenizer = tokenizer or TabTokenizer(units=UNITS, code="placed")
         tabs = prepare_tabs(settings.source, settings.held_out, tokenizer)
         problems = [f"skipped: {problem}" for problem in tabs.problems]
         which = [name_of(tab) for tab in tabs.held_out_tabs]
