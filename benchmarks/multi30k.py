@@ -38,9 +38,9 @@ TURN = 20  # steps
 
 
 def ours(words: int) -> EncoderDecoder:
-    """This package's, in the book's form."""
+    """This package's, in the book's form, with rows of the embedding times √d as Marian's."""
     sizes = {"model_dim": SIZE.width, "num_heads": SIZE.heads, "num_blocks": SIZE.blocks}
-    how = {"dropout": SIZE.dropout, "initialisation": "xavier"}
+    how = {"dropout": SIZE.dropout, "initialisation": "xavier", "scaled_embeddings": True}
     return EncoderDecoder(TransformerConfig(words, WINDOW, **sizes, **how))
 
 
