@@ -48,7 +48,7 @@ def test_the_generated_piece_is_the_kept_sample():
     frets = sum(len(re.findall(r"\d+", line)) for line in sample.splitlines() if "|" in line)
     first = heard()[0].tab
     assert sum(len(event.notes) for event in first.events()) == frets
-    assert first.steps_per_quarter == 2
+    assert first.steps_per_quarter == 4
 
 
 def test_what_is_fetched_lies_beside_its_licence_and_is_no_larger_than_the_page_says():

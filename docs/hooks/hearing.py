@@ -42,11 +42,12 @@ def pieces(root: Path) -> list[Heard]:
 def _generated(root: Path) -> Heard:
     """What a model wrote, as `results/guitar_lm` keeps it."""
     (tab,), _ = read_file(root / "results" / "guitar_lm" / "sample.txt")
-    timed, _ = fitted(in_time(tab, 2))
+    timed, _ = fitted(in_time(tab, 4))
     how = (
-        "Written by a model that had learned 403 files of classical guitar tabs: of twenty-four "
-        "pieces the longest that came to an end by itself and can be played throughout. It learned "
-        "columns of text, not time; each step of the tab is played as an eighth."
+        "Written by a model that had learned 403 files of classical guitar tabs. Of twenty-four "
+        "pieces it is, of those that came to an end by themselves after 200 moments or more and "
+        "can be played throughout, the one in which most bars return. It learned columns of text, "
+        "not time; each step of the tab is played as a sixteenth."
     )
     return Heard("A model's piece", how, timed)
 
