@@ -66,9 +66,7 @@ class Beam:
         """Whether there is a hypothesis to go on with, and room."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
-    def grow(
-        self, log_y: Float[Tensor, "rows best"], words: Int[Tensor, "rows best"]
-    ) -> list[int]:
+    def grow(self, log_y: Float[Tensor, "rows best"], words: Int[Tensor, "rows best"]) -> list[int]:
         """Continue every hypothesis with each of its best words, and keep the best of all these.
 
         One that ends in a stop token is complete and makes the beam one narrower.
