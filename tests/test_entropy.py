@@ -66,6 +66,7 @@ def test_elsewhere_pytorch_s_way_is_taken():
     assert asked(U.detach(), targets) is None
     assert asked(U, targets.where(targets != IGNORED, 13)) is None  # which is no word
     assert asked(U, targets.where(targets != IGNORED, -1)) is None
+    assert summed_entropy(U, targets, 1.5, IGNORED) is None
     with torch.no_grad():
         assert asked(U, targets) is None
     with pytest.raises(IndexError):

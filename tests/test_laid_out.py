@@ -1,5 +1,8 @@
 """Single tokens read with matrices laid out for all cores: the same numbers, only where faster."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -128,3 +131,15 @@ def test_a_part_in_two_places_stays_one():
     assert (model.source_embedding.tokens is model.target_embedding.tokens) == (
         twin.source_embedding.tokens is twin.target_embedding.tokens
     )
+
+
+def test_a_twin_that_nobody_holds_is_gone_at_once():
+    """A cycle would keep its copies of the matrices until the collector comes round."""
+    twin = with_matrices_laid_out(make(TransformerLM))
+    held = weakref.ref(twin.stack.blocks[0].attention.W_QKV.shares)
+    gc.disable()
+    try:
+        del twin
+        assert held() is None
+    finally:
+        gc.enable()

@@ -49,9 +49,15 @@ class SharedOut(torch.Tensor):
         shares = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
         laid = W.as_subclass(SharedOut)
         laid.shares = W.T.contiguous().view(shares, -1, len(W))
-        laid.turned = W.T.as_subclass(SharedOut)  # what `linear` is given
-        laid.turned.shares, laid.turned.turned = laid.shares, laid
+        laid.turned = laid.turn()  # which `linear` is given time and again
         return laid
+
+    def turn(self) -> "SharedOut":
+        """Its transpose, with the same shares, and with no way back, lest they hold each other."""
+        with torch._C.DisableTorchFunctionSubclass():
+            turned = self.T.as_subclass(SharedOut)
+            turned.shares = self.shares
+            return turned
 
     def columns(self, first: int, count: int) -> "SharedOut":
         """Some of its columns, laid out as they are."""
@@ -67,7 +73,8 @@ class SharedOut(torch.Tensor):
                 with torch._C.DisableTorchFunctionSubclass():
                     return product(*args)
         if func == torch.Tensor.T.__get__:
-            return args[0].turned
+            turned = vars(args[0]).get("turned")
+            return args[0].turn() if turned is None else turned
         if func == torch.Tensor.narrow and args[1] == 1:
             return args[0].columns(*args[2:])
         with torch._C.DisableTorchFunctionSubclass():

@@ -28,11 +28,13 @@ def summed_entropy(
     Returns:
         The sum; None where PyTorch's own way is the faster one, or the only one: for few logits, of
         other kinds, without gradients, on other devices, in compiled models, within the transforms
-        of `torch.func`, and for targets that are no words, which it refuses.
+        of `torch.func`, and for targets that are no words or a strange share, which it refuses.
     """
     if U.device.type != "cpu" or U.dtype != torch.float32 or U.numel() < LARGE:
         return None
     if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
+        return None
+    if not 0 <= smoothing <= 1:
         return None
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return None
