@@ -46,18 +46,13 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {shape_of(U)} and the targets "
             f"{shape_of(targets)}."
         )
-    rows = U.flatten(0, -2).float()  # logits of an autocast model are too coarse to sum up
-    words = targets.flatten()
+    # Logits of an autocast model are too coarse to sum up.
+    rows, words = U.flatten(0, -2).float(), targets.flatten()
+    how = {"ignore_index": IGNORED, "label_smoothing": label_smoothing}
     summed = summed_entropy(rows, words, label_smoothing, IGNORED) if switched_on() else None
     if summed is not None:
         return summed if reduction == "sum" else summed / (words != IGNORED).sum()
-    return F.cross_entropy(
-        rows,
-        words,
-        ignore_index=IGNORED,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    return F.cross_entropy(rows, words, reduction=reduction, **how)
 
 
 def perplexity(loss: float) -> float:
