@@ -117,8 +117,8 @@ torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
 show.source(next_token_loss)
 
 # %% [markdown]
-# PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for a million logits
-# and more on a CPU, of which `summed_entropy` has the same loss sooner). It takes logits, not
+# PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for large
+# vocabularies on a CPU, where `summed_entropy` has the same loss sooner). It takes logits, not
 # probabilities, and for a reason:
 
 # %%
