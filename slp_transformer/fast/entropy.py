@@ -1,7 +1,7 @@
 """The loss over a large vocabulary on a CPU, where moving the logits takes longer than arithmetic.
 
-PyTorch's cross-entropy walks through arrays of the logits' size seven times, forwards and back.
-Here a few rows at a time stay in the cache, and the way back begins from the logits themselves.
+PyTorch's cross-entropy makes three arrays of the logits' size, forwards and back. Here it is one:
+forwards a few rows at a time stay in the cache, and the way back begins from the logits themselves.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The short code: names of its tokens; `slp_transformer.guitar.short_grammar` reads them back.
+"""The short code and the placed one: names of tokens; `guitar.short_grammar` reads them back.
 
 The header goes on with the metre of the first bar and with the key, which is estimated from all
 notes (`slp_transformer.guitar.keys`); either may be ``none``::
@@ -12,10 +12,12 @@ notes (`slp_transformer.guitar.keys`); either may be ``none``::
 number. ``TAB`` is the first note of a moment, ``WITH`` another one that sounds with it. The first
 moment of a bar is its beginning, and a moment without a ``POS`` is as far from the one before as
 that is from its own predecessor, so that ``POS`` comes only where the stride changes. In the placed
-code every moment but the first of a bar has its ``POS``. A bar that is
-equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>`` the one eight
-bars back, the nearest of several. So a model that has whole pieces before it can have bars come
-back without spelling them. The grammar does not keep it from spelling such a bar all the same.
+code every moment but the first of a bar has its ``POS``.
+
+A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>``
+the one eight bars back, the nearest of several. So a model that has whole pieces before it can have
+bars come back without spelling them. The grammar does not keep it from spelling such a bar all the
+same.
 """
 
 from slp_transformer.guitar.fretboard import Note
