@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from slp_transformer.guitar.fingering.alone import DecoderAlone
 from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.keeping import load_hand
@@ -69,7 +70,7 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 
 
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
-    """The models that were asked for: each hand, all together, the encoder-decoder, and both."""
+    """The models that were asked for: each hand, all together, those that write, and both."""
     runs, caution = arguments.hand or [], arguments.caution
     ways: dict[str, Way] = {
         str(run): piecewise(Hand(load_hand(run).models, 0).finger) for run in runs
@@ -85,6 +86,9 @@ def trained(arguments: argparse.Namespace) -> dict[str, Way]:
             ways[f"the hands, hearing {arguments.share} of it"] = piecewise(
                 lambda p: together(hand, model, p, window, arguments.share)
             )
+    if arguments.alone is not None:
+        alone = DecoderAlone(load_model(arguments.alone, "last"))
+        ways[str(arguments.alone)] = lambda ps: translate_all(alone, ps, alone.window)
     return ways
 
 
@@ -110,6 +114,7 @@ def main() -> None:
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
     parser.add_argument("--translator", type=Path, metavar="RUN", help="an encoder-decoder")
+    parser.add_argument("--alone", type=Path, metavar="RUN", help="a decoder alone")
     parser.add_argument("--caution", type=float, default=CAUTION, help="of Viterbi's costs")
     parser.add_argument("--share", type=float, default=SHARE, help="of it beside the hands")
     parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")

@@ -7,8 +7,10 @@ import math
 import pytest
 import torch
 
-from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer.cache import KVCache
 from slp_transformer.guitar.fingering import playing, translating
+from slp_transformer.guitar.fingering.alone import DecoderAlone, OneRow, one_row
 from slp_transformer.guitar.fingering.grips import next_notes, reachable_grips
 from slp_transformer.guitar.fingering.hand_model import (
     HandConfig,
@@ -36,6 +38,7 @@ from slp_transformer.guitar.fingering.viterbi import finger
 from slp_transformer.guitar.fingering.writing import hears, together, translate, translate_all
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, is_playable
 from slp_transformer.loss import IGNORED
+from slp_transformer.training.checkpoints import load_model
 
 TINY = HandConfig(
     model_dim=12, num_heads=2, num_blocks=1, state_dim=5, move_dim=3, reach=1, dropout=0.0
@@ -279,6 +282,14 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     assert main([str(tmp_path / "none"), "--run", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):
         main([str(tabs), "--run", str(run), "--steps", "0"])
+    for kind, model in (("--translate", EncoderDecoder), ("--alone", TransformerLM)):
+        written = tmp_path / kind[2:]
+        small = ["--steps", "2", "--blocks", "1", "--width", "8"]
+        assert main([str(tabs), "--run", str(written), kind, *small]) == 0
+        assert "held out: strings" in capsys.readouterr().out
+        assert isinstance(load_model(written, "last"), model)
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tabs), "--run", str(run), "--translate", "--alone"])
 
 
 # --- Translation ---------------------------------------------------------------------------------
@@ -328,6 +339,31 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
     assert len(pairs.part(3)) == 3 and pairs.describe()["pieces"] == 6
 
 
+def test_a_decoder_alone_reads_in_one_row_what_the_two_would():
+    pairs, rows = FingeringPairs(pieces(), 13, noise=0.5), OneRow(pieces(), 13, noise=0.5)
+    two, one = (x.draw(5, torch.Generator().manual_seed(1)) for x in (pairs, rows))
+    (source, reads, _), (ids, mask) = two.inputs, one.inputs
+    width = source.shape[1]
+    assert torch.equal(ids[:, :width], source) and (ids[:, width:13] == PAD).all()
+    assert torch.equal(ids[:, 13:], reads) and torch.equal(one.targets[:, 13:], two.targets)
+    assert (one.targets[:, :13] == IGNORED).all()
+    hidden = mask.squeeze(1) == -math.inf
+    assert torch.equal(hidden[:, :13], ids[:, :13] == PAD) and not hidden[:, 13:].any()
+
+
+@torch.no_grad()
+def test_what_a_decoder_alone_says_does_not_hang_on_padding_but_on_every_note():
+    decoder, source = small_decoder(5), torch.tensor([[9, 11, 13]])
+    reads = torch.tensor([[9, SOURCE_SIZE + 3, 11]])
+    ids, mask = one_row(source, reads, 5)
+    U = decoder.model(ids, mask)[:, 5:]
+    torch.testing.assert_close(decoder.decode(reads, source, cache=KVCache()), U)
+    filled = ids.masked_fill(mask.squeeze(1) != 0, 17)
+    torch.testing.assert_close(decoder.model(filled, mask)[:, 5:], U)
+    other = torch.tensor([[9, 11, 14]])  # a note still to come
+    assert not torch.allclose(decoder.decode(reads, other, cache=KVCache()), U, atol=1e-3)
+
+
 def test_translation_keeps_pitches_and_grips_whatever_the_weights():
     moments = [(64,), (48, 52, 55, 60, 64), (41, 70), (52, 59)] * 3
     passage = from_grips(STANDARD, finger(moments, STANDARD))
@@ -337,9 +373,16 @@ def test_translation_keeps_pitches_and_grips_whatever_the_weights():
     assert written[2] == (Note(6, 1), Note(1, 6))
 
 
-def test_translation_is_the_likeliest_legal_place_each_time():
+def small_decoder(window):
+    torch.manual_seed(7)
+    config = TransformerConfig(TARGET_SIZE, 3 * window, 16, 2, 1, initialisation="xavier")
+    return DecoderAlone(TransformerLM(config).eval())
+
+
+@pytest.mark.parametrize("make", [small_translator, small_decoder])
+def test_translation_is_the_likeliest_legal_place_each_time(make):
     """As computed anew, without a cache, for every note of a short piece."""
-    model = small_translator(9).eval()
+    model = make(9).eval()
     moments = [(64,), (55, 64), (59,), (52, 67), (60,)]
     passage = from_grips(STANDARD, finger(moments, STANDARD))
     source, places_so_far, expected = source_ids(passage), [], []
@@ -349,7 +392,8 @@ def test_translation_is_the_likeliest_legal_place_each_time():
             notes = source[: len(places_so_far) + 1]
             reads = translating.in_turn(notes, torch.tensor(places_so_far))
             with torch.no_grad():
-                u = model(source.unsqueeze(0), reads.unsqueeze(0))[0, -1]
+                H_enc, cache = model.encode(source.unsqueeze(0)), KVCache()
+                u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1]
             places = next_notes(grip, pitches, STANDARD)
             best = max(places, key=lambda note: float(u[target_id(note)]))
             grip = (*grip, best)
@@ -362,9 +406,10 @@ def mixed(rows):
     return [from_grips(STANDARD, finger(moments, STANDARD)) for moments in rows]
 
 
-def test_pieces_written_side_by_side_are_as_each_alone():
+@pytest.mark.parametrize("make", [small_translator, small_decoder])
+def test_pieces_written_side_by_side_are_as_each_alone(make):
     """Of one note, of a window and less, of several windows; a chord across a window's end."""
-    model = small_translator(7)
+    model = make(7)
     chord = (48, 52, 55, 60, 64)
     passages = mixed([[(64,)], [(60,), chord, (62,)], [(64,), chord, (41,), chord] * 4])
     together_written = translate_all(model, passages, window=7)

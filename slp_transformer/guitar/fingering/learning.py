@@ -4,7 +4,8 @@
 
 TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_keys`). What is kept in
 RUN is used by `slp-transformer tab SONG --model RUN`. With --translate, an encoder-decoder is
-trained instead, which writes a place for each note; `benchmarks/pitch_to_tab.py` measures it.
+trained instead, which writes a place for each note; with --alone, a decoder alone that does so.
+`benchmarks/pitch_to_tab.py` measures both.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import torch
 from slp_transformer.config import TransformerConfig
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.files import read_tabs
+from slp_transformer.guitar.fingering.alone import DecoderAlone, OneRow
 from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel, loss
 from slp_transformer.guitar.fingering.keeping import About, save_hand
 from slp_transformer.guitar.fingering.measures import Agreement, agreement, total_of
@@ -33,6 +35,7 @@ from slp_transformer.guitar.fingering.translating import (
     FingeringPairs,
 )
 from slp_transformer.guitar.fingering.writing import translate_all
+from slp_transformer.language_model import TransformerLM
 from slp_transformer.training import train
 
 WINDOW = 64  # notes that an encoder-decoder reads at a time
@@ -148,12 +151,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=HandConfig.num_blocks)
     parser.add_argument("--trusted", action="store_true", help="of .jsonl: sure tunings alone")
     parser.add_argument("--translate", action="store_true", help="train an encoder-decoder")
+    parser.add_argument("--alone", action="store_true", help="train a decoder on the same tokens")
+    parser.add_argument("--width", type=int, default=64, help="d of either [64]")
     parser.add_argument("--seed", type=int, default=0)
     known = parser.parse_args(arguments)
     if known.steps < 1:
         parser.error(f"--steps must be 1 or more, not {known.steps}.")
     if not 0 <= known.blocks <= 24:
         parser.error(f"--blocks must be from 0 to 24, not {known.blocks}.")
+    if known.translate and known.alone:
+        parser.error("--translate and --alone ask for two models: choose one.")
     try:
         learn(known)
     except (ValueError, OSError, ImportError) as error:
@@ -177,7 +184,7 @@ def learn(known: argparse.Namespace) -> None:
         held_out = read_passages(known.held_out)
     if known.trusted:
         learned = [passage for passage in learned if passage.trusted]
-    if known.translate:
+    if known.translate or known.alone:
         print(f"held out: {learn_translation(known, learned, held_out)}")
         return
     config = HandConfig(num_blocks=known.blocks)
@@ -207,28 +214,30 @@ def in_words(found: Agreement) -> str:
 def learn_translation(
     known: argparse.Namespace, learned: Sequence[Passage], held_out: Sequence[Passage]
 ) -> str:
-    """Train an encoder-decoder as a run, and say what it does on what is held out.
+    """Train an encoder-decoder, or a decoder alone, as a run; say what it does on what is held out.
 
     Raises:
         ValueError: if there is nothing to learn from, or the folder holds a run.
     """
     torch.manual_seed(known.seed)
-    model = EncoderDecoder(
-        TransformerConfig(
-            TARGET_SIZE,
-            context_length=2 * WINDOW,
-            model_dim=64,
-            num_blocks=max(1, known.blocks),
-            activation="gelu",
-            dropout=0.1,
-            initialisation="xavier",  # a small start learns far slower through cross-attention
-            source_vocab_size=SOURCE_SIZE,
-        )
-    )
+    how = {
+        "model_dim": known.width,
+        "num_blocks": max(1, known.blocks),
+        "activation": "gelu",
+        "dropout": 0.1,
+        "initialisation": "xavier",  # a small start learns far slower through cross-attention
+    }
+    kind = OneRow if known.alone else FingeringPairs
+    if known.alone:  # as many blocks as both stacks together
+        how["num_blocks"] *= 2
+        model = TransformerLM(TransformerConfig(TARGET_SIZE, 3 * WINDOW, **how))
+    else:
+        sizes = {"context_length": 2 * WINDOW, "source_vocab_size": SOURCE_SIZE}
+        model = EncoderDecoder(TransformerConfig(TARGET_SIZE, **sizes, **how))
     train(
         model,
-        FingeringPairs(learned, WINDOW, noise=0.1),
-        FingeringPairs(held_out, WINDOW),
+        kind(learned, WINDOW, noise=0.1),
+        kind(held_out, WINDOW),
         folder=known.run,
         steps=known.steps,
         seed=known.seed,
@@ -236,7 +245,7 @@ def learn_translation(
         learning_rate=3e-3,
         every=max(1, known.steps // 5),
     )
-    written = translate_all(model, held_out, WINDOW)
+    written = translate_all(DecoderAlone(model) if known.alone else model, held_out, WINDOW)
     pairs = zip(held_out, written, strict=True)
     return in_words(total_of([agreement(p.grips, grips, p.tuning) for p, grips in pairs]))
 

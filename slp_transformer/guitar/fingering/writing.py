@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.guitar.fingering.alone import DecoderAlone
 from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.playing import Hand
@@ -67,7 +68,7 @@ class Writing:
 
 
 def translate(
-    model: EncoderDecoder,
+    model: EncoderDecoder | DecoderAlone,
     passage: Passage,
     window: int = 96,
     max_fret: int = MAX_FRET,
@@ -79,7 +80,7 @@ def translate(
 
 @torch.no_grad()
 def translate_all(
-    model: EncoderDecoder,
+    model: EncoderDecoder | DecoderAlone,
     passages: Sequence[Passage],
     window: int = 96,
     max_fret: int = MAX_FRET,
@@ -99,7 +100,7 @@ def translate_all(
         start = max(0, n - window // 2)
         notes = pad_sequence([w.source[start : start + window] for w in rows], True, PAD)
         mask = padding_mask(notes, PAD)
-        H_enc, cache = model.encode(notes, mask), KVCache(2 * window)
+        H_enc, cache = model.encode(notes, mask), KVCache(3 * window)
         reads = torch.stack(
             [
                 in_turn(row[: n - start + 1], torch.tensor(w.written[start:], dtype=torch.long))
