@@ -113,6 +113,36 @@ def test_two_guitars_one_above_the_other_are_two_tabs():
         assert frets == [[1, 1, 2, 2], [5, 5, 6, 6]]
 
 
+def one_above_the_other(gap, widths=((5, 9), (7, 6), (8, 5))):
+    """Two guitars without a name, three systems each; guitar 1 at frets below 5."""
+    systems = []
+    for number, widths_here in enumerate(widths):
+        for fret in (number + 1, number + 5):
+            bars = "|".join(f"-{fret}".ljust(width, "-") for width in widths_here)
+            systems.append("\n".join(f"{label}|{bars}|" for label in "eBGDAE"))
+    pairs = [("\n" * (gap + 1)).join(systems[i : i + 2]) for i in (0, 2, 4)]
+    return "Duet\n\n" + "\n\n\n".join(pairs)
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_two_guitars_without_a_name_are_told_by_their_bars(gap):
+    tabs, problems = read_text(one_above_the_other(gap))
+    assert problems == []
+    frets = [[event.notes[0].fret for event in tab.events()] for tab in tabs]
+    assert frets == [[1, 1, 2, 2, 3, 3], [5, 5, 6, 6, 7, 7]]
+
+
+def test_systems_that_only_look_so_go_on_as_one_guitar():
+    """Bars of one width throughout, equal gaps, or bars that end elsewhere tell nothing."""
+    regular = one_above_the_other(1, widths=((7, 7), (7, 7), (7, 7)))
+    evenly = one_above_the_other(1).replace("\n\n\n", "\n\n")
+    for text in (regular, evenly):
+        (tab,), _ = read_text(text)
+        assert [event.notes[0].fret for event in tab.events()][::2] == [1, 5, 2, 6, 3, 7]
+    one = one_above_the_other(1).replace("|-7------|-7---|", "|-7---|-7------|")
+    assert len(read_text(one)[0]) == 1
+
+
 def test_a_seventh_row_without_labels_is_reported():
     row = "|-0---2--|-3--|"
     _, problems = on_string("\n".join([row] * 7), 1)

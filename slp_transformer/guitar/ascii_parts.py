@@ -5,10 +5,11 @@ ukuleles and larger guitars where their labels name the strings of one, or of a 
 states with its octaves.
 """
 
+import itertools
 import re
 from collections import Counter
 
-from slp_transformer.guitar.ascii_tab import STRINGS, System, label_of
+from slp_transformer.guitar.ascii_tab import STRINGS, System, bar_columns, label_of
 from slp_transformer.guitar.fretboard import STANDARD
 from slp_transformer.guitar.headings import (
     Pitches,
@@ -33,6 +34,8 @@ _GUITAR = re.compile(
     r"^\W*(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b\W*(?:\W.{0,20})?$", re.I
 )
 _NUMBERS = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
+
+MOST_GUITARS = 4  # that are looked for where nothing names them
 
 Part = tuple[int, list[System], Pitches | None, int]
 
@@ -64,6 +67,31 @@ def other_systems(lines: list[str], run: list[int], guitars: list[Pitches]) -> l
     return []
 
 
+def stacked_guitars(systems: list[System]) -> int:
+    """How many guitars play at once, where nothing names them; 1 if nothing says so.
+
+    Guitars that play together stand close, the next group further down, and their bars end in the
+    same columns, group after group, though not everywhere in the same ones: bars that all are of
+    one width would agree in any case.
+    """
+    gaps = [b.line - max(a.numbers) - 1 for a, b in itertools.pairwise(systems)]
+    for count in range(2, MOST_GUITARS + 1):
+        groups = [systems[i : i + count] for i in range(0, len(systems), count)]
+        within = {gap for i, gap in enumerate(gaps) if (i + 1) % count}
+        between = gaps[count - 1 :: count]
+        if (
+            len(groups) > 1
+            and len(groups[-1]) == count
+            and len(within) == 1
+            and within < {0, 1}
+            and min(between) > max(within)
+            and all(len({tuple(bar_columns(s.rows)) for s in group}) == 1 for group in groups)
+            and len({tuple(bar_columns(group[0].rows)) for group in groups}) > 1
+        ):
+            return count
+    return 1
+
+
 def parts_of(prose: list[str], systems: list[System]) -> list[Part]:
     """Part the systems of a text by guitar, and where another tuning or capo is stated.
 
@@ -74,14 +102,15 @@ def parts_of(prose: list[str], systems: list[System]) -> list[Part]:
     parts: list[Part] = []
     current: dict[tuple[str | None, int], Part] = {}  # by guitar and strings
     stated, capo, guitar, read_to = None, 0, None, 0
-    for system in systems:
+    count = 1 if guitar_named(prose) else stacked_guitars(systems)
+    for number, system in enumerate(systems):
         before = stated or STANDARD.open_pitches, capo
         between = prose[read_to : system.line - 1]
         for line in between:
             if parts or not _LATER_VERSION.search(line):
                 stated = stated_tuning(line) or stated
                 capo = stated_capo(line) or capo
-        guitar = guitar_named(between) or guitar
+        guitar = guitar_named(between) or (str(number % count + 1) if count > 1 else guitar)
         if (stated or STANDARD.open_pitches, capo) != before:
             current = {}
         key = guitar, len(system.rows)
