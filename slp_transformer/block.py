@@ -4,6 +4,8 @@ The book's blocks are pre-norm: each sublayer reads a normalised copy of the str
 it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
+from typing import get_args
+
 import torch
 from torch import nn
 
@@ -199,7 +201,7 @@ class TransformerStack(nn.Module):
             num_blocks: L.
             model_dim: d.
             num_heads: A.
-            initialisation: "gpt2" or "xavier", see `initialise`.
+            initialisation: "gpt2", "xavier" or "bert", see `initialise`.
             **options: what else `TransformerBlock` takes, the same for every block.
 
         Raises:
@@ -207,8 +209,10 @@ class TransformerStack(nn.Module):
         """
         super().__init__()
         check_size(num_blocks=num_blocks)
-        if initialisation not in ("gpt2", "xavier"):
-            raise ValueError(f'initialisation must be "gpt2" or "xavier", not {initialisation!r}.')
+        if initialisation not in get_args(Initialisation):
+            raise ValueError(
+                f'initialisation must be "gpt2", "xavier" or "bert", not {initialisation!r}.'
+            )
         self.blocks = nn.ModuleList(
             TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)
         )
@@ -222,12 +226,13 @@ class TransformerStack(nn.Module):
 
         As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
         0.02; the matrices that write to the residual stream from one narrower by the root of their
-        number, so that the stream does not grow with depth. Or as Xavier Glorot does (Glorot and
-        Bengio 2010), uniformly up to √(6/(rows + columns)), so that variances are kept on the way
-        up and, as far as can be, on the way down.
+        number, so that the stream does not grow with depth. As BERT does (Devlin et al. 2019), all
+        from the same distribution: after a post-norm the stream is of one size anyway. Or as Xavier
+        Glorot does (Glorot and Bengio 2010), uniformly up to √(6/(rows + columns)), so that
+        variances are kept on the way up and, as far as can be, on the way down.
 
         Args:
-            how: "gpt2" or "xavier".
+            how: "gpt2", "xavier" or "bert".
         """
         sublayers = [sublayer for block in self.blocks for sublayer in block.sublayers()]
         for sublayer in sublayers:

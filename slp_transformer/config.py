@@ -36,8 +36,10 @@ class TransformerConfig:
         dropout: share dropped in training; not in the book.
         eps: epsilon of the layer norms; the book has none.
         scaled_embeddings: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
-        initialisation: how matrices begin, "gpt2" (small normal numbers) or "xavier" (uniform, by
-            their sizes: Glorot and Bengio 2010); the book leaves it open.
+        initialisation: how matrices begin, "gpt2" (small normal numbers, the smaller the deeper the
+            stack where they write to the stream), "xavier" (uniform, by their sizes: Glorot and
+            Bengio 2010) or "bert" (equally small normal numbers, scaled embeddings too: Devlin et
+            al. 2019); the book leaves it open.
         source_vocab_size: words in the source vocabulary of an encoder-decoder; None if source and
             target share one vocabulary, and with it the matrix E.
         num_encoder_blocks: blocks in the encoder; as many as in the decoder if None.

@@ -10,7 +10,7 @@ from torch import nn
 from slp_transformer.dropout import Dropout
 from slp_transformer.refusals import check_ids, check_length
 from slp_transformer.shapes import Float, Int, Tensor, shape_of
-from slp_transformer.sizes import check_dropout, check_size
+from slp_transformer.sizes import Initialisation, check_dropout, check_size
 
 
 def one_hot_lookup(
@@ -61,19 +61,25 @@ class ScaledEmbedding(TokenEmbedding):
     r"""The row of a token times √d, as in 2017: $\sqrt d\,\mathbf E[id(i)]$.
 
     The matrix serves the head too, for which its numbers have to be small (deviation 1/√d); scaled
-    up they are of the size of the sines and cosines that are added to them. Not in the book.
+    up they are of the size of the sines and cosines that are added to them. Smaller ones leave it
+    at first to these to tell tokens apart. Not in the book.
 
     Source: Vaswani et al. 2017, section 3.4.
     """
 
-    def __init__(self, vocab_size: int, model_dim: int):
-        """Make an embedding matrix of normal numbers, of deviation 1/√d.
+    def __init__(self, vocab_size: int, model_dim: int, deviation: float | None = None):
+        """Make an embedding matrix of normal numbers.
+
+        Args:
+            vocab_size: |V|.
+            model_dim: d.
+            deviation: of the numbers; 1/√d if None.
 
         Raises:
             ValueError: if a size is not a positive whole number.
         """
         super().__init__(vocab_size, model_dim)
-        nn.init.normal_(self.E, std=model_dim**-0.5)
+        nn.init.normal_(self.E, std=model_dim**-0.5 if deviation is None else deviation)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
         """√d times the row of E for each id.
@@ -199,6 +205,7 @@ class InputEncoding(nn.Module):
         positions: Literal["learned", "sinusoidal"] = "learned",
         dropout: float = 0.0,
         scaled: bool = False,
+        initialisation: Initialisation = "gpt2",
     ):
         """Make both parts.
 
@@ -209,6 +216,7 @@ class InputEncoding(nn.Module):
             positions: "learned" (the book's) or "sinusoidal".
             dropout: share of X dropped in training; not in the book.
             scaled: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
+            initialisation: "bert" lets scaled rows too begin with a deviation of 0.02.
 
         Raises:
             ValueError: if a size or the choice is not one of these.
@@ -218,7 +226,11 @@ class InputEncoding(nn.Module):
             raise ValueError(f'positions must be "learned" or "sinusoidal", not {positions!r}.')
         check_dropout(dropout)
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
-        self.tokens = (ScaledEmbedding if scaled else TokenEmbedding)(vocab_size, model_dim)
+        if scaled:
+            small = 0.02 if initialisation == "bert" else None
+            self.tokens = ScaledEmbedding(vocab_size, model_dim, small)
+        else:
+            self.tokens = TokenEmbedding(vocab_size, model_dim)
         self.positions = kind(context_length, model_dim)
         self.drop = Dropout(dropout)
 

@@ -41,7 +41,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.config = config
         shape = (config.context_length, config.model_dim, config.positions, config.dropout)
-        shape += (config.scaled_embeddings,)
+        shape += (config.scaled_embeddings, config.initialisation)
         self.source_embedding = InputEncoding(config.source_vocab_size or config.vocab_size, *shape)
         self.target_embedding = InputEncoding(config.vocab_size, *shape)
         if config.source_vocab_size is None:

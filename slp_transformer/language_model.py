@@ -74,6 +74,7 @@ class TransformerLM(nn.Module):
             config.positions,
             config.dropout,
             config.scaled_embeddings,
+            config.initialisation,
         )
         self.stack = TransformerStack(config.num_blocks, **config.block_options())
 

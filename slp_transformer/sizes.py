@@ -9,7 +9,7 @@ from typing import Any, Literal
 Activation = Literal["relu", "gelu", "swiglu"]
 NormOrder = Literal["pre", "post"]
 Positions = Literal["learned", "sinusoidal"]
-Initialisation = Literal["gpt2", "xavier"]
+Initialisation = Literal["gpt2", "xavier", "bert"]
 
 
 def is_whole(number: Any) -> bool:

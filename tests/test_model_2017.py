@@ -125,6 +125,20 @@ def test_xaviers_start_is_uniform_by_each_matrixs_own_sizes():
     assert X.std().item() == pytest.approx(1.0, rel=0.05)
 
 
+def test_berts_start_is_equally_small_everywhere():
+    """As Hugging Face's Marian, which is post-norm and has sines and cosines, begins."""
+    torch.manual_seed(1)
+    how = {"model_dim": 60, "num_heads": 3, "num_blocks": 1, "initialisation": "bert"}
+    model = EncoderDecoder(TransformerConfig.of_2017(211, 101, **how))
+    for block in (*model.encoder.blocks, *model.decoder.blocks):
+        for W in [W for sublayer in block.sublayers() for W in sublayer.matrices]:
+            assert W.std().item() == pytest.approx(0.02, rel=0.05)
+            assert W.abs().max() > 0.05  # normal, not uniform
+    assert model.target_embedding.tokens.E.std().item() == pytest.approx(0.02, rel=0.05)
+    languages = TransformerLM(TransformerConfig(211, 17, 60, 3, 1, initialisation="bert"))
+    assert languages.stack.blocks[0].ffn.output_matrix.std().item() == pytest.approx(0.02, rel=0.05)
+
+
 def test_a_language_model_takes_the_same_choices():
     config = TransformerConfig(V, 17, D, A, 1, scaled_embeddings=True, initialisation="xavier")
     model, ids = randomised(TransformerLM(config)), some_ids(N)
@@ -133,7 +147,9 @@ def test_a_language_model_takes_the_same_choices():
 
 
 def test_choices_that_nothing_goes_by_are_refused(unchecked):
-    with pytest.raises(ValueError, match="initialisation must be .gpt2. or .xavier., not 'he'"):
+    with pytest.raises(
+        ValueError, match="initialisation must be .gpt2. or .xavier.*, not 'he'"
+    ):
         TransformerConfig(V, initialisation="he")
     for changes in ({"scaled_embeddings": True}, {"initialisation": "xavier"}):
         with pytest.raises(ValueError, match="belong to the book's models and that of 2017"):
