@@ -3,8 +3,10 @@
 import importlib.metadata
 import io
 import json
+import shutil
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from slp_transformer.guitar import (
     TabTokenizer,
     practice_corpus,
     read_tabs,
+    styles,
     write_tab,
 )
 from slp_transformer.guitar.formats.doors import read_pieces
@@ -216,6 +219,69 @@ def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
     fine("train", "fox.txt", "--run", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--metre", "3/4")
     assert "no use for --metre: it is for models of guitar tabs" in said
+
+
+def make_tabs(folder, *styles):
+    """A folder of tabs, three of each style."""
+    Path(folder).mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=3 * len(styles))):
+        write_tab(replace(tab, style=styles[number % len(styles)]), f"{folder}/{number:02}.txt")
+
+
+def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
+    make_tabs("tabs", "Jazz", "Blues", "")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    assert tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
+    fine("generate", "g", "--style", "Jazz", "--tokens", "40", "--output", "piece.txt")
+    (piece,), _ = read_tabs("piece.txt")
+    assert piece.style == "Jazz"
+    for flags, style in (([], "Blues"), (["--style", "Jazz"], "Jazz")):
+        riff = ["--continue", "tabs/01.txt", *flags]
+        fine("generate", "g", *riff, "--tokens", "40", "--output", "longer.txt")
+        (longer,), _ = read_tabs("longer.txt")
+        assert longer.style == style
+    world = world_of(tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
+    ids = world.begin(None)
+    for _ in range(4):  # unit, metre, key, style
+        ids.append(min(world.allowed(ids)))
+    assert world.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
+    for unknown in ("Rock", "jazz", "none", ""):
+        said = refused(capsys, "generate", "g", "--style", unknown)
+        assert "--style must be one that this model knows, Blues, Jazz." in said
+
+
+def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
+    make_tabs("tabs", "Jazz", "Blues", "")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    make_tabs("others", "Rock", "Funk")
+    fine("train", "others", "--guitar", "--run", "h", "--from", "g", *SMALL[-9:])
+    assert tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
+    shutil.rmtree("g/tokens")
+    for path in Path("tabs").iterdir():
+        path.write_text(path.read_text("utf-8").replace("style: Jazz", "style: Rock"), "utf-8")
+    fine("train", "--run", "g", "--resume", "--steps", "6", "--quiet")
+    assert tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
+
+
+def test_styles_are_for_models_that_know_some(at, capsys):
+    with pytest.raises(ValueError, match="no use for --style: this model knows no styles"):
+        world_of(TabTokenizer(), "standard", 0, STYLE="Jazz")
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    said = refused(capsys, "generate", "a", "--style", "Jazz")
+    assert "no use for --style: it is for models of guitar tabs" in said
+    make_tabs("tabs", "Jazz")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    assert not tokenizer_of(Path("g")).styles
+    said = refused(capsys, "generate", "g", "--style", "Jazz")
+    assert "no use for --style: this model knows no styles" in said
+
+
+def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
+    monkeypatch.setattr(styles, "MOST", 1)
+    make_tabs("tabs", "Jazz", "Blues")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    assert "no token tells a style: there are 2 styles, more than 1" in capsys.readouterr().err
+    assert not tokenizer_of(Path("g")).styles
 
 
 def test_guitar_without_a_source_practises(at, capsys):

@@ -141,6 +141,8 @@ def test_a_damaged_text_tokenizer_is_refused_in_a_sentence(change, sentence):
         ({"tunings": [1]}, "tunings should be an object"),
         ({"tunings": {"two": [1, 2]}}, "must have 6 open strings"),
         ({"kind": "tabs"}, "kind should be 'tab tokens'"),
+        ({"code": "placed", "styles": ["Jazz", "a<b"]}, "'a<b' will not do"),
+        ({"code": "placed", "styles": [1]}, "styles.0 should be a valid string, not 1"),
     ],
 )
 def test_a_damaged_tab_tokenizer_is_refused_in_a_sentence(change, sentence):

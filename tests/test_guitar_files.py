@@ -21,7 +21,7 @@ from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
 )
-from slp_transformer.guitar.headings import stated_capo, stated_tuning, title_of
+from slp_transformer.guitar.headings import stated_capo, stated_tuning, style_of, title_of
 
 PLAIN = """\
 e|-0---3---|-------5-|
@@ -379,6 +379,39 @@ def test_tuning_and_capo_reach_the_tab():
     assert tab.tuning.capo == 2
     assert tab.title == "Some tune"
     assert title_of(["", "****", "Song: Lark"]) == "Lark"
+
+
+@pytest.mark.parametrize(
+    ("line", "style"),
+    [
+        ("style: Blues", "Blues"),
+        ("Genre: Bossa  nova ", "Bossa nova"),
+        ("  STYLE = rock", "rock"),
+        ("style:", ""),
+        ("style: none", ""),
+        ("style: <b>", ""),
+        ("genre: a sentence that goes on for longer than a name", ""),
+    ],
+)
+def test_a_stated_style_is_no_title(line, style):
+    assert style_of(["Some tune", line]) == style
+    tab = only(f"{line}\nSome tune\n\n{PLAIN}")
+    assert (tab.title, tab.style) == ("Some tune", style)
+    assert only(f"{line}\n\n{PLAIN}").title == ""
+    assert only(f"style: Drop D\n\n{PLAIN}").tuning == STANDARD
+
+
+@pytest.mark.parametrize("line", ["Style council", "In the style of: me", "title: style: Blues"])
+def test_a_title_is_no_style(line):
+    tab = only(f"{line}\n\n{PLAIN}")
+    assert (tab.title, tab.style) == (line.removeprefix("title: "), "")
+
+
+def test_each_tab_of_a_file_has_its_style_or_the_first():
+    text = f"style: Rock\ntuning: DADGBE\n\n{PLAIN}\n{{}}tuning: EADGBE\n\n{PLAIN}"
+    for line, styles in (("style: Jazz\n", ["Rock", "Jazz"]), ("", ["Rock", "Rock"])):
+        tabs, _ = read_text(text.format(line))
+        assert [tab.style for tab in tabs] == styles
 
 
 def test_labels_state_a_tuning():

@@ -1,4 +1,4 @@
-"""The short and the placed code: bars by reference, strides, keys; nothing lost, old runs read."""
+"""The short and the placed code: bars by reference, keys, styles; nothing lost, old runs read."""
 
 import json
 import random
@@ -10,6 +10,7 @@ import torch
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.keys import KEYS, key_of, most_in_one_scale
 from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.styles import styles_of
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.theory import SCALES
 from slp_transformer.guitar.tokens import UNITS, TabTokenizer
@@ -18,6 +19,7 @@ from slp_transformer.training.pieces import PieceWindows
 SHORT = TabTokenizer(units=UNITS, code="short")
 PLACED = TabTokenizer(units=UNITS, code="placed")
 both = pytest.mark.parametrize("code", [SHORT, PLACED], ids=["short", "placed"])
+STYLES = ("Jazz", "Drop D, slow")
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
@@ -134,8 +136,9 @@ def test_every_token_of_a_piece_is_allowed_where_it_stands(code):
 
 
 @both
-def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code):
-    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code=code.code)
+@pytest.mark.parametrize("styles", [(), STYLES])
+def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code, styles):
+    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code=code.code, styles=styles)
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
@@ -145,8 +148,12 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code):
             ids.append(rng.choice(stay or may if len(ids) < 30 else may))
         result = small.decode(ids)
         assert result.ill_formed == 0
-        assert plainly(small.decode(small.encode(result.tab)).tab) == plainly(result.tab)
+        again = small.decode(small.encode(result.tab)).tab
+        assert plainly(again) == plainly(result.tab) and again.style == result.tab.style
         seen |= {small.parts[i][0] for i in ids}
+        kinds = [small.parts[i][0] for i in ids]
+        header = kinds[: kinds.index("BAR")]
+        assert header[-3:] == ["METRE", "KEY", "STYLE"] if styles else header[-1] == "KEY"
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
@@ -212,6 +219,98 @@ def test_the_settings_say_the_code_and_older_ones_are_plain():
     )
     with pytest.raises(ValueError, match='code must be "plain", "short" or "placed"'):
         TabTokenizer(code="shorter")
+
+
+# --- Styles --------------------------------------------------------------------------------------
+
+
+def with_styles(code):
+    return TabTokenizer(units=UNITS, code=code.code, styles=STYLES)
+
+
+@both
+def test_a_style_ends_the_header_and_comes_back(code):
+    own = with_styles(code)
+    for tab in practice_corpus(2, 20):
+        for style in ("", "Blues", *STYLES):
+            ids = own.encode(replace(tab, style=style))
+            told = style if style in STYLES else "none"
+            kinds = [own.parts[i][0] for i in ids[:7]]
+            assert kinds == ["<bos>", "TUNING", "CAPO", "STEPS", "METRE", "KEY", "STYLE"]
+            assert own.to_tokens(ids)[6] == f"STYLE<{told}>"
+            back = own.decode(ids)
+            assert back.tab.style == style.replace("Blues", "") and back.ill_formed == 0
+            assert plainly(back.tab) == plainly(tab)
+            assert [own.vocabulary[i] for i in ids if own.parts[i][0] != "STYLE"] == names(
+                tab, code
+            )
+
+
+@both
+def test_styles_come_last_so_that_all_other_ids_stay(code):
+    assert with_styles(code).vocabulary == (
+        *code.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
+    )  # fmt: skip
+
+
+@both
+def test_without_styles_nothing_is_said_of_them(code):
+    assert "styles" not in json.loads(code.to_json())
+    assert not any("STYLE" in token for token in code.vocabulary)
+    tab = practice_corpus(2, 1)[0]
+    assert code.encode(replace(tab, style="Jazz")) == code.encode(tab)
+    assert code.decode(code.encode(replace(tab, style="Jazz"))).tab.style == ""
+
+
+@both
+def test_a_style_may_stand_after_the_key_alone(code):
+    own = with_styles(code)
+    told = ("STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>")
+    assert set(own.to_tokens(own.allowed_next(own.to_ids(HEADER)))) == set(told)
+    after = own.to_tokens(own.allowed_next(own.to_ids([*HEADER, "STYLE<none>"])))
+    assert {"BAR<4>", "<eos>"} < set(after) and not set(told) & set(after)
+    back = own.decode(own.to_ids([*HEADER, "BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]))
+    assert back.ill_formed == 2 and back.tab.style == ""  # the BAR too, which is obeyed
+    assert back.tab.bars == (Bar(4, (event(0, (3, 1)),)),)
+
+
+@both
+def test_the_settings_keep_the_styles(code):
+    own = with_styles(code)
+    again = TabTokenizer.from_json(own.to_json())
+    assert again.styles == STYLES and again.vocabulary == own.vocabulary
+    assert TabTokenizer.from_json(code.to_json()).styles == ()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "name", ["", "none", "None", "a<b", "a>b", " Jazz", "so  far", "a\nb", "x" * 41, "\u200b", 3]
+)
+def test_a_style_without_a_sane_name_is_refused(name):
+    with pytest.raises(ValueError, match="without < and >, and other than none: ") as refusal:
+        TabTokenizer(code="placed", styles=("Jazz", name))
+    assert str(refusal.value).endswith(f"{name!r} will not do.")
+    assert TabTokenizer(code="placed", styles=("x" * 40,)).styles == ("x" * 40,)
+
+
+def test_a_style_twice_and_styles_in_the_plain_code_are_refused():
+    with pytest.raises(ValueError, match="The style 'Jazz' is there twice"):
+        TabTokenizer(code="placed", styles=("Jazz", "Rock", "Jazz"))
+    with pytest.raises(ValueError, match="by the short and the placed code, not by the plain"):
+        TabTokenizer(styles=("Jazz", "Rock"))
+
+
+def test_styles_of_tabs_are_those_that_tell_something():
+    def tabs(*styles):
+        return [Tab(style=style) for style in styles]
+
+    assert styles_of(tabs("Rock", "", "Jazz", "Rock")) == (("Jazz", "Rock"), [])
+    assert styles_of(tabs("Rock", "", "Rock")) == styles_of(tabs("")) == ((), [])
+    many = [f"style {number:02}" for number in range(65)]
+    assert styles_of(tabs(*many[1:])) == (tuple(many[1:]), [])
+    assert styles_of(tabs(*many)) == (
+        (), ["no token tells a style: there are 65 styles, more than 64"],
+    )  # fmt: skip
 
 
 # --- Keys ----------------------------------------------------------------------------------------

@@ -171,10 +171,11 @@ def test_a_score_by_hand():
 
 def test_a_score_and_places_for_its_notes_are_a_tab():
     notes = (Sounding(0, 4, 40), Sounding(0, 4, 64), Sounding(10, 9, 52), Sounding(15, 1, 55))
-    score = Score(notes, 2, ((6, (4, 4)), (0, (3, 4))), ((6, 90), (8, 100)), "Piece")
+    score = Score(notes, 2, ((6, (4, 4)), (0, (3, 4))), ((6, 90), (8, 100)), "Piece", style="Jazz")
     assert score.moments() == [[0, 1], [2], [3]]
     tab = tab_of(score, [Note(6, 0), Note(1, 0), Note(4, 2), None])
-    assert tab.title == "Piece" and tab.steps_per_quarter == 2
+    assert (tab.title, tab.style, tab.steps_per_quarter) == ("Piece", "Jazz", 2)
+    assert score_of(tab).style == "Jazz"
     assert tab.bars == (
         Bar(6, (event(0, (6, 0), (1, 0), durations=(4, 4)),), (3, 4)),
         Bar(8, (event(4, (4, 2), durations=(9,)),), (4, 4), 90),

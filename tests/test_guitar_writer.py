@@ -180,6 +180,39 @@ def test_a_title_stays_on_its_line():
 
 
 @pytest.mark.parametrize(
+    ("title", "style"),
+    [
+        ("A waltz", "Blues"),
+        ("", "Blues"),
+        ("A waltz", ""),
+        ("style: Blues", ""),
+        ("Genre: Blues", "Jazz"),
+        ("Style", "title: Jazz"),
+        ("Title song", "style: Jazz"),
+        ("A waltz", "Drop D"),  # the tuning stays standard
+        ("A waltz", "slow, capo 2"),
+        ("A waltz", "tempo: 90"),
+        ("A waltz", "Guitar 2"),
+        ("A waltz", "e|--0--|-----|"),
+        ("A waltz", "----------------"),
+    ],
+)
+def test_title_and_style_are_read_back_and_are_nothing_else(tmp_path, title, style):
+    for unit in (None, 4):
+        tab = Tab(title, bars=(Bar(4, (event(0, (1, 1)),)),), steps_per_quarter=unit, style=style)
+        assert read_text(format_tab(tab, ruler=True)) == ([tab], [])
+    write_tab(tab, tmp_path / "tab.txt")
+    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+
+
+def test_a_style_has_a_line_under_the_title():
+    tab = replace(C_AND_RUN, style="Slow  blues")
+    assert format_tab(tab) == format_tab(C_AND_RUN).replace(
+        "run\ntuning", "run\nstyle: Slow blues\ntuning"
+    )
+
+
+@pytest.mark.parametrize(
     ("bar", "sentence"),
     [
         (Bar(4, (event(4, (1, 0)),)), "Bar 2, step 4: events must be in order and inside"),

@@ -58,6 +58,7 @@ def test_an_excerpt_by_hand():
     assert problems == []
     assert (excerpt.player, excerpt.style, excerpt.progression) == ("02", "Rock", 3)
     assert (excerpt.key, excerpt.mode, excerpt.tab.title) == ("F#", "comp", "Rock3-120-F# comp")
+    assert excerpt.tab.style == "Rock"
     assert events_of(excerpt) == [
         (0, 0, [(6, 3), (1, 3)], (12, 6)),
         (0, 12, [(5, 0)], (5,)),
@@ -123,9 +124,21 @@ def test_a_recipe_reads_it_as_data(tmp_path):
     names = data.tokenizer.to_tokens(data.learned.tolist())
     assert names.count("<bos>") == 2 and names.count("STEPS<12>") == 2
     assert len(data.which) == 1 and data.problems == []
+    assert data.tokenizer.styles == ()  # all have the same
     (tmp_path / "notes.jams").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="holds no JAMS file of GuitarSet that can be read"):
         prepare_data(DataSettings("guitar", str(tmp_path / "notes.jams")))
+
+
+def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
+    for number, style in enumerate(("Jazz", "Funk", "Funk", "Jazz")):
+        notes = [(number, i / 4, 0.2, 40.0 + 5 * number + i % 7) for i in range(40)]
+        name = f"0{number}_{style}1-120-A_solo.jams"
+        (tmp_path / name).write_bytes(jams(notes, beats=24))
+    data = prepare_data(DataSettings("guitar", str(tmp_path)))
+    assert data.tokenizer.styles == ("Funk", "Jazz")
+    names = data.tokenizer.to_tokens([*data.learned.tolist(), *data.held_out.tolist()])
+    assert names.count("STYLE<Funk>") == names.count("STYLE<Jazz>") == 2
 
 
 @pytest.mark.parametrize(
@@ -151,6 +164,7 @@ def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
 def test_the_real_files():
     excerpts, problems = read_guitarset(Path(REAL))
     counts = {e.name: sum(len(event.notes) for event in e.tab.events()) for e in excerpts}
+    assert all(excerpt.tab.style == excerpt.style in excerpt.name for excerpt in excerpts)
     assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71
     for excerpt in excerpts[:2]:
         assert len(excerpt.tab.bars) == 12 and len(excerpt.beats) == 48

@@ -152,6 +152,8 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     metres = tuple(f"{beats}/{kind}" for beats, kind in METRES)
     guitar.add_argument("--metre", choices=metres, metavar="METRE",
                         help="3/4, 4/4, 6/8 ... [as the model will]")  # fmt: skip
+    guitar.add_argument("--style", metavar="STYLE",
+                        help="one that it learned from [as the model will]")  # fmt: skip
     group = parser.add_argument_group("how a word is chosen")
     for setting in choosing():
         add_setting(group, setting, {"temperature": str(TEMPERATURE)}.get(setting.name))

@@ -29,7 +29,7 @@ def act(arguments: argparse.Namespace) -> None:
     """
     texts = prompts(arguments)
     run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
-    asked = {kind: getattr(arguments, kind.lower()) for kind in ("KEY", "METRE")}
+    asked = {kind: getattr(arguments, kind.lower()) for kind in ("KEY", "METRE", "STYLE")}
     asked = {kind: value for kind, value in asked.items() if value is not None}
     world = world_of(run.tokenizer, arguments.tuning or "standard", arguments.capo or 0, **asked)
     if isinstance(world, Tablature) and as_piece(arguments):

@@ -97,7 +97,8 @@ class Tablature:
             tokenizer: what the tokens mean.
             tuning: the guitar.
             free: have the grammar kept to in the header alone.
-            asked: what else the header shall say, by its kind: KEY="Em", METRE="3/4".
+            asked: what else the header shall say, by its kind: KEY="Em", METRE="3/4",
+                STYLE="Jazz".
 
         Raises:
             ValueError: if the model's tokens do not say such a thing.
@@ -108,7 +109,9 @@ class Tablature:
         self.prompts: set[tuple[int, ...]] = set()
         self.asked: dict[str, int] = {}
         for kind, value in asked.items():
-            if kind not in self.kinds:
+            if kind == "STYLE":
+                check_known(value, tokenizer.styles)
+            elif kind not in self.kinds:
                 raise ValueError(
                     f"There is no use for --{kind.lower()}: this model's tokens do not tell it, as "
                     "it was made by an older version. Train anew, or leave it out."
@@ -154,6 +157,21 @@ class Tablature:
     def show(self, ids: list[int]) -> str:
         """The tab of some tokens, as ASCII."""
         return format_tab(self.tokenizer.decode(ids).tab)
+
+
+def check_known(style: str, styles: Sequence[str]) -> None:
+    """Refuse a style that a model's tokens do not tell.
+
+    Raises:
+        ValueError: naming those that they tell.
+    """
+    if not styles:
+        raise ValueError(
+            "There is no use for --style: this model knows no styles. Leave it out, or train on "
+            "tabs of several styles."
+        )
+    if style not in styles:
+        raise ValueError(f"--style must be one that this model knows, {', '.join(styles)}.")
 
 
 def world_of(

@@ -13,7 +13,7 @@ from slp_transformer.files.storage import whole_file
 from slp_transformer.guitar.ascii_marks import written_note
 from slp_transformer.guitar.ascii_time import beats_of, said_of, time_lines
 from slp_transformer.guitar.fretboard import string_names
-from slp_transformer.guitar.headings import tuning_line
+from slp_transformer.guitar.headings import is_about_style, tuning_line
 from slp_transformer.guitar.soundness import check_tab
 from slp_transformer.guitar.tab import Bar, Tab
 
@@ -23,9 +23,9 @@ def format_tab(
 ) -> str:
     """A tab as text that ends in a line break.
 
-    Title, ``tuning:`` (low string to high) and ``capo:`` stand above, then the systems. A system is
-    broken at a bar line; only a bar that does not fit on a line of its own is broken inside, before
-    an event.
+    Title, ``style:``, ``tuning:`` (low string to high) and ``capo:`` stand above, then the systems.
+    A system is broken at a bar line; only a bar that does not fit on a line of its own is broken
+    inside, before an event.
 
     Args:
         tab: the piece.
@@ -88,9 +88,11 @@ def columns_per_step(bars: tuple[Bar, ...]) -> int:
 
 
 def _header(tab: Tab) -> list[str]:
-    """Title, tuning and capo, a line each."""
-    title = " ".join(tab.title.split())
-    lines = [title] if title else []
+    """Title, style, tuning and capo, a line each."""
+    title, style = " ".join(tab.title.split()), " ".join(tab.style.split())
+    lines = [f"title: {title}" if is_about_style(title) else title] if title else []
+    if style:
+        lines.append(f"style: {style}")
     lines.append(tuning_line(tab.tuning))
     if tab.tuning.capo:
         lines.append(f"capo: {tab.tuning.capo}")

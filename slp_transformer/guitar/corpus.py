@@ -56,15 +56,32 @@ def prepare_tabs(
             out of a single piece, or a tab has something that has no token.
     """
     tokenizer = tokenizer or TabTokenizer()
-    tabs, problems = for_tokens(*read_source(source))
-    if isinstance(held_out, str | Path):
-        unseen, more = for_tokens(*read_source(held_out))
-        problems += more
-    else:
-        tabs, unseen = split(tabs, held_out)
+    tabs, unseen, problems = read_apart(source, held_out)
     return TabCorpus(
         tokenizer, as_tensor(tabs, tokenizer), as_tensor(unseen, tokenizer), tabs, unseen, problems
     )
+
+
+def read_apart(
+    source: str | Path | None, held_out: float | str | Path
+) -> tuple[list[Tab], list[Tab], list[Problem]]:
+    """Read tabs and hold some out.
+
+    Args:
+        source: as `prepare_tabs`.
+        held_out: as there.
+
+    Returns:
+        The tabs to learn from, those held out, and what could not be read.
+
+    Raises:
+        ValueError: as `prepare_tabs`, but for what has no token.
+    """
+    tabs, problems = for_tokens(*read_source(source))
+    if isinstance(held_out, str | Path):
+        unseen, more = for_tokens(*read_source(held_out))
+        return tabs, unseen, problems + more
+    return *split(tabs, held_out), problems
 
 
 def read_source(source: str | Path | None) -> tuple[list[Tab], list[Problem]]:

@@ -6,7 +6,7 @@ system in it is still read, without that system.
 
 How systems are recognised is told in `slp_transformer.guitar.ascii_tab`, how bars are in
 `slp_transformer.guitar.ascii_bars`, how frets are in `slp_transformer.guitar.ascii_frets`, and how
-a stated tuning and capo are in `slp_transformer.guitar.headings`.
+a stated style, tuning and capo are in `slp_transformer.guitar.headings`.
 
 **Steps.** A text file says when a note sounds by the column that it stands in, so columns are the
 steps of the tab that is read. The columns that every bar leaves free after its bar line are taken
@@ -43,7 +43,7 @@ from slp_transformer.guitar.ascii_time import (
     timed_bars,
 )
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.headings import title_of
+from slp_transformer.guitar.headings import is_about_style, style_of, title_of
 from slp_transformer.guitar.problems import Problem
 from slp_transformer.guitar.tab import Tab
 
@@ -141,11 +141,14 @@ def read_text(text: str, source: str = "") -> tuple[list[Tab], list[Problem]]:
     Returns:
         Its tabs, more than one where the tuning changes; and what could not be read.
     """
-    lines = re.split(r"\r\n|\r|\n", text)
+    written = re.split(r"\r\n|\r|\n", text)
+    # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
+    lines = ["" if is_about_style(line) else line for line in written]
     systems, problems = _find_systems(lines, source)
     prose = ["" if is_string_line(line) else line for line in lines]
     tabs = []
-    file_title = title_of(prose[: systems[0].line - 1]) if systems else ""
+    file_head = systems[0].line - 1 if systems else 0
+    file_title, file_style = title_of(prose[:file_head]), style_of(written[:file_head])
     for first, group, stated, capo in parts_of(prose, systems):
         head = prose[first : group[0].line - 1]
         timing = next(filter(None, map(stated_timing, head)), None)
@@ -161,7 +164,9 @@ def read_text(text: str, source: str = "") -> tuple[list[Tab], list[Problem]]:
         read = timed_bars(bars, raw, said, timing.columns) if timing else plain_bars(raw)
         if any(bar.events for bar in read):
             unit = timing.unit if timing else None
-            tabs.append(Tab(title_of(head) or file_title, tuning, tuple(read), source, unit))
+            title = title_of(head) or file_title
+            style = style_of(written[first : group[0].line - 1]) or file_style
+            tabs.append(Tab(title, tuning, tuple(read), source, unit, style))
     if not tabs and not problems:
         problems = [Problem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line)

@@ -60,7 +60,7 @@ class Excerpt:
         progression: 1 to 3; the lead sheet is style and progression.
         key: as ``Eb``.
         mode: "comp" for chords, "solo" for a melody.
-        tab: the notes, twelve steps to a quarter.
+        tab: the notes, twelve steps to a quarter, and the style.
         seconds: for each event of the tab when each of its notes began.
         beats: when the beats are, in seconds.
         written: the chords as the player was told them.
@@ -189,7 +189,7 @@ def read_jams(content: bytes, name: str) -> tuple[Excerpt, list[Problem]]:
         progression=int(said["progression"]),
         key=said["key"],
         mode=said["mode"],
-        tab=Tab(title, STANDARD, tuple(bars), source, STEPS),
+        tab=Tab(title, STANDARD, tuple(bars), source, STEPS, said["style"]),
         seconds=tuple(seconds),
         beats=tuple(times),
         written=chords[0] if chords else (),

@@ -1,4 +1,4 @@
-"""What the text around a tab says about it: title, tuning, capo.
+"""What the text around a tab says about it: title, style, tuning, capo.
 
 Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F# B E``, ``Drop D``,
 ``6th = D``, ``tuned down half a step``, or by the letters in front of the strings.
@@ -17,6 +17,7 @@ from slp_transformer.guitar.fretboard import (
     string_names,
 )
 from slp_transformer.guitar.soundness import FEWEST_STRINGS, MOST_STRINGS
+from slp_transformer.guitar.styles import is_style
 from slp_transformer.guitar.theory import pitch_class
 
 Pitches = tuple[int, ...]
@@ -89,6 +90,7 @@ _CAPO_BEHIND = re.compile(
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _STATEMENT = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE)
 _TITLE = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.IGNORECASE)
+_STYLE = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.IGNORECASE)
 
 
 def tuning_from_names(names: list[str] | tuple[str, ...]) -> Pitches | None:
@@ -265,6 +267,17 @@ def title_of(lines: list[str]) -> str:
             return found["title"].strip()[:100]
     titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT.match(line))
     return next(filter(_has_words, titles), "")
+
+
+def is_about_style(line: str) -> bool:
+    """Whether a line of text says the style and so nothing else, whatever the style is called."""
+    return bool(_STYLE.match(line[:LONGEST]))
+
+
+def style_of(lines: list[str]) -> str:
+    """The style among lines of text: what follows ``style:`` or ``genre:``; empty if none does."""
+    found = (match["style"] for line in lines if (match := _STYLE.match(line[:LONGEST])))
+    return next(filter(is_style, (" ".join(name.split()) for name in found)), "")
 
 
 def _has_words(line: str) -> bool:

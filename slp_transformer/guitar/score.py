@@ -41,6 +41,7 @@ class Score:
         title: what the piece is called; may be empty.
         source: where it was read from, or empty.
         length: steps that the piece lasts at least, for empty bars at its end.
+        style: what kind of music it is; may be empty.
     """
 
     notes: tuple[Sounding, ...]
@@ -50,6 +51,7 @@ class Score:
     title: str = ""
     source: str = ""
     length: int = 0
+    style: str = ""
 
     def moments(self) -> list[list[int]]:
         """The places in `notes` of those that begin together, moment by moment."""
@@ -88,6 +90,7 @@ def score_of(tab: Tab, tuning: Tuning | None = None) -> Score:
         tab.title,
         tab.source,
         starts[-1],
+        tab.style,
     )
 
 
@@ -175,4 +178,5 @@ def tab_of(
             number = bisect_right(ends, onset) - 1
             events[number].append(Event.of(onset - ends[number], played))
     filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
-    return Tab(title or score.title, tuning, tuple(filled), score.source, score.steps_per_quarter)
+    told = score.source, score.steps_per_quarter, score.style
+    return Tab(title or score.title, tuning, tuple(filled), *told)

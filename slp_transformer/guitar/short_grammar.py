@@ -1,6 +1,7 @@
 """Which token may follow which in the short code and in the placed one, and what it says."""
 
 from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.styles import is_none
 from slp_transformer.guitar.tab import Bar
 from slp_transformer.guitar.token_grammar import TokenReader
 
@@ -28,6 +29,7 @@ class ShortReader(TokenReader):
         more = {
             "metre": ("METRE",),
             "key": ("KEY",),
+            "style": ("STYLE",),
             "first bar": ("BAR", "<eos>"),
         }
         return more[self.place] if self.place in more else super().header_kinds()
@@ -139,6 +141,9 @@ class ShortReader(TokenReader):
             self.metre = (int(beats), int(unit)) if unit else None
             self.place = "key"
         elif kind == "KEY":
+            self.place = "style" if self.styles else "first bar"
+        elif kind == "STYLE":
+            self.style = "" if is_none(token[6:-1]) else token[6:-1]
             self.place = "first bar"
         else:
             super().read_header(kind, token, value)

@@ -1,7 +1,8 @@
 """The short code and the placed one: names of tokens; `guitar.short_grammar` reads them back.
 
 The header goes on with the metre of the first bar and with the key, which is estimated from all
-notes (`slp_transformer.guitar.keys`); either may be ``none``::
+notes (`slp_transformer.guitar.keys`); either may be ``none``. Where the tokenizer has styles, the
+tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of them::
 
     <bos> TUNING<standard> CAPO<0> COLUMNS METRE<4/4> KEY<Em>
     BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> TAB<3,0>
@@ -56,11 +57,23 @@ def vocabulary_of(max_fret: int, max_position: int) -> tuple[str, ...]:
     )
 
 
-def about(tab: Tab) -> list[str]:
-    """Names of the tokens for metre and key: what ends a header in the short code."""
+def style_vocabulary(styles: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the tokens for styles, which come last of all; without styles there are none."""
+    return (*(f"STYLE<{style}>" for style in styles), "STYLE<none>") if styles else ()
+
+
+def about(tab: Tab, styles: tuple[str, ...] = ()) -> list[str]:
+    """Names of the tokens for metre, key and style: what ends a header in the short code.
+
+    Args:
+        tab: the tab.
+        styles: the styles that have a token; none for a header without a style.
+    """
     metre = tab.bars[0].metre if tab.bars else None
     told = "{}/{}".format(*metre) if metre in METRES else "none"
-    return [f"METRE<{told}>", f"KEY<{key_of(tab) or 'none'}>"]
+    style = tab.style if tab.style in styles else "none"
+    named = [f"STYLE<{style}>"] if styles else []
+    return [f"METRE<{told}>", f"KEY<{key_of(tab) or 'none'}>", *named]
 
 
 def bars_in_short(

@@ -140,6 +140,7 @@ class Tab:
         source: where it was read from (a file name), or empty.
         steps_per_quarter: how many steps a quarter note has; None where steps are columns of a text
             and not time.
+        style: what kind of music it is; may be empty.
     """
 
     title: str = ""
@@ -147,6 +148,7 @@ class Tab:
     bars: tuple[Bar, ...] = field(default_factory=tuple)
     source: str = ""
     steps_per_quarter: int | None = None
+    style: str = ""
 
     def events(self) -> Iterator[Event]:
         """Every event of the piece, in order."""

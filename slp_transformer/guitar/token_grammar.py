@@ -14,7 +14,7 @@ def token_parts(token: str) -> tuple[str, tuple[int, ...]]:
     if token in SPECIAL or "<" not in token:
         return token, ()
     kind, _, inside = token[:-1].partition("<")
-    named = kind in ("TUNING", "METRE", "KEY")
+    named = kind in ("TUNING", "METRE", "KEY", "STYLE")
     return kind, () if named else tuple(int(number) for number in inside.split(","))
 
 
@@ -29,9 +29,11 @@ class TokenReader:
         tuning: the tuning until a token says another.
         inside: whether the sequence begins inside a bar, as a piece's middle does.
         units: whether a header tells the unit of time.
+        styles: whether a header tells the style, as it may in the other codes.
 
     Attributes:
         unit: steps to a quarter note; None for columns, or if it was not told.
+        style: what kind of music it is; empty if it was not told.
         bars: what has been read, without the bar that is not closed yet.
         ill_formed: how many tokens could not stand where they stood.
     """
@@ -45,10 +47,12 @@ class TokenReader:
         tuning: Tuning,
         inside: bool,
         units: bool,
+        styles: bool = False,
     ):
         self.vocabulary, self.parts, self.max_position = vocabulary, parts, max_position
         self.named, self.tuning = named, tuning
         self.units, self.unit = units, None
+        self.styles, self.style = styles, ""
         self.bars: list[Bar] = []
         self.ill_formed = 0
         self.place = "in bar" if inside else "start"

@@ -17,11 +17,11 @@ ends. Positions rather than the time that passes between notes: a model that has
 soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
 they count from to the last of them.
 
-Two more codes call a bar that comes back by one token, and say metre and key in the header;
-`slp_transformer.guitar.short_names` tells them. The short one, ``TabTokenizer(code="short")``, has
-a ``POS`` only where the stride changes, and needs 0.6 times as many tokens on classical tabs. But a
-model then has to add up where in the bar it is. In the placed one, ``code="placed"``, every moment
-says so.
+Two more codes call a bar that comes back by one token, and say metre and key in the header, and the
+style if the tokenizer is made with styles; `slp_transformer.guitar.short_names` tells them. The
+short one, ``TabTokenizer(code="short")``, has a ``POS`` only where the stride changes, and needs
+0.6 times as many tokens on classical tabs. But a model then has to add up where in the bar it is.
+In the placed one, ``code="placed"``, every moment says so.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
 machine, which decoding and `TabTokenizer.allowed_next` share.
@@ -35,7 +35,8 @@ from typing import Literal, get_args
 from slp_transformer.files.schemas import parse_as
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
 from slp_transformer.guitar.short_grammar import PlacedReader, ShortReader
-from slp_transformer.guitar.short_names import about, bars_in_short, vocabulary_of
+from slp_transformer.guitar.short_names import about, bars_in_short, style_vocabulary, vocabulary_of
+from slp_transformer.guitar.styles import check_styles
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
 from slp_transformer.guitar.token_names import bar_tokens
@@ -81,6 +82,7 @@ class Kept:
     tunings: dict[str, tuple[int, ...]]
     units: tuple[int, ...] = ()  # as older versions wrote it
     code: Code = "plain"
+    styles: tuple[str, ...] = ()
 
 
 class TabTokenizer:
@@ -89,10 +91,11 @@ class TabTokenizer:
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
     ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
-    The short and the placed code have those named above besides.
+    The short and the placed code have those named above besides, and ``STYLE`` tokens at the end if
+    there are styles.
     Of a tab its tuning, unit, bars and notes are encoded; title, metre (but for the first bar's, in
-    those two), tempo, repeats, durations and techniques are not, and dead notes, which have no
-    pitch, are left out.
+    those two), style (but there), tempo, repeats, durations and techniques are not, and dead notes,
+    which have no pitch, are left out.
 
     Args:
         max_fret: highest fret that has a token.
@@ -102,10 +105,14 @@ class TabTokenizer:
         units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
             the unit of time; none for tokens that do not, as those of older models.
         code: "plain", "short" or "placed".
+        styles: the styles that have a token, for the short and the placed code; none for headers
+            that do not tell a style.
 
     Raises:
-        ValueError: if a limit is below its smallest useful value, a tuning has not six strings, or
-            there is no such code.
+        ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
+            there is no such code, a style has no name that will do
+            (`slp_transformer.guitar.styles.is_style`) or is there twice, or the plain code is to
+            tell styles.
     """
 
     pad_id, bos_id, eos_id = 0, 1, 2
@@ -118,6 +125,7 @@ class TabTokenizer:
         tunings: dict[str, Tuning] | None = None,
         units: Iterable[int] = (),
         code: Code = "plain",
+        styles: Iterable[str] = (),
     ):
         for name, value, least in (
             ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
@@ -136,7 +144,10 @@ class TabTokenizer:
             raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
         if code not in get_args(Code):
             raise ValueError(f'code must be "plain", "short" or "placed", not {code!r}.')
-        self.code = code
+        self.code, self.styles = code, tuple(styles)
+        check_styles(self.styles)
+        if self.styles and code == "plain":
+            raise ValueError("Styles are told by the short and the placed code, not by the plain.")
         units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()
         self.vocabulary = (
             *SPECIAL,
@@ -144,6 +155,7 @@ class TabTokenizer:
             *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
             *self._bar_vocabulary(units_told),
+            *style_vocabulary(self.styles),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self.parts = tuple(token_parts(token) for token in self.vocabulary)
@@ -199,7 +211,7 @@ class TabTokenizer:
         if self.code != "plain":
             placed = self.code == "placed"
             bars = bars_in_short(tab.bars, self.max_fret, self.max_position, placed)
-            return self.to_ids([*tokens, *about(tab), *bars, "<eos>"])
+            return self.to_ids([*tokens, *about(tab, self.styles), *bars, "<eos>"])
         for number, bar in enumerate(tab.bars, start=1):
             tokens += bar_tokens(bar, number, self.max_fret, self.max_position)
         return self.to_ids([*tokens, "<eos>"])
@@ -269,7 +281,8 @@ class TabTokenizer:
             if token == self.eos_id:
                 break
         reader.close_bar()
-        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), steps_per_quarter=reader.unit)
+        told = {"steps_per_quarter": reader.unit, "style": reader.style}
+        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), **told)
         return Decoded(tab, reader.ill_formed, length, complete=self.eos_id in ids)
 
     def allowed_next(self, ids: Sequence[int]) -> set[int]:
@@ -297,6 +310,7 @@ class TabTokenizer:
             tuning,
             inside=bool(ids) and ids[0] != self.bos_id,
             units=bool(self.units),
+            styles=bool(self.styles),
         )
 
     def to_json(self) -> str:
@@ -309,6 +323,8 @@ class TabTokenizer:
         }
         settings |= {"max_capo": self.max_capo, "tunings": tunings, "units": list(self.units)}
         settings |= {"code": self.code}
+        if self.styles:  # older versions, which know none, read all else
+            settings |= {"styles": list(self.styles)}
         return json.dumps(settings, indent=2)
 
     @classmethod
@@ -320,7 +336,8 @@ class TabTokenizer:
         """
         kept = parse_as(Kept, text.encode(), "These settings of a tab tokenizer")
         tunings = {name: Tuning(pitches) for name, pitches in kept.tunings.items()}
-        return cls(kept.max_fret, kept.max_position, kept.max_capo, tunings, kept.units, kept.code)
+        limits = kept.max_fret, kept.max_position, kept.max_capo
+        return cls(*limits, tunings, kept.units, kept.code, kept.styles)
 
 
 def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:

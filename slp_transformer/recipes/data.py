@@ -8,8 +8,9 @@ from typing import Any
 
 from slp_transformer.files.storage import read_json, reason_of, write_json
 from slp_transformer.files.token_store import TokenStore, write_tokens
-from slp_transformer.guitar import TabTokenizer, prepare_tabs
-from slp_transformer.guitar.corpus import as_tensor, for_tokens, name_of, read_source
+from slp_transformer.guitar import TabTokenizer
+from slp_transformer.guitar.corpus import as_tensor, for_tokens, name_of, read_apart, read_source
+from slp_transformer.guitar.styles import styles_of
 from slp_transformer.guitar.tokens import UNITS
 from slp_transformer.recipes.data_settings import DataSettings
 from slp_transformer.shapes import Int, Tensor
@@ -17,7 +18,7 @@ from slp_transformer.text import TextTokenizer, prepare
 from slp_transformer.text.preparing import HELD_OUT, LEARNED, TOKENIZER, WHICH, reopen
 from slp_transformer.training.batches import BatchSource, PaddedPairs
 from slp_transformer.training.by_length import PairsByLength
-from slp_transformer.training.folders import Which, checkpoint_folder, load_tokenizer
+from slp_transformer.training.folders import Which, checkpoint_folder, load_tokenizer, read_index
 from slp_transformer.training.pieces import PieceWindows
 from slp_transformer.training.settings import TrainingSettings
 from slp_transformer.translation import (
@@ -129,11 +130,7 @@ def prepare_data(
     if settings.kind == "translation":
         return of_pairs(read_corpus(settings, window or 1 << 30, tokenizer, folder))
     if settings.kind == "guitar":
-        tokenizer = tokenizer or TabTokenizer(units=UNITS, code="placed")
-        tabs = prepare_tabs(settings.source, settings.held_out, tokenizer)
-        problems = [f"skipped: {problem}" for problem in tabs.problems]
-        which = [name_of(tab) for tab in tabs.held_out_tabs]
-        data = Data(tabs.tokenizer, tabs.learned, tabs.held_out, problems, which)
+        data = of_tabs(settings, tokenizer)
         return data if folder is None else keep_tokens(data, folder)
     if settings.source is None:
         raise ValueError("A text has to come from somewhere: name a file, a folder or a corpus.")
@@ -145,6 +142,27 @@ def prepare_data(
         unseen = prepare(settings.held_out, held_out=0.0, folder=other, tokenizer=text.tokenizer)
     held_out = text.held_out if share else unseen.learned
     return Data(text.tokenizer, text.learned, held_out, which=text.which)
+
+
+def of_tabs(settings: DataSettings, tokenizer: TabTokenizer | None) -> Data:
+    """Tabs as the data of a recipe.
+
+    Args:
+        settings: what to read, and how.
+        tokenizer: that of a model that is there already; if None, a new one, which tells the styles
+            of the tabs to learn from.
+
+    Raises:
+        ValueError: as `slp_transformer.guitar.prepare_tabs`.
+    """
+    learned, held_out, skipped = read_apart(settings.source, settings.held_out)
+    problems = [f"skipped: {problem}" for problem in skipped]
+    if tokenizer is None:
+        styles, told = styles_of(learned)
+        tokenizer = TabTokenizer(units=UNITS, code="placed", styles=styles)
+        problems = told + problems
+    streams = as_tensor(learned, tokenizer), as_tensor(held_out, tokenizer)
+    return Data(tokenizer, *streams, problems, [name_of(tab) for tab in held_out])
 
 
 def read_corpus(
@@ -202,12 +220,17 @@ def keep_tokens(data: Data, folder: Path) -> Data:
 def reopen_data(settings: DataSettings, folder: Path) -> Data:
     """The data that `prepare_data` made, from the tokens kept in a folder if there are any.
 
+    If there are none, tabs are read anew, into the tokens of the run that the folder is in: of tabs
+    that have changed a new tokenizer might tell other styles.
+
     Raises:
         ValueError: as `prepare_data`.
     """
     if settings.kind == "translation":
         return of_pairs(reopen_pairs(folder))
     if not (folder / TOKENIZER).exists():  # as of guitar runs that were made by older versions
+        if settings.kind == "guitar" and read_index(folder.parent):
+            return keep_tokens(of_tabs(settings, tokenizer_of(folder.parent, "last")), folder)
         return prepare_data(settings, folder)
     if settings.kind == "guitar":
         tokenizer = tokenizer_from_json(read_json(folder / TOKENIZER))
