@@ -147,9 +147,7 @@ def test_a_language_model_takes_the_same_choices():
 
 
 def test_choices_that_nothing_goes_by_are_refused(unchecked):
-    with pytest.raises(
-        ValueError, match="initialisation must be .gpt2. or .xavier.*, not 'he'"
-    ):
+    with pytest.raises(ValueError, match="initialisation must be .gpt2. or .xavier.*, not 'he'"):
         TransformerConfig(V, initialisation="he")
     for changes in ({"scaled_embeddings": True}, {"initialisation": "xavier"}):
         with pytest.raises(ValueError, match="belong to the book's models and that of 2017"):

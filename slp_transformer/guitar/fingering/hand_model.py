@@ -68,7 +68,7 @@ class HandModel(nn.Module):
         # Moving the hand: by gap in time, whether a fretted note rings on, and frets moved.
         self.moves = nn.Parameter(torch.zeros(GAPS, 2, 2 * len(HANDS) - 1))
         self.taken = nn.Parameter(torch.zeros(1))  # for a ringing string that is taken again
-        self.trust = nn.Parameter(torch.full((2,), 0.5))  # in the costs of `viterbi`
+        self.trust = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
         if c.num_blocks:
             width = READS * (2 * c.reach + 1)
             self.read = nn.Linear(width, c.model_dim)

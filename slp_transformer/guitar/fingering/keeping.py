@@ -2,14 +2,20 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import nn
 
 from slp_transformer.files.schemas import read_as
 from slp_transformer.files.storage import from_text_extra, whole_file, write_json
 from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
 from slp_transformer.guitar.fingering.playing import Hand
+from slp_transformer.guitar.fingering.second_look import SecondLook
 
-WEIGHTS, ABOUT = "hand.safetensors", "hand.json"
+WEIGHTS, ABOUT, SECOND = "hand.safetensors", "hand.json", "second.safetensors"
 FORMAT = 1
+Part = TypeVar("Part", bound=nn.Module)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +37,16 @@ class About:
     format: int = FORMAT
 
 
-def save_hand(folder: Path, model: HandModel, about: About) -> None:
+def save_hand(
+    folder: Path, model: HandModel, about: About, second: SecondLook | None = None
+) -> None:
     """Write a model, the weights first.
+
+    Args:
+        folder: where to.
+        model: the model.
+        about: what is said of it.
+        second: its second look, if it has one.
 
     Raises:
         OSError: if it cannot be written.
@@ -40,20 +54,32 @@ def save_hand(folder: Path, model: HandModel, about: About) -> None:
     """
     safetensors = from_text_extra("safetensors.torch", "Models of the hand")
     folder.mkdir(parents=True, exist_ok=True)
-    weights = {name: W.detach().contiguous() for name, W in model.state_dict().items()}
-    with whole_file(folder / WEIGHTS) as unfinished:
-        safetensors.save_file(weights, unfinished)
+    (folder / SECOND).unlink(missing_ok=True)
+    for name, part in ((WEIGHTS, model), (SECOND, second)):
+        if part is not None:
+            weights = {key: W.detach().contiguous() for key, W in part.state_dict().items()}
+            with whole_file(folder / name) as unfinished:
+                safetensors.save_file(weights, unfinished)
     write_json(folder / ABOUT, dataclasses.asdict(about))
 
 
 def load_hand(*folders: str | Path) -> Hand:
     """Read models that `save_hand` has written, to be asked together.
 
+    They look twice if one of them has learned to; where several have, by their mean.
+
     Raises:
         ValueError: if there is none, or it is damaged; the sentence names the file.
         ImportError: if safetensors or pydantic is not installed.
     """
-    return Hand([_load(Path(folder)) for folder in folders])
+    models = [_load(Path(folder)) for folder in folders]
+    kept = [Path(folder) / SECOND for folder in folders]
+    looks = [_filled(SecondLook(), path) for path in kept if path.is_file()]
+    if not looks:
+        return Hand(models)
+    second = SecondLook()
+    second.weights.data = torch.stack([look.weights.data for look in looks]).mean(0)
+    return Hand(models, second=second.requires_grad_(False))
 
 
 def _load(folder: Path) -> HandModel:
@@ -72,13 +98,22 @@ def _load(folder: Path) -> HandModel:
         model = HandModel(about.config)
     except ValueError as error:
         raise ValueError(f"{folder / ABOUT}: {error}") from None
+    return _filled(model, folder / WEIGHTS)
+
+
+def _filled(part: Part, path: Path) -> Part:
+    """A model, or a second look, with the weights of a file.
+
+    Raises:
+        ValueError: if they do not fit.
+    """
     safetensors = from_text_extra("safetensors.torch", "Models of the hand")
     try:
-        model.load_state_dict(safetensors.load_file(folder / WEIGHTS))
+        part.load_state_dict(safetensors.load_file(path))
     except Exception as error:  # safetensors has an error of its own, PyTorch another
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{folder / WEIGHTS} does not fit {ABOUT}: {reason}") from None
-    return model
+        raise ValueError(f"{path} does not fit {ABOUT}: {reason}") from None
+    return part
 
 
 def check_sizes(config: HandConfig) -> None:

@@ -29,6 +29,7 @@ from slp_transformer.guitar.fingering.measures import Agreement, agreement, tota
 from slp_transformer.guitar.fingering.passages import Passage, passage_of, read_keys
 from slp_transformer.guitar.fingering.playing import Hand
 from slp_transformer.guitar.fingering.reading import Reader
+from slp_transformer.guitar.fingering.second_look import Likely, SecondLook, learn_second_look
 from slp_transformer.guitar.fingering.translating import (
     SOURCE_SIZE,
     TARGET_SIZE,
@@ -38,6 +39,7 @@ from slp_transformer.guitar.fingering.writing import translate_all
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.training import train
 
+PARTS = 4  # of the pieces, for a second look
 WINDOW = 64  # notes that an encoder-decoder reads at a time
 
 
@@ -55,11 +57,11 @@ class HandTraining:
         seed: of weights and windows.
     """
 
-    steps: int = 1500
+    steps: int = 600
     batch_size: int = 24
     window: int = 96
     learning_rate: float = 3e-3
-    weight_decay: float = 0.01
+    weight_decay: float = 0.5
     averaging: float = 0.995
     seed: int = 0
 
@@ -127,6 +129,41 @@ def follow(mean: dict[str, torch.Tensor], model: HandModel, keep: float) -> None
         mean[name].mul_(keep).add_(W, alpha=1 - keep)
 
 
+def train_second_look(
+    passages: Sequence[Passage],
+    config: HandConfig | None = None,
+    training: HandTraining | None = None,
+) -> SecondLook:
+    """Train a second look, on first looks by models that had not learned from the piece.
+
+    The pieces are parted in four, and each part is looked at by a model of the others. Pieces whose
+    names begin alike, up to an underscore (a composer's, by custom), stay together.
+
+    Args:
+        passages: pieces with the grips that people wrote.
+        config: what to make the models from.
+        training: how.
+
+    Raises:
+        ValueError: if the pieces cannot be parted, or there is nothing to learn from.
+    """
+    begin = [passage.name.partition("_")[0] for passage in passages]
+    parts = {name: k % PARTS for k, name in enumerate(sorted(set(begin)))}
+    if len(parts) < 2:
+        raise ValueError(
+            "A second look is learned from pieces by several hands: their file names, up to an "
+            f"underscore, must not all be {begin[0] if begin else 'missing'!r}."
+        )
+    looks: list[list[Likely]] = [[] for _ in passages]
+    for part in sorted(set(parts.values())):
+        others = [p for p, name in zip(passages, begin, strict=True) if parts[name] != part]
+        hand = Hand([train_hand(others, config, training)])
+        for n, (passage, name) in enumerate(zip(passages, begin, strict=True)):
+            if parts[name] == part:
+                looks[n] = hand.look(passage)
+    return learn_second_look(passages, looks)
+
+
 def read_passages(source: Path) -> list[Passage]:
     """Fingered pieces from a folder of tabs, or from a file of JSON Lines.
 
@@ -150,6 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=HandTraining.steps)
     parser.add_argument("--blocks", type=int, default=HandConfig.num_blocks)
     parser.add_argument("--trusted", action="store_true", help="of .jsonl: sure tunings alone")
+    parser.add_argument(
+        "--second-look", action="store_true", help="learn to look twice; takes five times as long"
+    )
     parser.add_argument("--translate", action="store_true", help="train an encoder-decoder")
     parser.add_argument("--alone", action="store_true", help="train a decoder on the same tokens")
     parser.add_argument("--width", type=int, default=64, help="d of either [64]")
@@ -200,9 +240,11 @@ def learn(known: argparse.Namespace) -> None:
             print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
 
     model = train_hand(learned, config, training, report)
-    found = total_of([agreement(p.grips, Hand([model]).finger(p), p.tuning) for p in held_out])
+    second = train_second_look(learned, config, training) if known.second_look else None
+    hand = Hand([model], second=second)
+    found = total_of([agreement(p.grips, hand.finger(p), p.tuning) for p in held_out])
     share = found.shares()["strings"]
-    save_hand(known.run, model, About(config, training.steps, len(learned), share))
+    save_hand(known.run, model, About(config, training.steps, len(learned), share), second)
     print(f"held out: {in_words(found)}")
 
 

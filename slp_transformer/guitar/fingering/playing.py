@@ -9,6 +9,7 @@ from slp_transformer.guitar.fingering.hand_model import HandModel, state_margina
 from slp_transformer.guitar.fingering.lattice import STRINGS
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.reading import Columns, Reader
+from slp_transformer.guitar.fingering.second_look import Likely, SecondLook
 from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 from slp_transformer.shapes import Float, Tensor
@@ -17,25 +18,29 @@ CHUNK, BESIDE = 128, 48  # moments of a window that count, and more of them on e
 AT_ONCE = 16  # windows that are read at a time
 UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE = 0.5  # what a whole grip counts beside its notes
-CAUTION = 0.5  # of the costs that were thought out, beside what was learned: best on valid
-
-Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
-"""The grips of a moment, and the probability of each."""
+CAUTION = 0.25  # of the costs that were thought out, beside what was learned: best on valid
+AGAIN = 0.5  # of a second look, in the lattice: best on valid
 
 
 class Hand:
     """One or several trained models of the hand, which agree on a fingering by their mean."""
 
-    def __init__(self, models: Sequence[HandModel], caution: float = CAUTION):
+    def __init__(
+        self,
+        models: Sequence[HandModel],
+        caution: float = CAUTION,
+        second: SecondLook | None = None,
+    ):
         """Take models.
 
         Args:
             models: the models.
             caution: how much of the costs that were thought out (`HandCosts`) each model adds to
                 what it has learned.
+            second: what they make of a piece that they have fingered once; None to leave it there.
         """
         self.models = [model.eval() for model in models]
-        self.caution = caution
+        self.caution, self.second = caution, second
 
     def likelihoods(
         self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
@@ -50,6 +55,18 @@ class Hand:
             ValueError: if the guitar is not one that the model can know.
             OutOfReach: if no hand can play a moment.
         """
+        looked = self.look(passage, also)
+        if self.second is None:
+            return looked
+        again = [AGAIN * scores for scores in self.second(passage, looked)]
+        if also is not None:
+            again = [a + b for a, b in zip(again, also, strict=True)]
+        return self.look(passage, again)
+
+    def look(
+        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
+    ) -> list[Likely]:
+        """`likelihoods` without a second look."""
         check_guitar(passage)
         reader = Reader([passage])
         T, found = len(passage.moments), []
