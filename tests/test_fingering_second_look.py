@@ -96,13 +96,24 @@ def test_a_moment_is_looked_for_with_its_neighbours_and_alone():
     same = [Note(1, 1), Note(2, 5), Note(1, 3)]
     passage = passage_of(*same, *same, Note(1, 3), Note(1, 0), Note(1, 3))
     around = Surroundings(passage, sure(passage))
-    rows = around.features(1)[:, -2:]
+    rows = around.features(1)[:, -4:-2]
     for k, grip in enumerate(around.looked[1][0]):
         beside, alone = {2: (1.0, 0.5), 1: (0.0, 0.5)}.get(grip[0].string, (0.0, 0.0))
         assert rows[k, 0] == pytest.approx(math.log(max(0.02, beside)))
         assert rows[k, 1] == pytest.approx(math.log(max(0.02, alone)))
     only = passage_of(Note(1, 1), Note(2, 5))
-    assert (Surroundings(only, sure(only)).features(1)[:, 2 * len(AROUND) + 2 :] == 0).all()
+    assert (Surroundings(only, sure(only)).features(1)[:, 2 * len(AROUND) + 2 : -2] == 0).all()
+
+
+def test_strings_that_other_notes_take_just_before_and_after_are_told():
+    """String 2 four moments before does not count, nor the same pitch on string 2 just before."""
+    before = [Note(2, 1), Note(1, 1), Note(2, 3), Note(2, 5)]
+    passage = passage_of(*before, Note(2, 5), Note(2, 6), Note(3, 2))
+    around = Surroundings(passage, sure(passage))
+    rows = around.features(4)[:, -2:]
+    for k, grip in enumerate(around.looked[4][0]):
+        taken = {1: [1.0, 0.0], 2: [1.0, 1.0], 3: [0.0, 1.0]}
+        assert rows[k].tolist() == taken.get(grip[0].string, [0.0, 0.0])
 
 
 def pieces(count=8):

@@ -26,8 +26,9 @@ AROUND = ((-1, -1), (1, 1), (-4, -1), (1, 4), (-2, 2), (-4, 4), (-8, 8), (-16, 1
 """Moments before and after over which the hand's place is compared."""
 WITHIN = (8, 32, None)
 """Moments on either side in which a pitch is looked for again; None for all of the piece."""
-FEATURES = 2 * len(AROUND) + 2 + len(WITHIN) + 2
+FEATURES = 2 * len(AROUND) + 2 + len(WITHIN) + 2 + 2
 NEAR = 8  # moments on either side over which open strings are counted
+BESIDE = 3  # moments before, and after, in which a string is in use
 LEAST = 0.02  # below which a probability is not told from this one
 STRINGS = 8
 
@@ -69,6 +70,7 @@ class Surroundings:
         """Take in a first look at all moments of a piece."""
         self.passage, self.looked = passage, looked
         self.frets, self.open, places, weights, opens = [], [], [], [], []
+        self.strings: list[dict[int, Tensor]] = []  # of each moment, by pitch
         self.pitches: dict[int, Sums] = {}
         self.grips: dict[Hashable, Sums] = {}
         for t, (grips, likely) in enumerate(looked):
@@ -78,9 +80,10 @@ class Surroundings:
             opens.append(float((likely * self.open[-1]).sum()))
             weights.append(float(likely[~frets.isnan()].sum()))
             places.append(float((likely * frets.nan_to_num()).sum()))
+            self.strings.append({})
             for k, pitch in enumerate(passage.moments[t]):
-                strings = torch.tensor([grip[k].string - 1 for grip in grips])
-                row = torch.zeros(STRINGS).index_add_(0, strings, likely)
+                row = torch.zeros(STRINGS).index_add_(0, strings_of(grips, k), likely)
+                self.strings[t][pitch] = row
                 self.pitches.setdefault(pitch, Sums()).add(t, row)
             for key in self._keys(t):
                 self.grips.setdefault(key, Sums()).add(t, likely)
@@ -109,14 +112,25 @@ class Surroundings:
             for k, pitch in enumerate(self.passage.moments[t]):
                 count, row = self.pitches[pitch].elsewhere(t, reach)
                 if count:
-                    strings = torch.tensor([grip[k].string - 1 for grip in grips])
-                    agrees += (row[strings] / count).clamp(min=LEAST).log()
+                    agrees += (row[strings_of(grips, k)] / count).clamp(min=LEAST).log()
             rows.append(agrees / len(grips[0]))
         for key in self._keys(t):
             count, row = self.grips[key].elsewhere(t, None)
             agrees = (row / count).clamp(min=LEAST).log() if count else torch.zeros(len(grips))
             rows.append(agrees)
+        rows += [self._in_use(t, range(max(0, t - BESIDE), t))]
+        rows += [self._in_use(t, range(t + 1, min(len(self.looked), t + BESIDE + 1)))]
         return torch.stack(rows, dim=1)
+
+    def _in_use(self, t: int, moments: range) -> Float[Tensor, "grips"]:
+        """How often other notes take a grip's strings in some moments, a note of it on average."""
+        grips, used = self.looked[t][0], torch.zeros(len(self.looked[t][0]))
+        for k, pitch in enumerate(self.passage.moments[t]):
+            taken = torch.zeros(STRINGS)
+            for u in moments:
+                taken += sum(row for other, row in self.strings[u].items() if other != pitch)
+            used += taken[strings_of(grips, k)]
+        return used / len(grips[0])
 
     def _apart(self, t: int, first: int, last: int) -> Float[Tensor, "grips"]:
         """How many frets each grip lies above what is fretted in a range of moments; 0 if open."""
@@ -128,6 +142,11 @@ class Surroundings:
         if weight < 0.3:  # hardly anything is fretted there
             return torch.zeros(len(self.frets[t]))
         return (self.frets[t] - place / weight).nan_to_num()
+
+
+def strings_of(grips: Sequence[Grip], k: int) -> Int[Tensor, "grips"]:
+    """The string of each grip's note k, from 0."""
+    return torch.tensor([grip[k].string - 1 for grip in grips])
 
 
 def mean_fret(grip: Grip) -> float:
