@@ -75,9 +75,13 @@ def trained(arguments: argparse.Namespace) -> dict[str, Way]:
     ways: dict[str, Way] = {
         str(run): piecewise(Hand(load_hand(run).models, 0).finger) for run in runs
     }
-    hand = Hand(load_hand(*runs).models, caution) if runs else None
+    loaded = load_hand(*runs) if runs else None
+    hand = Hand(loaded.models, caution, loaded.second) if loaded else None
     if hand is not None:
-        ways[f"{caution} of the costs beside {len(runs)} RUN"] = piecewise(hand.finger)
+        beside = f"{caution} of the costs beside {len(runs)} RUN"
+        ways[beside] = piecewise(Hand(hand.models, caution).finger)
+        if hand.second is not None:
+            ways[f"{beside}, looking twice"] = piecewise(hand.finger)
     if arguments.translator is not None:
         model = load_model(arguments.translator, "last")
         window = model.config.context_length // 2  # notes and places in turn

@@ -279,6 +279,11 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     said = capsys.readouterr()
     assert "held out: strings" in said.out and "2 pieces to learn from, 1 held out" in said.err
     assert load_hand(run).models[0].config.num_blocks == 0
+    assert load_hand(run).second is None
+    twice = ["--steps", "1", "--blocks", "0", "--second-look"]
+    assert main([str(tabs), "--run", str(run), *twice]) == 0
+    assert load_hand(run).second.weights.abs().sum() > 0
+    assert "held out: strings" in capsys.readouterr().out
     assert main([str(tmp_path / "none"), "--run", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):
         main([str(tabs), "--run", str(run), "--steps", "0"])
