@@ -197,6 +197,12 @@ assert 0.95 * bound < W_1.abs().max() <= bound
 print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 
 # %% [markdown]
+# With real sentences another start did better in this form: 0.02 for every matrix and for the
+# embedding too, `initialisation="bert"`. Scaled up, its rows are still shorter than the sines and
+# cosines, so that the model begins with where a word stands rather than which it is. A translator of
+# captions that began so came to 39.95 BLEU (`results/translation`).
+
+# %% [markdown]
 # **A schedule of its own.** The learning rate climbs in a straight line for some thousand steps, and
 # then falls as one over the root of the steps:
 #
