@@ -295,6 +295,8 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
         assert isinstance(load_model(written, "last"), model)
     with pytest.raises(SystemExit, match="2"):
         main([str(tabs), "--run", str(run), "--translate", "--alone"])
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tabs), "--run", str(run), "--alone", "--second-look"])
 
 
 # --- Translation ---------------------------------------------------------------------------------

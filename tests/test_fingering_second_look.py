@@ -91,6 +91,20 @@ def test_a_pitch_is_looked_for_where_it_comes_again():
     assert len(WITHIN) == 3
 
 
+def test_a_pitch_on_two_strings_at_once_is_one_moment_of_it():
+    """A unison on strings 1 and 2; elsewhere the pitch was taken once, on string 2."""
+    unison = (Note(2, 5), Note(1, 0))
+    passage = from_grips(STANDARD, [unison, (Note(1, 1),), (Note(2, 5),)])
+    around = Surroundings(passage, sure(passage))
+    grips = around.looked[0][0]
+    here = around.features(0)[grips.index(unison), 2 * len(AROUND) + 2]
+    assert here == pytest.approx(math.log(0.02) / 2)  # string 2 as there, string 1 never
+    alone = around.features(2)[:, 2 * len(AROUND) + 2]
+    for grip, agrees in zip(around.looked[2][0], alone, strict=True):
+        on_either = 1.0 if grip[0].string in (1, 2) else 0.02
+        assert agrees == pytest.approx(math.log(on_either))
+
+
 def test_a_moment_is_looked_for_with_its_neighbours_and_alone():
     """It comes back twice: between the same neighbours on string 2, between others on string 1."""
     same = [Note(1, 1), Note(2, 5), Note(1, 3)]

@@ -82,8 +82,7 @@ def stacked_guitars(systems: list[System]) -> int:
         if (
             len(groups) > 1
             and len(groups[-1]) == count
-            and len(within) == 1
-            and within < {0, 1}
+            and within in ({0}, {1})
             and min(between) > max(within)
             and all(len({tuple(bar_columns(s.rows)) for s in group}) == 1 for group in groups)
             and len({tuple(bar_columns(group[0].rows)) for group in groups}) > 1

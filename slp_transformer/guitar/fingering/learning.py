@@ -147,11 +147,12 @@ def train_second_look(
     Raises:
         ValueError: if the pieces cannot be parted, or there is nothing to learn from.
     """
+    passages = [passage for passage in passages if passage.grips]
     begin = [passage.name.partition("_")[0] for passage in passages]
     parts = {name: k % PARTS for k, name in enumerate(sorted(set(begin)))}
     if len(parts) < 2:
         raise ValueError(
-            "A second look is learned from pieces by several hands: their file names, up to an "
+            "A second look is learned from pieces by several hands: their names, up to an "
             f"underscore, must not all be {begin[0] if begin else 'missing'!r}."
         )
     looks: list[list[Likely]] = [[] for _ in passages]
@@ -201,6 +202,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--blocks must be from 0 to 24, not {known.blocks}.")
     if known.translate and known.alone:
         parser.error("--translate and --alone ask for two models: choose one.")
+    if known.second_look and (known.translate or known.alone):
+        parser.error("--second-look is of a model of the hand: leave --translate and --alone out.")
     try:
         learn(known)
     except (ValueError, OSError, ImportError) as error:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.lattice import STRINGS
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.shapes import Float, Int, Tensor
 
@@ -30,7 +31,6 @@ FEATURES = 2 * len(AROUND) + 2 + len(WITHIN) + 2 + 2
 NEAR = 8  # moments on either side over which open strings are counted
 BESIDE = 3  # moments before, and after, in which a string is in use
 LEAST = 0.02  # below which a probability is not told from this one
-STRINGS = 8
 
 
 @dataclass
@@ -80,10 +80,12 @@ class Surroundings:
             opens.append(float((likely * self.open[-1]).sum()))
             weights.append(float(likely[~frets.isnan()].sum()))
             places.append(float((likely * frets.nan_to_num()).sum()))
-            self.strings.append({})
+            taken: dict[int, Tensor] = {}  # a pitch may sound on two strings at once
             for k, pitch in enumerate(passage.moments[t]):
-                row = torch.zeros(STRINGS).index_add_(0, strings_of(grips, k), likely)
-                self.strings[t][pitch] = row
+                row = taken.setdefault(pitch, torch.zeros(STRINGS))
+                row.index_add_(0, strings_of(grips, k), likely)
+            self.strings.append(taken)
+            for pitch, row in taken.items():
                 self.pitches.setdefault(pitch, Sums()).add(t, row)
             for key in self._keys(t):
                 self.grips.setdefault(key, Sums()).add(t, likely)

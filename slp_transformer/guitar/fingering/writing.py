@@ -100,6 +100,7 @@ def translate_all(
         start = max(0, n - window // 2)
         notes = pad_sequence([w.source[start : start + window] for w in rows], True, PAD)
         mask = padding_mask(notes, PAD)
+        # Notes and places in turn; a decoder alone keeps the notes before them, too.
         H_enc, cache = model.encode(notes, mask), KVCache(3 * window)
         reads = torch.stack(
             [
