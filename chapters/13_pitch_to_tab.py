@@ -342,8 +342,8 @@ show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # hand, and learns what each is worth from written tab: 15,100 numbers, most of them relative, such
 # as which finger takes a note rather than which fret. An encoder in front of it, which read the
 # notes around, came to know its own pieces ever better and did worse on others. The encoder-decoder,
-# which learned practice pieces so well, stays behind costs that were thought out, after five minutes
-# of training, and so does a decoder that reads all in one row.
+# which learned practice pieces so well, stays behind costs that were thought out, after four minutes
+# of training, and so does a decoder that reads all in one row, after seven.
 #
 # *Looking twice* mends what such a model cannot see. It knows of the past only where the hand is; that
 # a note was taken on the second string before, or that all around is played at the seventh fret, it

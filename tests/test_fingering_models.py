@@ -347,15 +347,16 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
 
 
 def test_a_decoder_alone_reads_in_one_row_what_the_two_would():
-    pairs, rows = FingeringPairs(pieces(), 13, noise=0.5), OneRow(pieces(), 13, noise=0.5)
+    pairs, rows = FingeringPairs(pieces(), 19, noise=0.5), OneRow(pieces(), 19, noise=0.5)
     two, one = (x.draw(5, torch.Generator().manual_seed(1)) for x in (pairs, rows))
     (source, reads, _), (ids, mask) = two.inputs, one.inputs
     width = source.shape[1]
-    assert torch.equal(ids[:, :width], source) and (ids[:, width:13] == PAD).all()
-    assert torch.equal(ids[:, 13:], reads) and torch.equal(one.targets[:, 13:], two.targets)
-    assert (one.targets[:, :13] == IGNORED).all()
+    assert width < 19
+    assert torch.equal(ids[:, :width], source) and (ids[:, width:19] == PAD).all()
+    assert torch.equal(ids[:, 19:], reads) and torch.equal(one.targets[:, 19:], two.targets)
+    assert (one.targets[:, :19] == IGNORED).all()
     hidden = mask.squeeze(1) == -math.inf
-    assert torch.equal(hidden[:, :13], ids[:, :13] == PAD) and not hidden[:, 13:].any()
+    assert torch.equal(hidden[:, :19], ids[:, :19] == PAD) and not hidden[:, 19:].any()
 
 
 @torch.no_grad()

@@ -69,7 +69,7 @@ def test_where_nothing_is_fretted_nothing_is_compared():
 
 def test_open_strings_are_counted_around():
     """Two of the four others are open; an open grip is told so, and how usual that is here."""
-    passage = passage_of(Note(1, 0), Note(1, 8), Note(2, 5), Note(3, 0), Note(1, 6))
+    passage = passage_of(Note(2, 0), Note(1, 8), Note(1, 0), Note(3, 0), Note(1, 6))
     around = Surroundings(passage, sure(passage))
     rows = around.features(2)[:, 2 * len(AROUND) :]
     for k, grip in enumerate(around.looked[2][0]):
@@ -149,6 +149,12 @@ def test_it_learns_that_a_doubtful_moment_goes_with_the_rest():
     assert best == (Note(2, 5),)
     low = passage_of(Note(1, 1), Note(2, 1), Note(1, 0), Note(2, 3), Note(1, 3))
     assert [len(s) for s in learned(low, sure(low))] == [len(g) for g, _ in sure(low)]
+
+
+def test_it_learns_only_what_the_first_look_does_not_know():
+    learned = learn_second_look(pieces(), [sure(p) for p in pieces()])
+    doubtful = learn_second_look(pieces(), [sure(p, unsure=range(20)) for p in pieces()])
+    assert learned.weights.abs().max() < 0.1 < 1 < doubtful.weights.abs().max()
 
 
 def test_where_nothing_is_to_be_chosen_nothing_is_learned():
