@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=HandConfig.num_blocks)
     parser.add_argument("--trusted", action="store_true", help="of .jsonl: sure tunings alone")
     parser.add_argument(
-        "--second-look", action="store_true", help="learn to look twice; takes five times as long"
+        "--second-look", action="store_true", help="learn to look twice; takes several times as long"
     )
     parser.add_argument("--translate", action="store_true", help="train an encoder-decoder")
     parser.add_argument("--alone", action="store_true", help="train a decoder on the same tokens")
