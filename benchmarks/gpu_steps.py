@@ -26,13 +26,13 @@ from timing import interleaved
 from torch import nn
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.decoding import generate, graphs
+from slp_transformer.generation import cuda_graphs, generate
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.scale import training_flops
-from slp_transformer.training.gauge import product_speed, synchronise
-from slp_transformer.training.loop import train, training_step
-from slp_transformer.training.optimiser import make_optimiser
-from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.scaling_laws import training_flops
+from slp_transformer.training.device_monitor import product_speed, synchronise
+from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
@@ -275,11 +275,11 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
 
 def without_graphs(write: Callable[[], Any]) -> None:
     """Write token by token, as on a device that has no graphs."""
-    own, graphs.WORTH = graphs.WORTH, math.inf
+    own, cuda_graphs.WORTH = cuda_graphs.WORTH, math.inf
     try:
         write()
     finally:
-        graphs.WORTH = own
+        cuda_graphs.WORTH = own
 
 
 @torch.inference_mode()
@@ -297,7 +297,7 @@ def write_hugging_face(model: nn.Module, batch: int, new: int, device: torch.dev
 
 def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
     """The recipe `shakespeare-gpu` to its end."""
-    from slp_transformer.text import prepare
+    from slp_transformer.data import prepare
 
     if asked.text is None:
         raise Skipped("no --text was given")
@@ -308,7 +308,7 @@ def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The recipe `guitar-gpu` to its end."""
     from slp_transformer.guitar import TabTokenizer, prepare_tabs
-    from slp_transformer.guitar.tokens import UNITS
+    from slp_transformer.guitar.tab_tokenizer import UNITS
 
     if asked.tabs is None:
         raise Skipped("no --tabs was given")
@@ -322,8 +322,8 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 
 def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a recipe says, and write each measurement down as it comes."""
-    from slp_transformer.recipes import make_recipe
-    from slp_transformer.recipes.data import Data
+    from slp_transformer.tasks import make_recipe
+    from slp_transformer.tasks.datasets import Data
 
     device, recipe = device_of(asked), make_recipe(name)
     settings = replace(recipe.training, device=asked.device)
@@ -469,7 +469,7 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
     from slp_transformer.training.devices import own_device
-    from slp_transformer.training.shards import Shards
+    from slp_transformer.training.fsdp import Shards
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])
@@ -484,8 +484,8 @@ def in_shards(arguments: list[str]) -> list[float]:
 
 def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     """Losses of ten steps of a small model in float32."""
-    from slp_transformer.training.batches import TokenWindows
-    from slp_transformer.training.team import Team
+    from slp_transformer.data.batches import TokenWindows
+    from slp_transformer.training.strategy import Team
 
     team = team or Team(device)
     settings = TrainingSettings(steps=10, batch_size=8, bf16=False, tf32=False)

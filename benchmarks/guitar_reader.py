@@ -31,7 +31,7 @@ from pathlib import Path
 import mido
 import torch
 
-from slp_transformer.guitar.files import read_tabs
+from slp_transformer.guitar.ascii_reader import read_tabs
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import Tab
 

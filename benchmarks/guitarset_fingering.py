@@ -23,12 +23,17 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from slp_transformer.guitar.fingering.fingering_metrics import (
+    Agreement,
+    agreement,
+    bootstrap,
+    total_of,
+)
 from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, reachable_grips
+from slp_transformer.guitar.fingering.hand_inference import Hand
 from slp_transformer.guitar.fingering.hand_model import HandConfig
-from slp_transformer.guitar.fingering.learning import HandTraining, train_hand
-from slp_transformer.guitar.fingering.measures import Agreement, agreement, bootstrap, total_of
+from slp_transformer.guitar.fingering.hand_training import HandTraining, train_hand
 from slp_transformer.guitar.fingering.passages import Passage, passage_of
-from slp_transformer.guitar.fingering.playing import Hand
 from slp_transformer.guitar.fingering.viterbi import finger
 from slp_transformer.guitar.guitarset import Excerpt, read_guitarset
 

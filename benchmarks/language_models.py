@@ -32,7 +32,7 @@ from timing import compare, interleaved, keep, one_core_busy
 from torch import nn
 
 from slp_transformer import generate
-from slp_transformer.scale import count_parameters
+from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.precision import has_bfloat16
 
 # --- One step of training ----------------------------------------------------------------------

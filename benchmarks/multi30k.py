@@ -25,13 +25,14 @@ from torch import nn
 from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.recipes.data import batches
-from slp_transformer.training.batches import Batch
-from slp_transformer.training.loop import training_step
-from slp_transformer.training.optimiser import make_optimiser
-from slp_transformer.training.settings import TrainingSettings
-from slp_transformer.translation import PairCorpus, Translator, judge, prepare_pairs, read_pairs
-from slp_transformer.translation.translating import batches_of
+from slp_transformer.data import PairCorpus, prepare_pairs, read_pairs
+from slp_transformer.data.batches import Batch
+from slp_transformer.data.translation_metrics import judge
+from slp_transformer.generation.translation import Translator, batches_of
+from slp_transformer.tasks.datasets import batches
+from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.trainer import training_step
 
 WINDOW, PIECES = 96, 5000
 SIZE = Size(blocks=4, width=128, heads=4, positions=WINDOW, dropout=0.15)

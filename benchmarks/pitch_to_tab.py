@@ -6,7 +6,7 @@ Usage::
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
     python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other --translator runs/translator
 
-RUNs are what `python -m slp_transformer.guitar.fingering.learning` has trained. Several hands agree
+RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained. Several hands agree
 by the mean of their probabilities; with a translator they also hear what it says of their choice.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
@@ -30,11 +30,16 @@ from pathlib import Path
 
 from slp_transformer.guitar.fingering.alone import DecoderAlone
 from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from slp_transformer.guitar.fingering.fingering_metrics import (
+    Agreement,
+    agreement,
+    bootstrap,
+    total_of,
+)
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fingering.keeping import load_hand
-from slp_transformer.guitar.fingering.measures import Agreement, agreement, bootstrap, total_of
+from slp_transformer.guitar.fingering.hand_inference import CAUTION, Hand
+from slp_transformer.guitar.fingering.hand_model_file import load_hand
 from slp_transformer.guitar.fingering.passages import Passage, read_keys
-from slp_transformer.guitar.fingering.playing import CAUTION, Hand
 from slp_transformer.guitar.fingering.viterbi import finger
 from slp_transformer.guitar.fingering.writing import SHARE, together, translate_all
 from slp_transformer.guitar.fretboard import MAX_SPAN

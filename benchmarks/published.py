@@ -8,7 +8,7 @@ Usage::
 
 `gpt2` has the sizes of GPT-2, `llama` those of GPT-2 with the parts of Llama, `grouped` a Llama
 whose 12 heads share 4 keys and values. Weights are random: `transformers` makes the model and saves
-it, `slp_transformer.beyond` loads its files, and litgpt's own converter gives them to litgpt, which
+it, `slp_transformer.modern` loads its files, and litgpt's own converter gives them to litgpt, which
 has no GPT-2. Before anything is timed, all must write the same words. As in `language_models.py`,
 the contenders take turns, and the ratio is the median of theirs to ours.
 """
@@ -27,7 +27,7 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from slp_transformer import generate
-from slp_transformer.beyond import from_pretrained
+from slp_transformer.modern import from_pretrained
 
 BLOCKS, WIDTH, HEADS, HIDDEN, VOCABULARY = 12, 768, 12, 2048, 50257
 SHARED = {"gpt2": HEADS, "llama": HEADS, "grouped": 4}

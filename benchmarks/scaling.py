@@ -2,7 +2,7 @@
 
 Usage::
 
-    python benchmarks/scaling.py tiny-shakespeare --save results/scaling
+    python benchmarks/scaling.py tiny-shakespeare --save benchmarks/results/scaling
     python benchmarks/scaling.py moby-dick --widths 8 16 32 --tokens 16 18
 
 Every model has two blocks and a head for each 16 of its width, and reads windows of 64 characters,
@@ -27,8 +27,8 @@ from pathlib import Path
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.scale import PowerLaw, count_parameters, training_compute
-from slp_transformer.text.preparing import TokenCorpus, prepare
+from slp_transformer.data.text_corpus import TokenCorpus, prepare
+from slp_transformer.scaling_laws import PowerLaw, count_parameters, training_compute
 from slp_transformer.training import train
 
 N, BATCH, BLOCKS = 64, 8, 2

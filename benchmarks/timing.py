@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from slp_transformer.files.storage import write_json
-from slp_transformer.training.gauge import synchronise
+from slp_transformer._internal.atomic_write import write_json
+from slp_transformer.training.device_monitor import synchronise
 
 CPU = torch.device("cpu")
 

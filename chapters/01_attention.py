@@ -147,16 +147,16 @@ a_it, alpha_it = simple_attention(X, IT)
 A_simple = torch.stack([simple_attention(X, i)[0] for i in range(N)])
 assert A_simple.shape == (N, d)
 
-from slp_transformer import show
+from slp_transformer import plotting
 
-show.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
+plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
 # On the site you can change the rows in [Figure](#fig-rows-to-change), and watch the scores and weights
 # follow: make *it* more of a person, or *guitarist* a thing.
 
 # %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. Guitarist is 3 of a person, tuned 3 of an action, string 3 of a thing, flat 2 of a quality; it is 1 of a thing and 1 of glue; the, because and was are 1 of glue." caption="The rows of X: change one, and watch who reads what" figure="rows-to-change"
-show.touch_scores(
+plotting.touch_scores(
     X, words, ["person", "thing", "action", "quality", "glue"], start=IT
 )
 
@@ -177,7 +177,7 @@ def five_outputs(X):
 J = torch.autograd.functional.jacobian(five_outputs, X[:5])
 reach = J.abs().sum(dim=(1, 3))  # [outputs × inputs]
 assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
-show.flow(reach > 0, columns=words[:5], row=2)
+plotting.flow(reach > 0, columns=words[:5], row=2)
 
 # %% [markdown]
 # ## Query, key and value
@@ -358,7 +358,7 @@ print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 # find out *where* to read,
 
 # %%
-from slp_transformer.shapes import shape_of
+from slp_transformer._internal.shape_types import shape_of
 
 x_1, x_2, x_3 = X[0:1], X[1:2], X[2:3]
 q_3 = x_3 @ W_Q
@@ -398,16 +398,16 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %%
 from slp_transformer.attention import attention
 
-show.source(attention)
+plotting.source(attention)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.heads.AttentionHead">AttentionHead</autoref> puts the
+# <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> puts the
 # four matrices around it.
 
 # %%
 from slp_transformer import AttentionHead, causal_mask
 
-show.source(AttentionHead.forward)
+plotting.source(AttentionHead.forward)
 
 # %% [markdown]
 # With our matrices it gives what the loops gave, and PyTorch's own attention gives it a third time.
@@ -435,7 +435,7 @@ torch.testing.assert_close(simple, A_simple)
 # and *flat* find the string. Words that ask for nothing spread their weights evenly.
 
 # %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far." caption="The weights of one head, a row for each token that reads"
-show.heatmap(alpha, rows=words, columns=words, top=1)
+plotting.heatmap(alpha, rows=words, columns=words, top=1)
 
 # %% [markdown]
 # ## Several heads
@@ -453,7 +453,7 @@ show.heatmap(alpha, rows=words, columns=words, top=1)
 # \tag{8.15}
 # $$
 #
-# <autoref identifier="slp_transformer.heads.MultiHeadAttention">MultiHeadAttention</autoref>
+# <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref>
 # lets us read and set each head's matrices in this form. Four heads:
 #
 # | head | who asks | for what |
@@ -520,7 +520,7 @@ def all_heads(X, i):
 
 heads_it, alphas_it = all_heads(X, IT)
 names = [f"head {c + 1}" for c in range(A)]
-show.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
+plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
 # *It* reads *string* with its second head and *tuned* with its third, in the same step. To make
@@ -543,10 +543,10 @@ look = dict(decimals=None, top=3)  # 3 gets the full color
 figure = []
 for c in range(A):
     name = "head" + "¹²³⁴"[c]
-    figure += [show.Panel(heads_it[c], name, "1 × dᵥ", **look), "⊕"]
+    figure += [plotting.Panel(heads_it[c], name, "1 × dᵥ", **look), "⊕"]
 figure[-1] = "="
-figure += [show.Panel(joined, "joined", "1 × 4dᵥ", **look)]
-show.panels(*figure)
+figure += [plotting.Panel(joined, "joined", "1 × 4dᵥ", **look)]
+plotting.panels(*figure)
 
 # %% [markdown]
 # That was the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one product:
@@ -556,12 +556,12 @@ a_it = (joined @ mha.W_O).detach()
 assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
-show.panels(
-    show.Panel(joined, "joined", "1 × 4dᵥ", **look),
+plotting.panels(
+    plotting.Panel(joined, "joined", "1 × 4dᵥ", **look),
     "×",
-    show.Panel(mha.W_O, "Wᴼ", "4dᵥ × d", decimals=None),
+    plotting.Panel(mha.W_O, "Wᴼ", "4dᵥ × d", decimals=None),
     "=",
-    show.Panel(a_it, "aᵢ", "1 × d", **look),
+    plotting.Panel(a_it, "aᵢ", "1 × d", **look),
 )
 
 # %% [markdown]
@@ -595,16 +595,16 @@ torch.testing.assert_close(loop[IT], a_it)
 _, alphas = mha(X, causal=True, return_weights=True)
 assert alphas.shape == (A, N, N)
 torch.testing.assert_close(alphas[:, IT, : IT + 1], torch.stack(alphas_it))
-show.touch_weights(alphas, words, start=IT)
+plotting.touch_weights(alphas, words, start=IT)
 
 # %% [markdown]
 # The loops over tokens and heads are gone from the package's version:
-# <autoref identifier="slp_transformer.heads.split_heads">split_heads</autoref> and
-# <autoref identifier="slp_transformer.heads.join_heads">join_heads</autoref> turn them into
+# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> and
+# <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
 # axes of one tensor. [Chapter 3](03_one_matrix.py) takes that apart.
 
 # %%
-show.source(MultiHeadAttention.forward)
+plotting.source(MultiHeadAttention.forward)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>(8.20) lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>

@@ -57,13 +57,13 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 # The package takes all rows at once, and the loop over units becomes a product of matrices.
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
-# <autoref identifier="slp_transformer.matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
+# <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
-from slp_transformer import FeedForward, show
-from slp_transformer.matrices import affine
+from slp_transformer import FeedForward, plotting
+from slp_transformer._internal.weight_matrices import affine
 
-show.source(FeedForward.forward, affine)
+plotting.source(FeedForward.forward, affine)
 
 # %% [markdown]
 # Loop, package and PyTorch agree. Random numbers serve best here: agreement has to hold for any.
@@ -110,7 +110,7 @@ torch.testing.assert_close(swish(x), F.silu(x))  # PyTorch's name for β = 1
 print(f"Swish goes as low as {swish(x).min().item():.2f}, ReLU never below 0")
 curves = {"ReLU": F.relu(x)}
 curves |= {f"Swish, β = {beta}": swish(x, beta) for beta in (1, 4)}
-show.lines(curves, x="x", y="what passes", at=x.tolist())
+plotting.lines(curves, x="x", y="what passes", at=x.tolist())
 
 # %% [markdown]
 # Then it reads the row twice. The first reading, bent by Swish, is a gate; it decides how much
@@ -141,7 +141,7 @@ def swiglu(x_i, W_1, b_1, W_2, b_2, W_3, b_3):
 gated = SwiGLU(d)
 loop = torch.stack([swiglu(x_i, *gated.parameters()) for x_i in X])
 torch.testing.assert_close(gated(X), loop)
-show.source(SwiGLU.forward)
+plotting.source(SwiGLU.forward)
 
 # %% [markdown]
 # Three matrices instead of two would make the layer half as large again, so $d_{ff}$ is set
@@ -215,7 +215,7 @@ def normalise(x):
 x_hat = normalise(x)
 assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
-show.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
+plotting.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
 
 # %% [markdown]
 # Scale and offset of the row are forgotten: three times the row plus seven normalises to the
@@ -250,7 +250,7 @@ print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 # to PyTorch, which does it in one step. The assertion above says that the loop gives the same.
 
 # %%
-show.source(LayerNorm.forward)
+plotting.source(LayerNorm.forward)
 
 # %% [markdown]
 # ### Two traps
@@ -436,10 +436,10 @@ for word in ("string", "it"):
 # encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
-show.source(TransformerBlock._pre_norm)
+plotting.source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.points.tracing">tracing</autoref> watches: it keeps T1 to T5, H and
+# <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> watches: it keeps T1 to T5, H and
 # the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%
@@ -468,7 +468,7 @@ alpha = trace["alpha"][0]
 string, because = words.index("string"), words.index("because")
 print(f"“it” gives “string” {alpha[it, string].item():.3f} of its attention,")
 print(f"“because” gives it {alpha[because, string].item():.3f}, one sixth")
-show.flow(alpha.detach(), rows=words, columns=words, row=it)
+plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 
 # %% [markdown]
 # The block as a sum (Fig. 8.7, 7.7): what came in, what attention wrote, what the feedforward
@@ -479,14 +479,14 @@ show.flow(alpha.detach(), rows=words, columns=words, row=it)
 # %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found." caption="The block as a sum: what each sublayer writes (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
 look = {"shape": "N × d", "columns": features, "top": 1, "decimals": None}
-show.panels(
-    show.Panel(X, "X", rows=words, **look),
+plotting.panels(
+    plotting.Panel(X, "X", rows=words, **look),
     "+",
-    show.Panel(trace["T2"], "T²", **look),
+    plotting.Panel(trace["T2"], "T²", **look),
     "+",
-    show.Panel(trace["T5"], "T⁵", **look),
+    plotting.Panel(trace["T5"], "T⁵", **look),
     "=",
-    show.Panel(H, "H", **look),
+    plotting.Panel(H, "H", **look),
 )
 
 # %% [markdown]
@@ -499,7 +499,7 @@ lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
 first = kinds.index("string")
 assert (lengths[:first, 1] == 0).all()  # there is no string to read yet
 assert lengths[:, 2].count_nonzero() == 1
-show.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Lengths", top=1)
+plotting.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Lengths", top=1)
 
 # %% [markdown]
 # ### PyTorch agrees
@@ -569,7 +569,7 @@ loop = torch.stack([post_norm(i, X, post) for i in range(N)])
 torch.testing.assert_close(post(X, causal=True), loop)
 
 # %%
-show.source(TransformerBlock._post_norm)
+plotting.source(TransformerBlock._post_norm)
 
 # %% [markdown]
 # What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
@@ -589,7 +589,7 @@ for norm, curve in lengths.items():
         H = random_block(H, causal=True).detach()
         curve.append(H.norm(dim=-1).mean().item())
     print(f"{norm}-norm: length {curve[0]:.1f} first, {curve[-1]:.1f} last")
-show.lines(lengths, x="after block", y="mean length of a row")
+plotting.lines(lengths, x="after block", y="mean length of a row")
 
 # %% [markdown]
 # ### One more norm at the top
@@ -615,7 +615,7 @@ torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
 assert len(trace) == 3
 assert TransformerStack(3, size, 4, norm="post").final_norm is None
 assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
-show.source(TransformerStack.forward)
+plotting.source(TransformerStack.forward)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, (8.46) skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>

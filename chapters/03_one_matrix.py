@@ -66,9 +66,9 @@ for i in range(N):
         S[i, j] = Q[i] @ K[j]
 
 assert torch.equal(S, Q @ K.T)
-from slp_transformer import show
+from slp_transformer import plotting
 
-show.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
+plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 
 # %% [markdown]
 # *Tuned* finds its person and its thing, and *the* finds its thing. But the thing comes later!
@@ -97,14 +97,14 @@ for i in range(N):
 
 assert torch.equal(M, causal_mask(N))
 parts = [(S, "QKᵀ"), (M, "M"), (S + M, "mask(QKᵀ)")]
-left, added, masked = [show.Panel(*part, "N × N") for part in parts]
-show.panels(left, "+", added, "=", masked)
+left, added, masked = [plotting.Panel(*part, "N × N") for part in parts]
+plotting.panels(left, "+", added, "=", masked)
 
 # %% [markdown]
 # The package writes the same without loops:
 
 # %%
-show.source(causal_mask)
+plotting.source(causal_mask)
 
 # %% [markdown]
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would keep its
@@ -170,7 +170,7 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
 # %%
 from slp_transformer.attention import attention
 
-show.source(attention)
+plotting.source(attention)
 
 # %%
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -213,36 +213,38 @@ torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 # The whole head in matrix form (Fig. 8.11 · 7.11), our numbers in it. First the scores,
 
 # %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, its first part)"
-show.panels(
-    show.Panel(Q, "Q = X W_Q", "N × dₖ", rows=words),
+plotting.panels(
+    plotting.Panel(Q, "Q = X W_Q", "N × dₖ", rows=words),
     "×",
-    show.Panel(K.T, "Kᵀ", "dₖ × N", columns=words),
+    plotting.Panel(K.T, "Kᵀ", "dₖ × N", columns=words),
     "=",
-    show.Panel(Q @ K.T, "QKᵀ", "N × N", columns=words),
+    plotting.Panel(Q @ K.T, "QKᵀ", "N × N", columns=words),
 )
 
 # %% [markdown]
 # then the weights and the values,
 
 # %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, its second part)"
-show.panels(
-    show.Panel(alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1),
+plotting.panels(
+    plotting.Panel(
+        alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1
+    ),
     "×",
-    show.Panel(V, "V = X W_V", "N × dᵥ"),
+    plotting.Panel(V, "V = X W_V", "N × dᵥ"),
     "=",
-    show.Panel(head, "head", "N × dᵥ"),
+    plotting.Panel(head, "head", "N × dᵥ"),
 )
 
 # %% [markdown]
 # and the way back to the model's size.
 
 # %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, its last part)"
-show.panels(
-    show.Panel(head, "head", "N × dᵥ", rows=words),
+plotting.panels(
+    plotting.Panel(head, "head", "N × dᵥ", rows=words),
     "×",
-    show.Panel(W_O, "Wᴼ", "dᵥ × d"),
+    plotting.Panel(W_O, "Wᴼ", "dᵥ × d"),
     "=",
-    show.Panel(A, "A", "N × d"),
+    plotting.Panel(A, "A", "N × d"),
 )
 
 # %% [markdown]
@@ -329,9 +331,11 @@ output, weights = attention(queries, K, V, mask)
 output.sum().backward()
 assert (output[0] == 0).all() and (weights[0] == 0).all()
 assert queries.grad.isfinite().all()
-padding = show.Panel(padding_mask(ids, pad_id=0), "padding", "1 × N")
-causal = show.Panel(causal_mask(N), "causal", "N × N")
-show.panels(padding, "+", causal, "=", show.Panel(mask, "both", "N × N"))
+padding = plotting.Panel(padding_mask(ids, pad_id=0), "padding", "1 × N")
+causal = plotting.Panel(causal_mask(N), "causal", "N × N")
+plotting.panels(
+    padding, "+", causal, "=", plotting.Panel(mask, "both", "N × N")
+)
 
 # %% [markdown]
 # ## Several heads in parallel
@@ -431,12 +435,12 @@ for c in range(A):
 
 Q = (X @ mha.W_Q).detach()
 assert Q.shape == (N, A * d_k) and Q[4 - 1, 2] == 40
-show.panels(
-    show.Panel(X, "X", "N × d", decimals=None),
+plotting.panels(
+    plotting.Panel(X, "X", "N × d", decimals=None),
     "×",
-    show.Panel(mha.W_Q, "W_Q", "d × Adₖ", top=100),
+    plotting.Panel(mha.W_Q, "W_Q", "d × Adₖ", top=100),
     "=",
-    show.Panel(Q, "Q", "N × Adₖ", top=500),
+    plotting.Panel(Q, "Q", "N × Adₖ", top=500),
 )
 
 # %% [markdown]
@@ -454,14 +458,14 @@ for c in range(A):
     torch.testing.assert_close(split[c], (X @ mha.heads[c].W_Q).detach())
 
 names = ["split[0] = Q¹", "split[1] = Q²", "split[2] = Q³"]
-panels = [show.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
-show.panels(panels[0], "  ", panels[1], "  ", panels[2])
+panels = [plotting.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
+plotting.panels(panels[0], "  ", panels[1], "  ", panels[2])
 
 # %% [markdown]
 # [Figure](#fig-heads-step-by-step) goes through the steps one at a time, and back again:
 
 # %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
-show.touch_heads(Q, num_heads=A)
+plotting.touch_heads(Q, num_heads=A)
 
 # %% [markdown]
 # Neither step moved a number. A tensor is a row of numbers in memory, and *strides* that say how
@@ -484,12 +488,12 @@ split[1, 3, 0] = 40
 # about in memory. Products don't mind. The package does it in one line, and the way back too:
 
 # %%
-from slp_transformer.heads import join_heads, split_heads
+from slp_transformer.multi_head import join_heads, split_heads
 
 assert torch.equal(split_heads(Q, A), split)
 assert split_heads(Q, A).data_ptr() == Q.data_ptr()  # a view, no copy
 assert torch.equal(join_heads(split), Q)
-show.source(split_heads, join_heads)
+plotting.source(split_heads, join_heads)
 
 # %% [markdown]
 # ### Right ways to join
@@ -554,9 +558,11 @@ assert wrong.shape == joined.shape
 assert not torch.equal(wrong, joined)
 assert wrong[0].tolist() == [1, 1, 2, 2, 3, 3]
 assert joined[0].tolist() == [1, 1, 10, 10, 100, 100]
-right_panel = show.Panel(joined, "transpose, then reshape", "N × Adᵥ", top=500)
-wrong_panel = show.Panel(wrong, "view alone", "N × Adᵥ", top=500)
-show.panels(right_panel, "≠", wrong_panel)
+right_panel = plotting.Panel(
+    joined, "transpose, then reshape", "N × Adᵥ", top=500
+)
+wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
+plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
 # The first row should be token 1 as all heads see it. It is tokens 1, 2 and 3 of head 1. With
@@ -598,8 +604,10 @@ right = reach(lambda Q: split_heads(Q, A), join_heads)
 one = reach(lambda Q: split_heads(Q, A), wrong_join)
 both = reach(wrong_split, wrong_join)
 maps = {"right": right, "join wrong": one, "both wrong": both}
-a, b, c = [show.Panel(m, t, "N × N", decimals=None) for t, m in maps.items()]
-show.panels(a, "  ", b, "  ", c)
+a, b, c = [
+    plotting.Panel(m, t, "N × N", decimals=None) for t, m in maps.items()
+]
+plotting.panels(a, "  ", b, "  ", c)
 
 # %%
 assert torch.equal(right, torch.ones(N, N).tril() > 0)
@@ -682,10 +690,10 @@ torch.testing.assert_close(block(X, causal=True), H)
 # $$
 #
 # The package has these six lines. `see` hands each step to whoever watches, as
-# <autoref identifier="slp_transformer.points.tracing">tracing</autoref> does below.
+# <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> does below.
 
 # %%
-show.source(TransformerBlock._pre_norm)
+plotting.source(TransformerBlock._pre_norm)
 
 # %%
 T1 = block.norm_1(X)
@@ -724,7 +732,7 @@ torch.testing.assert_close(T3, O)
 # %%
 from slp_transformer import TransformerStack
 
-show.source(TransformerStack.forward)
+plotting.source(TransformerStack.forward)
 
 # %%
 torch.manual_seed(3)

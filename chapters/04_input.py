@@ -82,14 +82,16 @@ assert look_up(w, E).equal(E[w])
 assert (one_hot(w, V) @ E).equal(E[w])
 
 # %% alt="Three matrices: a one-hot row of 8 cells with a 1 at string, times E with 8 rows and 7 columns, equals the row of E for string, which has a 1 at noun and at music." caption="One token as a one-hot row times E (Fig. 8.12 · 7.12)"
-from slp_transformer import show
+from slp_transformer import plotting
 
-show.panels(
-    show.Panel(one_hot(w, V), "one-hot", "1 × |V|", ["string"], vocabulary),
+plotting.panels(
+    plotting.Panel(
+        one_hot(w, V), "one-hot", "1 × |V|", ["string"], vocabulary
+    ),
     "×",
-    show.Panel(E, "E", "|V| × d", vocabulary, features, decimals=None),
+    plotting.Panel(E, "E", "|V| × d", vocabulary, features, decimals=None),
     "=",
-    show.Panel(E[w], "E[string]", "1 × d", columns=features),
+    plotting.Panel(E[w], "E[string]", "1 × d", columns=features),
 )
 
 # %% [markdown]
@@ -100,12 +102,14 @@ show.panels(
 hots = torch.stack([one_hot(w, V) for w in ids])
 assert hots.shape == (N, V)
 assert (hots @ E).equal(E[ids])
-show.panels(
-    show.Panel(hots, "one-hots", "N × |V|", words, vocabulary, decimals=None),
+plotting.panels(
+    plotting.Panel(
+        hots, "one-hots", "N × |V|", words, vocabulary, decimals=None
+    ),
     "×",
-    show.Panel(E, "E", "|V| × d", columns=features, decimals=None),
+    plotting.Panel(E, "E", "|V| × d", columns=features, decimals=None),
     "=",
-    show.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
+    plotting.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
 )
 
 # %% [markdown]
@@ -116,7 +120,7 @@ show.panels(
 # %%
 from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
 
-show.source(one_hot_lookup, TokenEmbedding.forward)
+plotting.source(one_hot_lookup, TokenEmbedding.forward)
 
 # %%
 d = E.shape[1]
@@ -231,12 +235,12 @@ for i in range(N):
 assert not X[0].equal(X[3])  # the two the's are told apart now
 
 # %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different." caption="Tokens plus positions make X (Fig. 8.14 · 7.14)"
-show.panels(
-    show.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
+plotting.panels(
+    plotting.Panel(E[ids], "E[ids]", "N × d", words, features, decimals=None),
     "+",
-    show.Panel(P, "P", "N × d", range(1, N + 1), features, decimals=None),
+    plotting.Panel(P, "P", "N × d", range(1, N + 1), features, decimals=None),
     "=",
-    show.Panel(X, "X", "N × d", words, features, decimals=None),
+    plotting.Panel(X, "X", "N × d", words, features, decimals=None),
 )
 
 # %% [markdown]
@@ -260,7 +264,7 @@ print(f"with positions they differ by {(tuned - tunes).abs().max():.2f}")
 # %%
 from slp_transformer import InputEncoding, LearnedPositions
 
-show.source(InputEncoding.forward, LearnedPositions.forward)
+plotting.source(InputEncoding.forward, LearnedPositions.forward)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)
@@ -348,10 +352,10 @@ from slp_transformer import sinusoidal_positions
 
 P = sinusoidal_positions(48, 32)
 torch.testing.assert_close(P, sinusoid(48, 32))
-show.source(sinusoidal_positions)
+plotting.source(sinusoidal_positions)
 
 # %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 places from left to right. The top rows change sign every few places, the rows below ever more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
-show.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
+plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 
 # %% [markdown]
 # ### What two places have in common
@@ -370,7 +374,7 @@ assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
     diagonal = G.diagonal(k)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
-show.lines(
+plotting.lines(
     {"from place 0": G[0], "from place 20": G[20, 20:]},
     x="distance",
     y="dot product",

@@ -111,7 +111,7 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # $$
 
 # %%
-from slp_transformer import lm_head, show
+from slp_transformer import lm_head, plotting
 
 
 def logits(h, E):
@@ -125,7 +125,7 @@ u = logits(H[-1], E)
 assert u.shape == (vocab_size,)
 torch.testing.assert_close(lm_head(H[-1], E), u)
 torch.testing.assert_close(model(ids)[-1], u)
-show.source(lm_head, TransformerLM.forward)
+plotting.source(lm_head, TransformerLM.forward)
 
 # %% [markdown]
 # The package scores the words at *every* position at once, [N×|V|]: training wants a prediction
@@ -158,7 +158,7 @@ y = softmax(u)
 assert y.shape == (vocab_size,) and (y > 0).all()
 torch.testing.assert_close(y.sum(), torch.tensor(1.0))
 torch.testing.assert_close(next_word_probabilities(model(ids))[-1], y)
-show.source(next_word_probabilities)
+plotting.source(next_word_probabilities)
 
 # %% [markdown]
 # ## A few seconds of training
@@ -206,7 +206,7 @@ best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
 print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at last")
 print(f"best possible {best:.3f}")
 levels = {"uniform guess": log(vocab_size), "best possible": best}
-show.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
+plotting.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 
 # %% [markdown]
 # ## What it predicts
@@ -219,12 +219,12 @@ show.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 model.requires_grad_(False)
 ids = to_ids("the guitarist tightened the string because it was")
 u = model(ids)[-1]
-show.bars(u, vocabulary, title="u", decimals=1)
+plotting.bars(u, vocabulary, title="u", decimals=1)
 
 # %% alt="Bars of the sixteen probabilities y. Flat has nearly all of the probability; every other word is close to zero." caption="The probabilities of the next word (Fig. 8.15 · 7.15, its upper half)"
 y = next_word_probabilities(u)
 print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
-show.bars(y, vocabulary, title="y", top=1)
+plotting.bars(y, vocabulary, title="y", top=1)
 
 # %% [markdown]
 # After *tuned* the text is of two minds, and so should the model be. Once more, at all
@@ -237,7 +237,7 @@ assert Y.shape == (len(words), vocab_size)
 for word in ("flat", "sharp"):
     model_says = Y[-1, vocabulary.index(word)]
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
-show.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
+plotting.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
 
 # %% [markdown]
 # The model has never been shown a share, only single next words. Yet its distributions are the
@@ -270,7 +270,7 @@ for j in range(len(ids)):
 
 torch.testing.assert_close(moved.triu(diagonal=1), torch.zeros_like(moved))
 assert (moved.diagonal() > 0).all()
-show.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
+plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
 # Read the last row: the larger a number, the more the prediction after *was* leans on that word.
@@ -301,7 +301,9 @@ for block, steps in enumerate(trace, start=1):
 torch.testing.assert_close(sum(writes), streams[-1])  # nothing is overwritten
 lengths = torch.stack(writes).norm(dim=-1)
 columns = "the guitarist tightened the string because it was".split()
-show.heatmap(lengths, names, columns, "Length of what is written", decimals=1)
+plotting.heatmap(
+    lengths, names, columns, "Length of what is written", decimals=1
+)
 
 # %% [markdown]
 # The two words at which the attention of each block writes most. After *the* and after *was* the next
@@ -367,7 +369,7 @@ torch.testing.assert_close(normed, y[flat])
 # and β, and the embeddings.
 
 # %%
-from slp_transformer.scale import count_parameters
+from slp_transformer.scaling_laws import count_parameters
 
 matrices = 2 * d * L * (2 * d + 4 * d)
 biases = L * (4 * d + d)
@@ -381,13 +383,13 @@ assert (count.matrices, count.total) == (matrices, total)
 print(f"{matrices:,} in matrices, {total:,} in all")
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.scale.count_parameters">count_parameters</autoref> needs
+# <autoref identifier="slp_transformer.scaling_laws.count_parameters">count_parameters</autoref> needs
 # only a configuration, so it can count models that are too large for any one computer. GPT-2 small has 124,439,808
 # parameters in its published form, where the attention has biases too; ours has none, as in the
 # book. GPT-3 should come to 175 billion.
 
 # %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6." caption="Where GPT-3's parameters are"
-from slp_transformer.scale import approximate_parameters
+from slp_transformer.scaling_laws import approximate_parameters
 
 gpt2 = count_parameters(TransformerConfig(50257, 1024, 768, 12, 12)).total
 assert gpt2 + 12 * 4 * 768 == 124_439_808  # four biases of d in each block
@@ -398,7 +400,9 @@ print(f"GPT-3: {gpt3.total:,},")
 print(f"  of which {gpt3.matrices:,} by 12 L d²")
 parts = ["attention", "feedforward", "biases", "norms", "embeddings"]
 billions = [getattr(gpt3, part) / 1e9 for part in parts]
-show.bars(billions, parts, title="GPT-3, billions of parameters", decimals=2)
+plotting.bars(
+    billions, parts, title="GPT-3, billions of parameters", decimals=2
+)
 
 # %% [markdown]
 # Two thirds of it are feedforward layers, and the rule of thumb misses less than one in two

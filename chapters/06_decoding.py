@@ -24,13 +24,13 @@
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="The book's four words"
 import torch
 
-from slp_transformer import next_word_probabilities, show
+from slp_transformer import next_word_probabilities, plotting
 
 words = ["all", "the", "your", "that"]
 u = torch.tensor([1.2, 0.9, 0.1, -0.5])
 y = next_word_probabilities(u)
 print("  ".join(f"{w} {p:.3f}" for w, p in zip(words, y, strict=True)))
-show.bars(y, words, title="y", top=1)
+plotting.bars(y, words, title="y", top=1)
 
 # %% [markdown]
 # ### The most probable word
@@ -58,7 +58,7 @@ def most_probable(y):
 
 assert most_probable(y) == greedy(u) == 0
 print("greedy says", words[most_probable(y)])
-show.source(greedy)
+plotting.source(greedy)
 
 # %% [markdown]
 # The package's version looks at the logits: the softmax keeps their order, so the largest logit is
@@ -93,7 +93,7 @@ def spin(y, dart):
 
 darts = torch.rand(5000, generator=torch.Generator().manual_seed(6))
 by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
-show.source(draw)
+plotting.source(draw)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.sampling.draw">draw</autoref> plays another game with the
@@ -106,7 +106,7 @@ generator = torch.Generator().manual_seed(6)
 drawn = torch.bincount(draw(u.expand(5000, 4), generator))
 shares = torch.stack([y, by_hand / 5000, drawn / 5000])
 assert (shares - y).abs().max() < 0.03
-show.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
+plotting.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
 
 # %% [markdown]
 # ### Temperature
@@ -144,12 +144,12 @@ for tau, top in {1: 0.44, 0.5: 0.59, 0.1: 0.95}.items():  # the book's
     assert round(y_tau[0].item(), 2) == top
     theirs = next_word_probabilities(temperature(u, tau))
     torch.testing.assert_close(y_tau, theirs)
-show.source(temperature)
+plotting.source(temperature)
 
 # %% alt="Heat map: rows are temperatures 0.1, 0.2, 0.5, 1, 2 and 10, columns the four words. At 0.1 all has 0.95 and the 0.05; at 0.5 all has 0.59; at 1 the four have 0.44, 0.33, 0.15, 0.08; at 10 each is near a quarter." caption="One distribution at six temperatures"
 taus = [0.1, 0.2, 0.5, 1, 2, 10]
 Y = torch.stack([with_temperature(u, tau) for tau in taus])
-show.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
+plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 
 # %% [markdown]
 # Towards τ = 0 the first word takes all: greedy. Towards infinity all words become equal.
@@ -186,7 +186,7 @@ from slp_transformer.sampling import top_k
 for k in (1, 2, 3, 4):
     by_hand = share_out(y, in_order[:k])
     torch.testing.assert_close(next_word_probabilities(top_k(u, k)), by_hand)
-show.source(top_k)
+plotting.source(top_k)
 
 # %% [markdown]
 # The package cuts logits rather than probabilities: it sets them to −∞, and the softmax that
@@ -226,7 +226,7 @@ for p in (0.4, 0.5, 0.9, 1.0):
     by_hand = share_out(y, smallest_set(y, p))
     torch.testing.assert_close(next_word_probabilities(top_p(u, p)), by_hand)
     print(f"p = {p}:", *(words[w] for w in smallest_set(y, p)))
-show.source(top_p)
+plotting.source(top_p)
 
 # %% [markdown]
 # Sort, add up, and drop every word *before* which the sum has reached p already.
@@ -242,7 +242,7 @@ for name, tau in {"book": 1, "sure": 0.1, "unsure": 7}.items():
     names += [f"{name}: y", "top-k, k = 3", "top-p, p = 0.8"]
 Y = next_word_probabilities(torch.stack(rows))
 assert (Y[2::3] > 0).sum(dim=-1).tolist() == [3, 1, 4]
-show.heatmap(Y, names, words, top=1)
+plotting.heatmap(Y, names, words, top=1)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Of words with equal probability, the package keeps as many as are needed, the ones with the lower ids.</p></div>
@@ -257,13 +257,13 @@ seen = torch.tensor([[0]])  # ids so far; nothing here asks for them
 cut = filtered(u.unsqueeze(0), seen, tau=0.5, k=3, p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
-show.source(filtered)
+plotting.source(filtered)
 
 # %% [markdown]
 # All three at once, on the book's four words. On the site [Figure](#fig-dials) has a dial for each.
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k and top-p on one distribution" figure="dials"
-show.touch_sampling(u, words)
+plotting.touch_sampling(u, words)
 
 # %% [markdown]
 # ### A model that writes
@@ -302,10 +302,10 @@ curves = {
     "learned": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.valid_loss) for r in records],
 }
-show.lines(curves, x="step", y="nats per token")
+plotting.lines(curves, x="step", y="nats per token")
 
 # %% [markdown]
-# Now let it write. <autoref identifier="slp_transformer.decoding.generating.generate">generate</autoref> takes
+# Now let it write. <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes
 # a batch of prompts and all that this page is about. Temperature 0 means greedy.
 #
 # In a tab the six lines are the strings, the highest on top. A number is the fret at which a string
@@ -372,7 +372,7 @@ repeated, slips = zip(*found, strict=True)
 assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
 curves = {"said before": repeated, "slips": slips}
 levels = {"corpus": usual}
-show.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
+plotting.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
 
 # %% [markdown]
 # Temperature trades one for the other: what makes the model try something new also makes it draw
@@ -427,7 +427,7 @@ from slp_transformer.sampling import only_allowed
 again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next)
 print(f"with the grammar: {again:.0%} said before, {wrong:.1%} slips")
 assert wrong == 0
-show.source(only_allowed)
+plotting.source(only_allowed)
 
 # %% [markdown]
 # ### A penalty for repetition
@@ -445,7 +445,7 @@ torch.testing.assert_close(penalised[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
     again, wrong = judge(1, temperature=0, repetition_penalty=theta)
     print(f"θ = {theta}: {again:.0%} said before, {wrong:.1%} slips")
-show.source(repetition_penalty)
+plotting.source(repetition_penalty)
 
 # %% [markdown]
 # A strong penalty breaks the loop. Its price does not show in these two numbers. A piece of the corpus
@@ -561,7 +561,11 @@ assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 # $$
 
 # %%
-from slp_transformer.decoding.beams import Beam, beam_search, normalised
+from slp_transformer.generation.beam_search import (
+    Beam,
+    beam_search,
+    normalised,
+)
 
 vocab = ["<s>", "tune", "play", "."]
 table = torch.full((len(vocab), len(vocab)), -torch.inf)
@@ -591,7 +595,7 @@ for alpha in (0.0, 1.0):
 
 # %%
 assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
-show.source(Beam.grow, normalised)
+plotting.source(Beam.grow, normalised)
 
 # %% [markdown]
 # The mean prefers the longer text again: its three words are 0.62 probable on average (the geometric
@@ -599,7 +603,7 @@ show.source(Beam.grow, normalised)
 # short texts are welcome.
 #
 # One step of the loop by hand is `grow`, for all hypotheses at once;
-# <autoref identifier="slp_transformer.decoding.beams.beam_search">beam_search</autoref> has the beams of all
+# <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> has the beams of all
 # prompts grow side by side, so that the model reads them in one batch. On our model, with the mean:
 
 
@@ -678,18 +682,20 @@ torch.testing.assert_close(torch.stack(rows), all_at_once)
 few = slice(0, 4)
 q_5, keys, values = Q[4:5], K[:5], V[:5]
 scores = (q_5 @ keys.T / q_5.shape[-1] ** 0.5).detach()
-q_panel = show.Panel(q_5[:, few], "q₅ …", "1 × dₖ")
-k_panel = show.Panel(keys.T[few], "Kᵀ …", "dₖ × 5", columns=range(1, 6))
-show.panels(q_panel, "×", k_panel, "→", show.Panel(scores, "scores", "1 × 5"))
+q_panel = plotting.Panel(q_5[:, few], "q₅ …", "1 × dₖ")
+k_panel = plotting.Panel(keys.T[few], "Kᵀ …", "dₖ × 5", columns=range(1, 6))
+plotting.panels(
+    q_panel, "×", k_panel, "→", plotting.Panel(scores, "scores", "1 × 5")
+)
 
 # %% alt="The weights of the fifth token, 1 by 5, times five values, 5 by d_v, give its result, 1 by d_v." caption="One row of weights mixes the cached values" figure="cached-values"
 alpha = torch.softmax(scores, dim=-1)
 a_5 = alpha @ values
 torch.testing.assert_close(a_5[0], all_at_once[4])
-v_panel = show.Panel(values[:, few], "V …", "5 × dᵥ", rows=range(1, 6))
-out_panel = show.Panel(a_5[:, few], "a₅ …", "1 × dᵥ")
-show.panels(
-    show.Panel(alpha, "α₅", "1 × 5", top=1), "×", v_panel, "=", out_panel
+v_panel = plotting.Panel(values[:, few], "V …", "5 × dᵥ", rows=range(1, 6))
+out_panel = plotting.Panel(a_5[:, few], "a₅ …", "1 × dᵥ")
+plotting.panels(
+    plotting.Panel(alpha, "α₅", "1 × 5", top=1), "×", v_panel, "=", out_panel
 )
 
 # %% [markdown]
@@ -726,7 +732,7 @@ U = torch.cat([model(part, cache=cache) for part in pieces_of_text])
 furthest = (U - model(ids)).abs().max().item()
 assert furthest < 1e-5 * max(1.0, U.abs().max().item())
 print(f"no logit differs by more than {furthest:.0e}")
-show.source(LayerCache.extend, MultiHeadAttention.forward)
+plotting.source(LayerCache.extend, MultiHeadAttention.forward)
 
 # %% [markdown]
 # Three things change in the attention of [chapter 3](03_one_matrix.py). The new keys and values are
@@ -737,7 +743,7 @@ show.source(LayerCache.extend, MultiHeadAttention.forward)
 #
 # Positions have to go on counting: the next token stands at `cache.length`, not at 0. That is also
 # where it ends. This model has learned 96 positions and has no row for a 97th, so
-# <autoref identifier="slp_transformer.decoding.generating.generate">generate</autoref> stops and says why:
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops and says why:
 
 # %%
 (full,) = generate(model, [prompt], temperature=0)
@@ -793,7 +799,7 @@ print(f"at 1,024 tokens: {without[-1]:.1f} and {with_one[-1]:.3f} billion")
 unread = 1023 * 768 * 50257 / 1e9
 print(f"scores that nobody reads would be {unread:.1f} billion more")
 curves = {"without a cache": without, "with": with_one}
-show.lines(curves, x="tokens so far", y="billions", at=lengths)
+plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
 # With a cache the new token still meets every key, so the cost grows with the context, slowly at
@@ -806,7 +812,7 @@ attending = [2 * 12 * T * 768 / 1e9 for T in lengths]
 even = rest * 1e9 / (2 * 12 * 768)
 print(f"attending costs as much as all else at {even:,.0f} tokens")
 curves = {"attending": attending, "all else": [rest] * len(lengths)}
-show.lines(curves, x="tokens so far", y="billions", at=lengths)
+plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
 # The price is memory: two rows of d numbers for each token and block. For one text of GPT-3's full
@@ -845,7 +851,7 @@ alone = [generate(model, [p], 12, temperature=0)[0] for p in prompts]
 assert together == alone
 
 # %%
-from slp_transformer.decoding import write
+from slp_transformer.generation import write
 
 heard = []
 
@@ -856,7 +862,7 @@ def on_token(row, word):
 
 generate(model, [prompt], 6, temperature=0, on_token=on_token)
 print(*heard)
-show.source(write)
+plotting.source(write)
 
 # %% [markdown]
 # ## Try it

@@ -29,13 +29,13 @@
 # %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the surprise at each word"
 import torch
 
-from slp_transformer import show
+from slp_transformer import plotting
 
 words = ["string", "guitar", "drum", "moon"]
 y_hat = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 8])
 y = torch.tensor([0.0, 1.0, 0.0, 0.0])
 rows = torch.stack([y_hat, y, -y_hat.log()])
-show.heatmap(rows, ["ŷ", "y", "−log ŷ"], words, top=2, decimals=3)
+plotting.heatmap(rows, ["ŷ", "y", "−log ŷ"], words, top=2, decimals=3)
 
 
 # %%
@@ -76,7 +76,7 @@ for following in range(4):
 # %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The surprise at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
 surprise = [-torch.tensor(p).log() for p in chances]
-show.lines(
+plotting.lines(
     {"−log ŷ": surprise}, x="ŷ of the word that came", y="nats", at=chances
 )
 
@@ -114,7 +114,7 @@ targets = torch.tensor([1, 0, 3, 3, 2])
 by_hand = loss_by_hand(U, targets)
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-show.source(next_token_loss)
+plotting.source(next_token_loss)
 
 # %% [markdown]
 # PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for large
@@ -138,7 +138,7 @@ print("from the logits:", next_token_loss(u, first).item())
 u = y_hat.log().requires_grad_()  # logits that give ŷ
 next_token_loss(u[None], torch.tensor([1])).backward()
 torch.testing.assert_close(-u.grad, y - y_hat)
-show.bars(-u.grad, words, title="y − ŷ")
+plotting.bars(-u.grad, words, title="y − ŷ")
 
 # %% [markdown]
 # Up with the word that came, down with the others, each by as much as it was believed in. A
@@ -151,7 +151,7 @@ show.bars(-u.grad, words, title="y − ŷ")
 # is what it reads, one place further on:
 
 # %%
-from slp_transformer.training.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindows
 
 text = "the guitarist tuned the string because it was flat".split()
 vocabulary = sorted(set(text))
@@ -172,7 +172,7 @@ from slp_transformer import causal_mask
 allowed = causal_mask(N) == 0
 read_words = [vocabulary[w] for w in reads]
 said_words = [vocabulary[w] for w in says]
-show.flow(allowed, rows=said_words, columns=read_words, row=3)
+plotting.flow(allowed, rows=said_words, columns=read_words, row=3)
 
 # %% [markdown]
 # That is why training is fast. Eight predictions from eight different beginnings take one pass, not
@@ -197,7 +197,9 @@ for i in range(N):
 each = F.cross_entropy(U, says, reduction="none").detach()
 torch.testing.assert_close(each.mean(), next_token_loss(U, says).detach())
 print(f"mean {each.mean():.3f} nats")
-show.bars(each, said_words, title="−log ŷ of the word that came", decimals=2)
+plotting.bars(
+    each, said_words, title="−log ŷ of the word that came", decimals=2
+)
 
 # %% [markdown]
 # Nor can it cheat. Exchange one word that is read, and see which positions' losses move: its own and
@@ -223,14 +225,14 @@ assert torch.equal(moved > 1e-6, allowed)
 # same window one token later.
 
 # %%
-from slp_transformer.training.batches import random_windows
+from slp_transformer.data.batches import random_windows
 
 luck = torch.Generator().manual_seed(7)
 x, targets = random_windows(stream, 4, 2, luck)
 for row, shifted in zip(x, targets, strict=True):
     print("reads:", *(vocabulary[w] for w in row))
     print(" says:", *(vocabulary[w] for w in shifted))
-show.source(random_windows)
+plotting.source(random_windows)
 
 # %% [markdown]
 # ## Perplexity
@@ -275,7 +277,7 @@ ppl = likelihood ** (-1 / T)
 assert abs(ppl - exp(loss)) < 1e-6 * ppl
 assert abs(ppl - perplexity(loss)) < 1e-6 * ppl
 print(f"loss {loss:.2f}, perplexity {ppl:,.0f}")
-show.source(perplexity)
+plotting.source(perplexity)
 
 # %% [markdown]
 # Lower is better, and 1 the best. It reads as a number of choices: who guesses evenly among 65
@@ -359,15 +361,18 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
 # the time: it warms up while the averages mean little, and falls when the rest is fine tuning.
 
 # %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
-from slp_transformer.training.settings import TrainingSettings, cosine_schedule
+from slp_transformer.training.train_config import (
+    TrainingSettings,
+    cosine_schedule,
+)
 
 thousand = TrainingSettings(steps=1000, learning_rate=3e-3)
 places = [0, *range(49, 1000, 19)]
 rates = {"η": [thousand.rate(step) for step in places]}
-show.lines(rates, x="step", y="learning rate", at=places)
+plotting.lines(rates, x="step", y="learning rate", at=places)
 
 # %%
-show.source(cosine_schedule)
+plotting.source(cosine_schedule)
 
 # %% [markdown]
 # All of it together: a whole step for a whole model.
@@ -396,7 +401,7 @@ def step_by_hand(model, batch, memory, step, settings):
 from copy import deepcopy
 
 from slp_transformer.training import training_step
-from slp_transformer.training.optimiser import make_optimiser
+from slp_transformer.training.optimizer import make_optimiser
 
 twin = deepcopy(model)
 settings = TrainingSettings(steps=60, batch_size=1, learning_rate=0.01)
@@ -412,7 +417,7 @@ for step in range(5):
 # %%
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
-show.source(training_step)
+plotting.source(training_step)
 
 # %% [markdown]
 # The package's step can do more: it adds up gradients of several parts when a batch is too large
@@ -446,7 +451,7 @@ print(f"loss {record.valid_loss:.3f}; it says:", *said)
 
 # %% [markdown]
 # The model knows its one sentence by heart. Beyond that,
-# <autoref identifier="slp_transformer.training.loop.train">train</autoref> measures the loss on text that
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> measures the loss on text that
 # is held out, keeps checkpoints, resumes, stops early, and picks the device.
 #
 # ## The ladder
@@ -455,19 +460,19 @@ print(f"loss {record.valid_loss:.3f}; it says:", *said)
 # version on the same text for the same number of steps, and look at the loss on the text that was
 # held out. The text is the beginning of *Moby-Dick*, which comes with the package; a token is a
 # character. The script climbs on any other text as well, which
-# <autoref identifier="slp_transformer.text.reading.read_documents">read_documents</autoref> finds:
+# <autoref identifier="slp_transformer.data.text_files.read_documents">read_documents</autoref> finds:
 #
 # ```
 # python chapters/07_training.py --corpus my_text.txt --steps 4800
 # ```
 
 # What the command line says is read in
-# <autoref identifier="slp_transformer.command_line.ladder">a module of its own</autoref>; on this page
+# <autoref identifier="slp_transformer.cli.ladder_options">a module of its own</autoref>; on this page
 # and in a notebook nothing is said, and the sizes are those that the text names.
 
 # %%
-from slp_transformer.command_line import ladder as asked
-from slp_transformer.text import read_documents, train_tokenizer
+from slp_transformer.cli import ladder_options as asked
+from slp_transformer.data import read_documents, train_tokenizer
 
 told = asked.settings()
 with asked.one_sentence():  # bad input on the command line is told in one
@@ -566,7 +571,7 @@ lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
 chosen = table[tokenizer.encode(lefts)][:, tokenizer.encode(rights)]
-show.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
+plotting.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
 
 # %%
 if "q" in lefts and "u" in rights:
@@ -646,7 +651,7 @@ for model in (one, four):
     rows.append(alpha[:, :, -1].mean(dim=0))
 places = [f"{back} back" for back in range(N - 1, 0, -1)] + ["itself"]
 names = ["one head", *(f"head {c} of four" for c in range(1, 5))]
-show.heatmap(torch.cat(rows), names, places, top=1)
+plotting.heatmap(torch.cat(rows), names, places, top=1)
 
 # %% [markdown]
 # All of them spend most on the character itself. With no residual stream, a head is the only
@@ -689,7 +694,7 @@ if told == asked.settings([]):  # as the page shows it
 
 # %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room." caption="The ladder: held-out loss of five models"
 axes = {"x": "thousands of characters read", "y": "nats per character"}
-ladder = show.lines(curves, **axes)
+ladder = plotting.lines(curves, **axes)
 ladder
 
 # %%
@@ -718,7 +723,7 @@ if told.save:
 # | blocks | 2.049 | 2.96 | 7.8 |
 # | more room | 1.766 | 2.55 | 5.8 |
 #
-# Command, machine and date stand in `results/ladder`, with the curves and what each rung wrote. Where
+# Command, machine and date stand in `benchmarks/results/ladder`, with the curves and what each rung wrote. Where
 # that folder is at hand, the curves are drawn here.
 
 # %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling." caption="The same ladder on Tiny Shakespeare"
@@ -728,12 +733,12 @@ from pathlib import Path
 import slp_transformer
 
 root = Path(slp_transformer.__file__).parents[1]
-file, recorded = root / "results" / "ladder" / "losses.csv", {}
+file, recorded = root / "benchmarks" / "results" / "ladder" / "losses.csv", {}
 rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 for row in csv.DictReader(rows):
     point = float(row["thousands read"]), float(row["nats"])
     recorded.setdefault(row["rung"], []).append(point)
-show.lines(recorded, **axes) if recorded else None
+plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
 # The last rung begins to write like this:
@@ -843,5 +848,5 @@ show.lines(recorded, **axes) if recorded else None
 #
 # Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language. A
 # run that is kept, and goes on after a power cut, is in the reference of
-# <autoref identifier="slp_transformer.training.loop.train">train</autoref>; guitar tab is learned in
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref>; guitar tab is learned in
 # [chapter 12](12_guitar_tab.py).

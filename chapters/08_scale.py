@@ -59,12 +59,12 @@ for name, (_, alpha) in book.items():
     print(f"half the loss takes {2 ** (1 / alpha):,.0f} times the {name}")
 
 # %%
-from slp_transformer import show
-from slp_transformer.scale import KAPLAN, PowerLaw
+from slp_transformer import plotting
+from slp_transformer.scaling_laws import KAPLAN, PowerLaw
 
 for name, constants in book.items():
     assert KAPLAN[name](1e9) == loss_of(1e9, *constants)
-show.source(PowerLaw.__call__)
+plotting.source(PowerLaw.__call__)
 
 # %% [markdown]
 # On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So two numbers
@@ -74,7 +74,7 @@ show.source(PowerLaw.__call__)
 sizes = [1e3, 1e5, 1e6, 1e9]
 fitted = PowerLaw.fit(sizes, [KAPLAN["parameters"](N) for N in sizes])
 print(f"N_c = {fitted.scale:.2g}, α = {fitted.exponent:.3f}")
-show.source(PowerLaw.fit)
+plotting.source(PowerLaw.fit)
 
 # %% [markdown]
 # ## Compute
@@ -89,7 +89,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.scale import count_parameters, training_compute
+from slp_transformer.scaling_laws import count_parameters, training_compute
 
 torch.set_num_threads(1)  # models this small are fastest on one core
 config = TransformerConfig(65, 64, model_dim=256, num_heads=16, num_blocks=2)
@@ -106,7 +106,7 @@ print(f"PyTorch counts {ratio:.3f} times 6ND")
 # The unit of (8.51) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
 
 # %%
-from slp_transformer.scale import PF_DAY
+from slp_transformer.scaling_laws import PF_DAY
 
 C = training_compute(175e9, 300e9)
 print(f"GPT-3: {C:.2e} operations, {C / PF_DAY:,.0f} PF-days")
@@ -122,7 +122,7 @@ for name, x in (("parameters", 175e9), ("compute", C / PF_DAY)):
 # tenth of the text.
 
 # %%
-from slp_transformer.text import moby_dick, train_tokenizer
+from slp_transformer.data import moby_dick, train_tokenizer
 
 text = moby_dick()
 tokenizer = train_tokenizer([text], kind="characters")
@@ -161,7 +161,7 @@ curves = {}
 for (N, D), loss in study.items():
     point = log10(training_compute(N, D)), loss
     curves.setdefault(f"N = {N:,}", []).append(point)
-show.lines(curves, x="log₁₀ of operations", y="nats per character")
+plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
@@ -200,7 +200,7 @@ print(f"N = {N:6,}: foretold {law(N):.3f}, found {loss:.3f}")
 #
 # `benchmarks/scaling.py` ran the same on Tiny Shakespeare: 29 models, five widths and up to four million
 # characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine stand in
-# `results/scaling`; where that folder is at hand, they are drawn here.
+# `benchmarks/results/scaling`; where that folder is at hand, they are drawn here.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -209,14 +209,14 @@ from pathlib import Path
 import slp_transformer
 
 root = Path(slp_transformer.__file__).parents[1]
-file, recorded = root / "results" / "scaling" / "runs.csv", {}
+file, recorded = root / "benchmarks" / "results" / "scaling" / "runs.csv", {}
 rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 for row in csv.DictReader(rows):
     name = f"N = {int(row['parameters']):,}"
     point = log10(float(row["compute"])), float(row["loss"])
     recorded.setdefault(name, []).append(point)
 axes = {"x": "log₁₀ of operations", "y": "nats per character"}
-show.lines(recorded, **axes) if recorded else None
+plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
 # | law | runs | α | largest residual | foretold from the first runs | found |
@@ -239,8 +239,8 @@ show.lines(recorded, **axes) if recorded else None
 # matrices that they have, and the total that their publishers give.
 
 # %%
-from slp_transformer.published import PUBLISHED
-from slp_transformer.scale import approximate_parameters
+from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.scaling_laws import approximate_parameters
 
 print(f"{'billions':15} {'12Ld²':>8} {'matrices':>8} {'total':>8}")
 for name, model in PUBLISHED.items():
@@ -254,9 +254,9 @@ for name, model in PUBLISHED.items():
 # whose size is not d/A. That is one line more than (8.52):
 
 # %%
-from slp_transformer.published import PublishedModel
+from slp_transformer.model_sizes import PublishedModel
 
-show.source(PublishedModel.matrices)
+plotting.source(PublishedModel.matrices)
 
 # %% [markdown]
 # What is missing to the total are the embeddings, and the norms and biases that the rule leaves out. In
@@ -264,7 +264,7 @@ show.source(PublishedModel.matrices)
 
 # %% alt="Bars: the share of the embeddings in all parameters. GPT-2 XL 0.053, GPT-3 0.004, Qwen3-0.6B 0.261, Qwen3-32B 0.047, Llama 3.1 8B 0.131, Llama 3.1 405B 0.010." caption="The share of the embeddings in all parameters"
 shares = {n: m.embeddings / m.total for n, m in PUBLISHED.items()}
-show.bars(list(shares.values()), list(shares), title="embeddings", top=1)
+plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 
 # %% [markdown]
 # ## What the cache costs
@@ -323,7 +323,7 @@ def milliseconds(length):
 # %% alt="Bars: milliseconds for one token after 16, 512, 1,024 and 2,000 tokens, the shortest of 20 measurements each." caption="Time for one token, by the length of the context"
 lengths = [16, 512, 1024, 2000]
 took = [milliseconds(length) for length in lengths]
-show.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
+plotting.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
 
 # %% [markdown]
 # ## LoRA
@@ -361,9 +361,11 @@ B = torch.tensor([[0.0, 0, 2, 0, -1]])
 h = lora_by_hand(x, W, A, B)
 torch.testing.assert_close(lora(x, W, A, B), h)
 torch.testing.assert_close(x @ (W + A @ B), h)  # what merging relies on
-panels = (show.Panel(Z, name) for Z, name in ((W, "W"), (A, "A"), (B, "B")))
+panels = (
+    plotting.Panel(Z, name) for Z, name in ((W, "W"), (A, "A"), (B, "B"))
+)
 W_panel, A_panel, B_panel = panels
-show.panels(W_panel, "+", A_panel, "×", B_panel)
+plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
@@ -371,7 +373,7 @@ show.panels(W_panel, "+", A_panel, "×", B_panel)
 # copied, computes the same, forwards and back (a test holds it).
 
 # %%
-show.source(lora)
+plotting.source(lora)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
@@ -381,7 +383,7 @@ show.source(lora)
 # %%
 from slp_transformer.lora import LowRank
 
-show.source(LowRank.forward)
+plotting.source(LowRank.forward)
 
 # %% [markdown]
 # ## Another style of guitar
@@ -392,7 +394,7 @@ show.source(LowRank.forward)
 
 # %%
 from slp_transformer.guitar.practice import practice_studies
-from slp_transformer.guitar.tokens import TabTokenizer, token_stream
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer, token_stream
 
 tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
 styles = {"first": [], "blues": []}
@@ -407,7 +409,7 @@ for style, tabs in styles.items():
     print(f"{style}: {len(tabs)} pieces, {cut:,} tokens to learn from")
 
 # %%
-from slp_transformer.training.measuring import mean_loss
+from slp_transformer.training.evaluation import mean_loss
 
 config = TransformerConfig(len(tab_tokenizer), 128, 64, 4, num_blocks=2)
 torch.manual_seed(0)
@@ -468,7 +470,7 @@ for name, model in tuned.items():
 
 # %% alt="Bars: held-out loss on blues in nats per token. Before any tuning it is highest; with LoRA it falls as more numbers may learn, and it is lowest where all weights do." caption="Loss on the blues, by what was allowed to learn"
 blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
-show.bars(list(blue.values()), list(blue), title="nats a token on blues")
+plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # The second number is the loss on blues, the first that on the styles learned before. With 6 % of the weights,

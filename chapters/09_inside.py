@@ -18,8 +18,8 @@
 # %%
 import torch
 
-from slp_transformer import TransformerConfig, TransformerLM, show
-from slp_transformer.text import moby_dick, train_tokenizer
+from slp_transformer import TransformerConfig, TransformerLM, plotting
+from slp_transformer.data import moby_dick, train_tokenizer
 from slp_transformer.training import train
 
 torch.set_num_threads(1)  # models this small are fastest on one core
@@ -59,9 +59,9 @@ for name in seen:
         print(f"{name:8} {list(seen[name].shape)}")
 
 # %%
-from slp_transformer.points import Watched
+from slp_transformer.hooks import Watched
 
-show.source(Watched.see)
+plotting.source(Watched.see)
 
 # %% [markdown]
 # And what passes can be changed: a function takes what comes and gives what goes on. Here block 1's
@@ -69,7 +69,7 @@ show.source(Watched.see)
 
 # %%
 from slp_transformer.interpret import zeroed
-from slp_transformer.training.measuring import mean_loss
+from slp_transformer.training.evaluation import mean_loss
 
 with watching(model, ["1.T3"], {"1.T2": zeroed()}) as seen:
     model(ids)
@@ -101,7 +101,7 @@ with torch.no_grad(), watching(model) as seen:
 scores = [previous_token_score(seen[f"{l}.alpha"]) for l in range(3)]
 for l in range(3):
     print(f"block {l}:", *(f"{score:.2f}" for score in scores[l].tolist()))
-show.source(previous_token_score)
+plotting.source(previous_token_score)
 
 # %% alt="Two heat maps of attention weights over the characters of 'the harpooneer'. Left, the head with the highest score, whose weights lie mostly one place below the diagonal, on the character before. Right, the head with the lowest, whose weights lie elsewhere." caption="Two heads on real text"
 table = torch.stack(scores)
@@ -113,8 +113,8 @@ for place in (best, least):
     l, c = divmod(place, 4)
     labels = {"rows": line[:14], "columns": line[:14], "decimals": None}
     alpha, name = seen[f"{l}.alpha"][c], f"block {l}, head {c}"
-    panels.append(show.Panel(alpha, name, top=1, **labels))
-show.panels(*panels)
+    panels.append(plotting.Panel(alpha, name, top=1, **labels))
+plotting.panels(*panels)
 
 # %% [markdown]
 # Most of that habit is in block 0, above all in its first head; no head of the blocks above has a score over 0.1.
@@ -147,7 +147,7 @@ from slp_transformer.interpret import logit_lens, residual_stream
 by_sublayer = residual_stream(model, windows[:, :-1])
 top = logit_lens(model, by_sublayer["2.H"])
 torch.testing.assert_close(top, model(windows[:, :-1]))
-show.source(logit_lens)
+plotting.source(logit_lens)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have other lengths than E is used to. Below are both.</p></div>
@@ -163,7 +163,7 @@ for name, norm in (("with the final norm", True), ("without", False)):
         curves[name].append(next_token_loss(U, windows[:, 1:]).item())
 for name, values in curves.items():
     print(f"{name}:", *(f"{value:.2f}" for value in values))
-show.lines(curves, x="sublayers passed", y="nats per character")
+plotting.lines(curves, x="sublayers passed", y="nats per character")
 
 # %% [markdown]
 # At the bottom the lens with the norm is far worse than an even guess, which costs 4.3 nats. Since E is tied, a
@@ -184,7 +184,7 @@ for H in places.values():
     rows.append(y.gather(-1, ids[1:, None]).squeeze(-1).detach())
 names = ["X"] + [place.replace("T3", "T³") for place in list(places)[1:]]
 follows = [c.replace(" ", "␣") for c in line[1:]]
-show.heatmap(torch.stack(rows), names, follows, top=1, decimals=None)
+plotting.heatmap(torch.stack(rows), names, follows, top=1, decimals=None)
 
 # %%
 for name, H in zip(names, places.values(), strict=True):
@@ -236,7 +236,7 @@ def foretold(ids, after):
 
 
 # %%
-from slp_transformer.training.batches import Batch
+from slp_transformer.data.batches import Batch
 
 
 class Orders:
@@ -268,7 +268,7 @@ records = train(finder, Orders(), Orders(), **how)
 points = [(r.step, r.valid_loss) for r in records]
 print(*(f"{loss:.2f}" for _, loss in points))
 levels = {"an even guess": torch.tensor(24.0).log().item()}
-show.lines({"loss": points}, x="step", y="nats", levels=levels)
+plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
 # For 400 steps little happens. Then, within 200 steps,
@@ -298,7 +298,7 @@ def loss_by_position():
 # %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it lies around 9 nats, in the second around 1." caption="The loss at each position of a sequence that repeats"
 whole = loss_by_position()
 print(f"first time {whole[:15].mean():.2f}, second {whole[16:].mean():.2f}")
-show.lines({"loss": whole}, x="position", y="nats")
+plotting.lines({"loss": whole}, x="position", y="nats")
 
 # %% [markdown]
 # (In the first half it does worse than an even guess. There the loss was never counted, so nobody taught it
@@ -313,7 +313,7 @@ for l in range(2):
     for c in range(2):
         scores = f"one back {back[c]:.2f}, induction {found[c]:.2f}"
         print(f"block {l}, head {c}: {scores}")
-show.source(induction_score)
+plotting.source(induction_score)
 
 # %% alt="Two heat maps of attention weights over 32 tokens, the second 16 repeating the first. In block 0 the weights lie one place below the diagonal. In block 1, in the second half, they lie on a line 15 places below it: on the token that came after this one the first time." caption="The two kinds of heads, on a sequence that repeats (Fig. 8.20)"
 one = ids[0].tolist()
@@ -322,8 +322,8 @@ for l in range(2):
     alpha = seen[f"{l}.alpha"][0].mean(dim=0)
     labels = {"rows": one, "columns": one, "decimals": None}
     name = f"block {l}, mean of its heads"
-    panels.append(show.Panel(alpha, name, top=1, **labels))
-show.panels(*panels)
+    panels.append(plotting.Panel(alpha, name, top=1, **labels))
+plotting.panels(*panels)
 
 # %% [markdown]
 # Both heads of block 0 look one back, with 0.8 and 0.7 of their weight; both of block 1 look at what came after this
@@ -336,7 +336,7 @@ alpha = seen["1.alpha"][0].mean(dim=0)[picked][:, picked]
 names = [f"{one[place]} at {place}" for place in picked]
 strongest = alpha[-1].argmax()
 print(f"{names[-1]} looks at {names[strongest]}: {alpha[-1, strongest]:.2f}")
-show.flow(alpha, rows=names, columns=names, row=5)
+plotting.flow(alpha, rows=names, columns=names, row=5)
 
 # %% [markdown]
 # ### Ablated
@@ -360,7 +360,7 @@ for name, value in lost.items():
     print(f"{name:19} {value:.2f}")
 
 # %% alt="Bars: the loss on the second half, 1.0 with nothing taken away, 1.4 to 1.6 without any one head, 5.9 without both of block 0, 3.8 without both of block 1." caption="The loss on repeats when heads are taken away"
-show.bars(list(lost.values()), list(lost), title="nats on repeats")
+plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
 # Without one head the other of its block still does most of the work. Without both of a block, of either, the model is
@@ -389,7 +389,7 @@ mha, T1 = finder.stack.blocks[1].attention, seen["1.T1"][0]
 by_circuit = T1 @ qk_circuit(mha, 0) @ T1.T / mha.key_dim**0.5
 by_head = seen["1.Q"][0, 0] @ seen["1.K"][0, 0].T / mha.key_dim**0.5
 torch.testing.assert_close(by_circuit, by_head, rtol=1e-4, atol=1e-4)
-show.source(qk_circuit, ov_circuit, in_words)
+plotting.source(qk_circuit, ov_circuit, in_words)
 
 # %% [markdown]
 # An induction head copies: what it writes for a token should raise that very token. Between words, its
@@ -404,7 +404,7 @@ words = in_words(both, E, reads)
 right = (words.argmax(dim=-1) == torch.arange(V)).float().mean()
 print(f"{right:.0%} of the tokens raise themselves more than any other")
 title = "E W_OV Eᵀ, both heads, the first 16 tokens"
-show.heatmap(words[:16, :16], title=title, decimals=None)
+plotting.heatmap(words[:16, :16], title=title, decimals=None)
 
 # %% [markdown]
 # ## A guitar model
@@ -492,7 +492,7 @@ for l in range(2):
     found[f"H of block {l}"] = probe(lambda seen, l=l: seen[f"{l}.H"])
 for name, share in found.items():
     print(f"{name:17} {share:.0%}")
-show.bars(list(found.values()), list(found), title="strings right", top=1)
+plotting.bars(list(found.values()), list(found), title="strings right", top=1)
 
 # %% [markdown]
 # Before block 0, the token knows no more than chance. Its heads fetch it: head 3 the most, 57 %, as much as can be read

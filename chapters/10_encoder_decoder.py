@@ -59,7 +59,7 @@ causal = [look(Q[i], K[: i + 1], V[: i + 1])[0] for i in range(N)]
 bidirectional = [look(Q[i], K, V)[0] for i in range(N)]
 
 # %%
-from slp_transformer import causal_mask, show
+from slp_transformer import causal_mask, plotting
 from slp_transformer.attention import attention
 
 M = causal_mask(N)
@@ -70,24 +70,24 @@ torch.testing.assert_close(both_ways, torch.stack(bidirectional))
 F = torch.nn.functional
 theirs = F.scaled_dot_product_attention(Q, K, V)
 torch.testing.assert_close(both_ways, theirs)
-show.source(attention)
+plotting.source(attention)
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the
 # scores, then who may look at whom.
 
 # %% alt="Two 5 by 5 masks side by side. The causal one is 0 on and below the diagonal and minus infinity above it; the bidirectional one is 0 everywhere."
-show.panels(
-    show.Panel(M, "causal", "N × N"),
+plotting.panels(
+    plotting.Panel(M, "causal", "N × N"),
     "→",
-    show.Panel(torch.zeros(N, N), "bidirectional", "N × N"),
+    plotting.Panel(torch.zeros(N, N), "bidirectional", "N × N"),
 )
 
 # %% alt="Causal flow: five inputs below, five outputs above; each output has lines to its own input and to those on its left. The third output, standing out, has three."
-show.flow(M == 0, title="causal", row=2)
+plotting.flow(M == 0, title="causal", row=2)
 
 # %% alt="Bidirectional flow: each of the five outputs has lines to all five inputs; the third, standing out, has five."
-show.flow(torch.ones(N, N), title="bidirectional", row=2)
+plotting.flow(torch.ones(N, N), title="bidirectional", row=2)
 
 # %% [markdown]
 # The gradient proves the arrows: does the first output change when the last value does?
@@ -176,7 +176,7 @@ head, alpha_all = attention(Q, K, V)
 torch.testing.assert_close(head, torch.stack(heads))
 torch.testing.assert_close(alpha_all, alpha)
 torch.testing.assert_close(F.scaled_dot_product_attention(Q, K, V), head)
-show.heatmap(alpha, ["G5", "D7", "D5"], lick, "α", "m × n", top=1)
+plotting.heatmap(alpha, ["G5", "D7", "D5"], lick, "α", "m × n", top=1)
 
 # %% [markdown]
 # Below, a model will have to find this slanting line for itself.
@@ -221,7 +221,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # from `H_enc`.
 
 # %%
-show.source(MultiHeadAttention.forward, MultiHeadAttention.project)
+plotting.source(MultiHeadAttention.forward, MultiHeadAttention.project)
 
 # %% [markdown]
 # ## The decoder block
@@ -270,7 +270,7 @@ for W in block.parameters():
 
 H = block(X, causal=True, H_enc=H_enc)
 torch.testing.assert_close(H, decoder_block(block, X, H_enc))
-show.source(TransformerBlock._pre_norm)
+plotting.source(TransformerBlock._pre_norm)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalises it first, as each sublayer does. The original Transformer has the same three sublayers but normalises after each addition: <code>norm="post"</code>.</p></div>
@@ -381,7 +381,7 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-show.source(EncoderDecoder.encode, EncoderDecoder.decode)
+plotting.source(EncoderDecoder.encode, EncoderDecoder.decode)
 
 # %% [markdown]
 # ## Sources of different lengths
@@ -402,7 +402,7 @@ batch = pad_sequence(sources, batch_first=True, padding_value=PAD)
 mask = padding_mask(batch, PAD)
 assert mask.shape == (3, 1, 5)  # the same for each query, hence the 1
 rows = ["5 notes", "3 notes", "2 notes"]
-show.heatmap(mask[:, 0], rows, range(1, 6), "padding mask", "batch × n")
+plotting.heatmap(mask[:, 0], rows, range(1, 6), "padding mask", "batch × n")
 
 # %% [markdown]
 # With it, the three attentions have all their masks. Here they are for the second source of this
@@ -416,10 +416,10 @@ read, written = ["1", "2", "3", "·", "·"], ["1", "2", "·"]
 in_encoder = hidden.expand(5, 5)
 in_decoder = causal_mask(3) + padding_mask(target, PAD)
 across = hidden.expand(3, 5)
-show.panels(
-    show.Panel(in_encoder, "encoder", "n × n", read, read),
-    show.Panel(in_decoder, "decoder", "m × m", written, written),
-    show.Panel(across, "across", "m × n", written, read),
+plotting.panels(
+    plotting.Panel(in_encoder, "encoder", "n × n", read, read),
+    plotting.Panel(in_decoder, "decoder", "m × m", written, written),
+    plotting.Panel(across, "across", "m × n", written, read),
 )
 
 # %% [markdown]
@@ -525,7 +525,7 @@ for step in range(steps):
 print(f"loss: {losses[0]:.2f} at first, {losses[-1]:.2f} at the end")
 
 # %% alt="Training loss over 400 steps: from about 2.7 nats, which is a blind guess among 15 tokens, down steeply and then slowly to almost 0."
-show.lines(
+plotting.lines(
     {"training": losses},
     x="step",
     y="loss in nats per token",
@@ -587,7 +587,7 @@ assert alpha.shape == (n + 1, n)
 assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
 columns = [names[i] for i in lick]
-show.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 
 # %% [markdown]
 # Nobody told the model about places. The line is what was left when only the loss had its say.

@@ -21,7 +21,7 @@
 # in Spanish.
 
 # %%
-from slp_transformer.translation import number_pairs
+from slp_transformer.data import number_pairs
 
 pairs = number_pairs(10_000, seed=0)
 learned, held_out = pairs[:-300], pairs[-300:]
@@ -84,7 +84,7 @@ print(source_of("twenty-one").tolist())
 # back as it was.
 
 # %%
-from slp_transformer.translation import train_pair_tokenizer
+from slp_transformer.data import train_pair_tokenizer
 
 languages = ("English", "Spanish")
 for kind, size in (("words", None), ("bpe", 320)):
@@ -103,11 +103,11 @@ for kind, size in (("words", None), ("bpe", 320)):
 #
 # The decoder reads `[SOS]` and the target, and is to say the target and `[EOS]`: the same, one step
 # further. That is *teacher forcing*. Shorter sentences are filled up.
-# <autoref identifier="slp_transformer.training.batches.PaddedPairs">PaddedPairs</autoref> makes such
+# <autoref identifier="slp_transformer.data.batches.PaddedPairs">PaddedPairs</autoref> makes such
 # batches; a place that no loss is to look at has the target −100.
 
 # %%
-from slp_transformer.training.batches import PaddedPairs
+from slp_transformer.data.batches import PaddedPairs
 
 special = {"pad_id": PAD, "begin_id": SOS, "end_id": EOS}
 
@@ -138,15 +138,19 @@ assert torch.equal(reads[0, 1:2], batch.targets[0, :1])  # one step further
 # in the decoder, the future, and with it the padding.
 
 # %% alt="Three masks of the pair twenty-one, veintiuno. Encoder, 5 by 5: the last column, padding, is minus infinity. Decoder, 3 by 3: minus infinity above the diagonal. Across, 3 by 5: the last column is minus infinity."
-from slp_transformer import causal_mask, show
+from slp_transformer import causal_mask, plotting
 
 read = [names[i] for i in source[0]]
 written = [names[i] for i in reads[0]]
 n, m = len(read), len(written)
-show.panels(
-    show.Panel(source_mask[0].expand(n, n), "encoder", "n × n", read, read),
-    show.Panel(causal_mask(m), "decoder", "m × m", written, written),
-    show.Panel(source_mask[0].expand(m, n), "across", "m × n", written, read),
+plotting.panels(
+    plotting.Panel(
+        source_mask[0].expand(n, n), "encoder", "n × n", read, read
+    ),
+    plotting.Panel(causal_mask(m), "decoder", "m × m", written, written),
+    plotting.Panel(
+        source_mask[0].expand(m, n), "across", "m × n", written, read
+    ),
 )
 
 # %% [markdown]
@@ -182,7 +186,7 @@ E, P = model.source_embedding.tokens.E, sinusoidal_positions(window, d)
 row = torch.stack([d**0.5 * E[i] + P[k] for k, i in enumerate(source[0])])
 torch.testing.assert_close(model.source_embedding(source[0]), row)
 assert model.target_embedding.tokens.E is E
-show.source(ScaledEmbedding.forward, TransformerConfig.of_2017)
+plotting.source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 
 # %% [markdown]
 # **Xavier's start.** The matrices of a block begin as uniform numbers up to
@@ -200,7 +204,7 @@ print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 # With real sentences another start did better in this form: 0.02 for every matrix and for the
 # embedding too, `initialisation="bert"`. Scaled up, its rows are still shorter than the sines and
 # cosines, so that the model begins with where a word stands rather than which it is. A translator of
-# captions that began so came to 39.95 BLEU (`results/translation`).
+# captions that began so came to 39.95 BLEU (`benchmarks/results/translation`).
 
 # %% [markdown]
 # **A schedule of its own.** The learning rate climbs in a straight line for some thousand steps, and
@@ -217,13 +221,13 @@ def eta(step, d, warmup):
 
 
 # %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003."
-from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.training.train_config import TrainingSettings
 
 paper = TrainingSettings.of_2017(model_dim=512, warmup=4000)
 steps = [1, *range(500, 20_001, 500)]
 for step in steps:
     assert abs(paper.rate(step - 1) - eta(step, 512, 4000)) < 1e-12
-show.lines(
+plotting.lines(
     {"η": [paper.rate(step - 1) for step in steps]},
     x="step",
     y="rate",
@@ -287,7 +291,7 @@ curves = {
     "training (smoothed)": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.valid_loss) for r in records],
 }
-show.lines(curves, x="step", y="loss in nats per token")
+plotting.lines(curves, x="step", y="loss in nats per token")
 
 # %% [markdown]
 # ### From words to words
@@ -365,7 +369,7 @@ columns = [names[i] for i in source_of(sentence)]
 rows = [names[i] for i in written[1:]]
 alpha = weights["cross"][-1].mean(dim=0)
 assert alpha.shape == (len(rows), len(columns))
-show.heatmap(alpha, rows, columns, "α", "m × n", top=1, decimals=None)
+plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1, decimals=None)
 
 # %%
 translations = {
@@ -391,7 +395,7 @@ assert first_three.sum() > 0.5
 
 # %% [markdown]
 # Each head has a map of its own, in every layer and in all three attentions.
-# <autoref identifier="slp_transformer.translation.pictures.attention_pictures">attention_pictures</autoref>
+# <autoref identifier="slp_transformer.plotting.translation_maps.attention_pictures">attention_pictures</autoref>
 # draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
@@ -401,7 +405,7 @@ assert first_three.sum() > 0.5
 # ```
 
 # %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only some do. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it."
-from slp_transformer.translation import attention_pictures
+from slp_transformer.plotting.translation_maps import attention_pictures
 
 full = [SOS, *written[1:]]
 attention_pictures(model, source_of(sentence), full, columns, ["[SOS]", *rows])

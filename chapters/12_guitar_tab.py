@@ -19,7 +19,7 @@
 # %%
 import torch
 
-from slp_transformer import show
+from slp_transformer import plotting
 from slp_transformer.guitar import STANDARD, Note
 
 places = STANDARD.positions(64)  # 64 is the MIDI number of this E
@@ -32,7 +32,7 @@ strings, frets = range(1, 7), range(20)
 pitches = [[STANDARD.pitch(Note(s, f)) for f in frets] for s in strings]
 neck = torch.tensor(pitches) == 64
 assert neck.sum() == len(places) == 5
-show.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
+plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 
 # %% [markdown]
 # ## The corpus
@@ -69,7 +69,7 @@ print(format_tab(corpus[0]))
 # ```
 #
 # They use a shorter code of tokens than this chapter, in which a bar that comes back is a single token
-# (<autoref identifier="slp_transformer.guitar.tokens">slp_transformer.guitar.tokens</autoref> tells
+# (<autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref> tells
 # it). What the reader of such files cannot make out, it reports by file and line, and skips. With
 # `--continue my_riff.txt` the model goes on from a tab of yours. With `--output piece.gp5` (or `.mid`,
 # `.musicxml`) other programs open and play what was written; some pieces can be
@@ -173,7 +173,7 @@ curves = {
     "learned": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.valid_loss) for r in records],
 }
-show.lines(
+plotting.lines(
     curves, x="step", y="nats per token", levels={"no context": no_context}
 )
 
@@ -190,7 +190,7 @@ show.lines(
 # from its distribution until it says `<eos>`, or its window of tokens is full.
 
 # %%
-from slp_transformer.decoding import generate
+from slp_transformer.generation import generate
 
 
 def write(seed, count=40, **options):
@@ -217,7 +217,7 @@ print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
 # positions in a bar only grow. The model had to learn it like everything else, and slips at times.
 # It need not be left to chance. `allowed_next` says what may follow, and
-# <autoref identifier="slp_transformer.decoding.generating.generate">generate</autoref> draws from
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> draws from
 # nothing else. Of forty pieces so written we show the first that came to an end by itself, whatever
 # it is.
 
@@ -300,7 +300,7 @@ for name, group in groups.items():
 assert shares["the corpus"] == 1 and shares["the model"] > 0.85
 assert shares["by chance"] < 0.6
 assert shares["a bigram"] > 0.9
-show.bars(list(shares.values()), list(shares), top=1)
+plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
 # Chance alone does not do it, but a bigram does: to know which note came before is enough for a chord
@@ -352,7 +352,7 @@ assert moves["the model"] < moves["by chance"] / 2
 # of cases, with people in 3.9%: they stay with a figure longer. Its tokens tell the position of every
 # moment. A model of a shorter code, in which a regular stride goes without saying, had after 1,500 steps
 # put 15% of its probability on tokens that cannot stand where they were asked for, and wrote two and a
-# half times as many chords as people. The whole record, with a piece, stands in `results/guitar_lm`.
+# half times as many chords as people. The whole record, with a piece, stands in `benchmarks/results/guitar_lm`.
 #
 # ## Try it
 #

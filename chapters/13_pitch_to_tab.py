@@ -52,7 +52,7 @@ for grip in held:
 # place. The D of this chord is an open string, but with it no grip of the chord can be held.
 
 # %%
-from slp_transformer import show
+from slp_transformer import plotting
 from slp_transformer.guitar import Note
 from slp_transformer.guitar.fingering.grips import fits, grips, next_notes
 
@@ -60,7 +60,7 @@ assert set(grips(d_major, STANDARD)) == set(held)
 first = next_notes((), d_major, STANDARD)
 assert set(first) == {grip[0] for grip in held}
 assert Note(4, 0) in places[0] and Note(4, 0) not in first
-show.source(fits)
+plotting.source(fits)
 
 # %% [markdown]
 # ## The hand remembers
@@ -124,7 +124,7 @@ assert abs(min(v) - least) < 1e-9
 from slp_transformer.guitar.fingering.viterbi import cheapest_path, finger
 
 assert cheapest_path(choices, costs) == list(best)
-show.source(cheapest_path)
+plotting.source(cheapest_path)
 
 # %% [markdown]
 # `finger` lists the grips and finds the path. The melody lies in the first position, as a teacher
@@ -168,7 +168,10 @@ print(tab_of(low), tab_of(high), sep="\n")
 # %%
 from slp_transformer.guitar import prepare_tabs
 from slp_transformer.guitar.fingering.baselines import lowest_fret
-from slp_transformer.guitar.fingering.measures import agreement, total_of
+from slp_transformer.guitar.fingering.fingering_metrics import (
+    agreement,
+    total_of,
+)
 from slp_transformer.guitar.fingering.passages import passage_of
 
 data = prepare_tabs(held_out=0.1)
@@ -284,7 +287,9 @@ for name, shares in found.items():
 ours = found["encoder-decoder"]
 assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
 assert ours["strings"] > found["cheapest for the hand"]["strings"]
-show.bars([shares["strings"] for shares in found.values()], list(found), top=1)
+plotting.bars(
+    [shares["strings"] for shares in found.values()], list(found), top=1
+)
 
 # %% [markdown]
 # Nobody told the model of hands; what it has of them, it has from the pieces. On held-out pieces of
@@ -312,7 +317,7 @@ print(f"{ahead:.0%} of the weight lies on notes that are still to come")
 
 # %% alt="Heat map of cross-attention in one head, twelve notes of the decoder by the notes that the encoder has read, a window of them. Rows of the same pitch look alike." caption="Cross-attention, a row for each note that is placed"
 names = place_names(target[:N].tolist())
-show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
+plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 
 # %% [markdown]
 # Rows of one pitch look alike: for each of them the head looks at the same few notes of the passage,
@@ -352,7 +357,7 @@ show.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 # The last row is what *valid* chose. On *test* the row in bold is a little better, without costs that
 # were thought out and with a single look: fifty-four pieces are few to choose by. The commands, the
-# intervals and what else was tried stand in `results/pitch_to_tab`.
+# intervals and what else was tried stand in `benchmarks/results/pitch_to_tab`.
 #
 # ## Try it
 #

@@ -43,8 +43,8 @@ print(rms_norm(torch.tensor([3.0, -1.0, -3.0, 1.0]), ones))  # mean 0
 print(rms_norm(torch.tensor([5.0, 5.0, 5.0, 5.0]), ones))
 
 # %%
-from slp_transformer import LayerNorm, show
-from slp_transformer.beyond import RMSNorm
+from slp_transformer import LayerNorm, plotting
+from slp_transformer.modern import RMSNorm
 
 torch.manual_seed(14)
 X = torch.randn(3, 4)
@@ -54,7 +54,7 @@ torch.testing.assert_close(norm(X), loop)
 torch.testing.assert_close(norm(X), torch.nn.RMSNorm(4, eps=0.0)(X))
 centred = X - X.mean(dim=1, keepdim=True)
 torch.testing.assert_close(norm(centred), LayerNorm(4, eps=0.0)(centred))
-show.source(RMSNorm.forward)
+plotting.source(RMSNorm.forward)
 
 # %% [markdown]
 # ## Positions as rotations
@@ -97,7 +97,7 @@ east = torch.tensor([1.0, 0.0])
 print([round(x, 3) for x in turn(east, math.pi / 2).tolist()])
 
 # %%
-from slp_transformer.beyond import RotaryPositions, rotate
+from slp_transformer.modern import RotaryPositions, rotate
 
 N, d_k = 6, 8
 Q, K = torch.randn(N, d_k), torch.randn(N, d_k)
@@ -105,7 +105,7 @@ rotary = RotaryPositions(d_k)
 loop = torch.stack([turn(Q[pos], pos) for pos in range(N)])
 torch.testing.assert_close(rotary(Q, 0), loop)
 torch.testing.assert_close(rotary(Q[4:], 4), loop[4:])  # from position 4 on
-show.source(rotate)
+plotting.source(rotate)
 
 # %% [markdown]
 # Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
@@ -120,9 +120,9 @@ absolute = (same_q + P) @ (same_k + P).T
 for distance in range(-N + 1, N):
     diagonal = scores.diagonal(distance)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
-show.panels(
-    show.Panel(scores, "rotary", "N × N"),
-    show.Panel(absolute, "learned", "N × N"),
+plotting.panels(
+    plotting.Panel(scores, "rotary", "N × N"),
+    plotting.Panel(absolute, "learned", "N × N"),
 )
 
 # %% [markdown]
@@ -139,7 +139,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # Values are not turned, since they say *what* is passed on, not where it is found. And there is no
 # last position: nothing is looked up in a table of learned rows. Whether a model reads well past
 # the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
-# (<autoref identifier="slp_transformer.beyond.rotary.LongContext">LongContext</autoref>).
+# (<autoref identifier="slp_transformer.modern.rotary.LongContext">LongContext</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
@@ -172,7 +172,7 @@ def grouped(X, W_Q, W_K, W_V, W_O):
 
 
 # %%
-from slp_transformer.beyond import TodaysAttention, shared
+from slp_transformer.modern import TodaysAttention, shared
 
 torch.manual_seed(15)
 X, gqa = torch.randn(N, d), TodaysAttention(d, A, num_kv_heads=G)
@@ -180,7 +180,7 @@ W_K, W_V = (W.split(gqa.key_dim, dim=1) for W in (gqa.W_K, gqa.W_V))
 assert len(W_K) == len(W_V) == G
 loop = grouped(X, gqa.W_Q.split(gqa.key_dim, dim=1), W_K, W_V, gqa.W_O)
 torch.testing.assert_close(gqa(X, causal=True), loop)
-show.source(shared, TodaysAttention.look)
+plotting.source(shared, TodaysAttention.look)
 
 # %% [markdown]
 # PyTorch's own kernel knows such groups as `enable_gqa` and gives the same. So does the book's
@@ -208,7 +208,7 @@ torch.testing.assert_close(book(X, causal=True), loop)
 # %%
 from dataclasses import replace
 
-from slp_transformer.published import PUBLISHED
+from slp_transformer.model_sizes import PUBLISHED
 
 for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
     model = PUBLISHED[name]
@@ -229,9 +229,9 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # letter. Only the parts that its names stand for are others.
 
 # %%
-from slp_transformer.beyond import TodaysBlock
+from slp_transformer.modern import TodaysBlock
 
-show.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
+plotting.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
 
 # %% [markdown]
 # With the sizes of the table above, the head's matrix E once more or one of its own (`tied`), there
@@ -239,7 +239,7 @@ show.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
 # knows shapes alone.
 
 # %%
-from slp_transformer.beyond import TodaysConfig, TodaysLM
+from slp_transformer.modern import TodaysConfig, TodaysLM
 
 
 def from_table(model, **more):
@@ -298,7 +298,7 @@ print(*sorted(path.name for path in (folder / "llama").iterdir()), sep="\n")
 # call loads them.)
 
 # %%
-from slp_transformer.beyond import from_pretrained
+from slp_transformer.modern import from_pretrained
 
 ours = from_pretrained(folder / "llama")
 ids = torch.randint(53, (3, 11))
@@ -370,7 +370,7 @@ for name, (config, sizes) in kinds.items():
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.beyond import save_pretrained
+from slp_transformer.modern import save_pretrained
 
 sizes = {"model_dim": 24, "num_heads": 6, "num_blocks": 2}
 config = TransformerConfig(53, context_length=40, **sizes)
@@ -413,7 +413,7 @@ assert not folder.exists()
 #
 # ```python
 # from slp_transformer import TransformerLM, generate
-# from slp_transformer.beyond import load_tokenizer
+# from slp_transformer.modern import load_tokenizer
 #
 # model = TransformerLM.from_pretrained("models/gpt2")
 # tokenizer = load_tokenizer("models/gpt2", model.config)

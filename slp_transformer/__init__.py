@@ -8,13 +8,13 @@ ones that most readers reuse; the attention equation itself is behind its module
 
 from typing import TYPE_CHECKING
 
-from slp_transformer.offers import offered
+from slp_transformer._internal.lazy import offered
 
 if TYPE_CHECKING:
+    from slp_transformer.attention import fused_attention
     from slp_transformer.block import TransformerBlock, TransformerStack
     from slp_transformer.cache import KVCache
     from slp_transformer.config import TransformerConfig
-    from slp_transformer.decoding.generating import generate
     from slp_transformer.embedding import (
         InputEncoding,
         LearnedPositions,
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
         sinusoidal_positions,
     )
     from slp_transformer.encoder_decoder import EncoderDecoder
-    from slp_transformer.fast import fused_attention
     from slp_transformer.feedforward import FeedForward, SwiGLU
-    from slp_transformer.heads import AttentionHead, MultiHeadAttention
+    from slp_transformer.generation.decoding import generate
+    from slp_transformer.hooks import tracing
     from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
     from slp_transformer.layer_norm import LayerNorm
     from slp_transformer.masks import causal_mask, padding_mask
-    from slp_transformer.points import tracing
+    from slp_transformer.multi_head import AttentionHead, MultiHeadAttention
 
 __version__ = "0.1.0"
 

@@ -10,7 +10,7 @@ def main() -> int:
     modules are still read, ends in a sentence too.
     """
     try:
-        from slp_transformer.command_line import main as command_line
+        from slp_transformer.cli import main as command_line
 
         return command_line()
     except KeyboardInterrupt:

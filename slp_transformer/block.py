@@ -9,14 +9,19 @@ from typing import get_args
 import torch
 from torch import nn
 
+from slp_transformer._internal.config_checks import (
+    Activation,
+    Initialisation,
+    NormOrder,
+    check_size,
+)
+from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.cache import BlockCache, KVCache
-from slp_transformer.dropout import Dropout
 from slp_transformer.feedforward import FeedForward, SwiGLU
-from slp_transformer.heads import MultiHeadAttention
+from slp_transformer.hooks import Watched
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.points import Watched
-from slp_transformer.shapes import Float, Tensor
-from slp_transformer.sizes import Activation, Initialisation, NormOrder, check_size
+from slp_transformer.multi_head import MultiHeadAttention
 
 
 class TransformerBlock(Watched):
@@ -33,7 +38,7 @@ class TransformerBlock(Watched):
     stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`
     (footnote of 8.2 and 7.2).
 
-    Its named points (`slp_transformer.points`) are "X", "T1" to "T5" and "H", with cross-attention
+    Its named points (`slp_transformer.hooks`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.
 
     Attributes:

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
 
 class LayerCache:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from slp_transformer.sizes import (
+from slp_transformer._internal.config_checks import (
     Activation,
     Initialisation,
     NormOrder,

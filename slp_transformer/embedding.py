@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer.dropout import Dropout
-from slp_transformer.refusals import check_ids, check_length
-from slp_transformer.shapes import Float, Int, Tensor, shape_of
-from slp_transformer.sizes import Initialisation, check_dropout, check_size
+from slp_transformer._internal.argument_checks import check_ids, check_length
+from slp_transformer._internal.config_checks import Initialisation, check_dropout, check_size
+from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
 
 def one_hot_lookup(

@@ -2,12 +2,12 @@
 
 from torch import nn
 
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
-from slp_transformer.shapes import Float, Int, Tensor
 
 
 class EncoderDecoder(nn.Module):

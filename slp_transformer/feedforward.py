@@ -8,10 +8,10 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer.matrices import affine, matrix
-from slp_transformer.refusals import check_features
-from slp_transformer.shapes import Float, Tensor
-from slp_transformer.sizes import check_size
+from slp_transformer._internal.argument_checks import check_features
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.weight_matrices import affine, matrix
 
 
 class FeedForward(nn.Module):

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 from slp_transformer.block import TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
-from slp_transformer.shapes import Float, Int, Tensor, shape_of
 
 
 def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*batch V"]:
@@ -85,7 +85,7 @@ class TransformerLM(nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, **how: Any) -> "TransformerLM":
-        """Load a GPT-2, Llama or Qwen3; see `slp_transformer.beyond.pretrained.from_pretrained`.
+        """Load a GPT-2, Llama or Qwen3; see `slp_transformer.modern.pretrained.from_pretrained`.
 
         Args:
             folder: a folder with config.json and weights in safetensors.
@@ -95,7 +95,7 @@ class TransformerLM(nn.Module):
             ValueError: if there is no such model, or it is no language model.
         """
         # What lies beyond the book builds on it; only here does the book's model know of that.
-        from slp_transformer.beyond.pretrained import from_pretrained
+        from slp_transformer.modern.pretrained import from_pretrained
 
         model = from_pretrained(folder, **how)
         if not isinstance(model, TransformerLM):

@@ -3,9 +3,9 @@
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
-from slp_transformer.refusals import check_features
-from slp_transformer.shapes import Float, Tensor
-from slp_transformer.sizes import check_size
+from slp_transformer._internal.argument_checks import check_features
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.shape_types import Float, Tensor
 
 
 class LayerNorm(nn.Module):

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from slp_transformer.matrices import matrix
-from slp_transformer.shapes import Float, Tensor
-from slp_transformer.sizes import check_size
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.weight_matrices import matrix
 
 ATTENTION = ("W_Q", "W_K", "W_V", "W_O")
 

@@ -5,8 +5,9 @@ import sys
 
 import torch.nn.functional as F
 
-from slp_transformer.fast import summed_entropy, switched_on
-from slp_transformer.shapes import Float, Int, Tensor, shape_of
+from slp_transformer._internal.cross_entropy import summed_entropy
+from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
 IGNORED = -100  # a target that no loss looks at; PyTorch's choice
 

@@ -8,8 +8,8 @@ import math
 
 import torch
 
-from slp_transformer.refusals import check_mask
-from slp_transformer.shapes import Float, Int, Tensor
+from slp_transformer._internal.argument_checks import check_mask
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 
 def causal_mask(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import torch
 
+from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, shape_of
 from slp_transformer.language_model import next_word_probabilities
-from slp_transformer.shapes import Bool, Float, Int, Tensor, shape_of
 
 Allowed = Callable[[list[int]], Collection[int] | Bool[Tensor, "V"] | None]
 Generators = torch.Generator | Sequence[torch.Generator] | None

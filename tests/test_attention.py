@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_with_gradients, normal
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
+from slp_transformer._internal.weight_matrices import matrix
 from slp_transformer.attention import attention, masked_softmax
-from slp_transformer.matrices import matrix
 
 INF = math.inf
 

@@ -29,7 +29,7 @@ from slp_transformer import (
 )
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
-from slp_transformer.scale import count_parameters
+from slp_transformer.scaling_laws import count_parameters
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from twins import Pair, Twin, stack_pairs, twin_layer
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer.beyond.config import TodaysConfig
 from slp_transformer.embedding import ScaledEmbedding
-from slp_transformer.training.optimiser import make_optimiser
-from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.train_config import TrainingSettings
 
 V, B, M, N, D, A, D_FF = 23, 3, 13, 11, 14, 2, 19
 SMALL = {"model_dim": D, "num_heads": A, "num_blocks": 2, "hidden_dim": D_FF, "dropout": 0.0}

@@ -30,7 +30,7 @@ from slp_transformer import (
     fused_attention,
     padding_mask,
 )
-from slp_transformer.heads import join_heads, split_heads
+from slp_transformer.multi_head import join_heads, split_heads
 
 
 def mha(**options) -> MultiHeadAttention:

@@ -122,7 +122,7 @@ def test_importing_takes_nothing_but_jaxtyping_where_that_is_installed(tmp_path)
 
 def test_shapes_without_jaxtyping_are_plain_tensors(tmp_path):
     then = """
-from slp_transformer.shapes import Bool, Float, Int
+from slp_transformer._internal.shape_types import Bool, Float, Int
 for kind in (Bool, Float, Int):
     assert kind[torch.Tensor, "N d"] is torch.Tensor
 """
@@ -224,7 +224,7 @@ WITH_SOURCE = {
 
 def test_sources_are_found():
     """The next test is no test if the pattern finds nothing."""
-    found = list(sources(WITH_SOURCE["slp_transformer.heads.AttentionHead"]))
+    found = list(sources(WITH_SOURCE["slp_transformer.multi_head.AttentionHead"]))
     assert found == [
         (["qkv", "head-out"], {"8.9", "8.14", "7.9", "7.14"}),
         (["QKV", "head-par", "A-out"], {"8.32", "8.34", "7.33", "7.35"}),

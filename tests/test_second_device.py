@@ -3,14 +3,14 @@
 import pytest
 import standin
 import torch
-from test_training_loop import encoder_decoder, language_model, pairs
+from test_trainer import encoder_decoder, language_model, pairs
 
 from slp_transformer import generate, padding_mask
+from slp_transformer.data.bucketing import PairsByLength
 from slp_transformer.lora import add_lora, lora_weights
 from slp_transformer.training import load_model, train
-from slp_transformer.training.by_length import PairsByLength
 from slp_transformer.training.devices import pick_device
-from slp_transformer.training.run_state import random_state, set_random_state
+from slp_transformer.training.trainer_state import random_state, set_random_state
 
 STREAM = torch.arange(7).repeat(5)
 VARIANTS = [

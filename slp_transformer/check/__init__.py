@@ -16,24 +16,15 @@ from slp_transformer.check.attention_checks import (
     weighted_sum,
 )
 from slp_transformer.check.block_checks import block, ffn, layer_norm, swiglu, unchanged
-from slp_transformer.check.choosing_checks import (
-    leak,
-    limits_of_temperature,
-    temperature,
-    top_k,
-    top_p,
-)
 from slp_transformer.check.diagnosing import CHECKS, Check
+from slp_transformer.check.encoder_decoder_checks import (
+    cross_attention,
+    decoder_block,
+    length_normalised,
+)
 from slp_transformer.check.fingering_checks import cheapest_step, held, path_back, takes_turns
 from slp_transformer.check.guitar_checks import count_places, only_allowed, pitch, span
-from slp_transformer.check.heads_checks import (
-    cached_step,
-    head,
-    join_heads,
-    multi_head_attention,
-    split_heads,
-)
-from slp_transformer.check.inside_checks import (
+from slp_transformer.check.interpret_checks import (
     copied,
     induced,
     induction_score,
@@ -41,7 +32,7 @@ from slp_transformer.check.inside_checks import (
     qk_circuit,
     without_head,
 )
-from slp_transformer.check.language_checks import (
+from slp_transformer.check.language_model_checks import (
     input_encoding,
     lm_head,
     one_hot_lookup,
@@ -58,14 +49,7 @@ from slp_transformer.check.loss_checks import (
     perplexity_of_loss,
 )
 from slp_transformer.check.mask_checks import causal_mask, mask_after, padding_mask
-from slp_transformer.check.paper_checks import (
-    rate_of_2017,
-    scaled_input,
-    smoothed_loss,
-    teacher_forced,
-)
-from slp_transformer.check.scale_checks import cache_numbers, merged, scaling_loss
-from slp_transformer.check.todays_checks import (
+from slp_transformer.check.modern_checks import (
     published_ffn,
     rms_norm,
     rotary,
@@ -73,10 +57,26 @@ from slp_transformer.check.todays_checks import (
     shared_keys,
     todays_parameters,
 )
-from slp_transformer.check.translation_checks import (
-    cross_attention,
-    decoder_block,
-    length_normalised,
+from slp_transformer.check.multi_head_checks import (
+    cached_step,
+    head,
+    join_heads,
+    multi_head_attention,
+    split_heads,
+)
+from slp_transformer.check.sampling_checks import (
+    leak,
+    limits_of_temperature,
+    temperature,
+    top_k,
+    top_p,
+)
+from slp_transformer.check.scaling_checks import cache_numbers, merged, scaling_loss
+from slp_transformer.check.transformer_2017_checks import (
+    rate_of_2017,
+    scaled_input,
+    smoothed_loss,
+    teacher_forced,
 )
 from slp_transformer.check.verdict import Verdict, at_most
 

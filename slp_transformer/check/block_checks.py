@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, check
-from slp_transformer.check.drawing_cases import normal, row, rows
+from slp_transformer.check.random_inputs import normal, row, rows
 
 Slips = frozenset
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}

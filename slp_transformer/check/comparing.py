@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.trying import Raised, Unfinished
-from slp_transformer.shapes import shape_of
+from slp_transformer._internal.shape_types import shape_of
+from slp_transformer.check.timed_run import Raised, Unfinished
 
 SMALL = 30  # numbers; a case with more of them is told by its shapes
 

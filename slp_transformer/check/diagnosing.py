@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.shape_types import shape_of
 from slp_transformer.check.calling import Unfit, caller, own_shapes
 from slp_transformer.check.comparing import (
     Unreadable,
@@ -24,9 +25,8 @@ from slp_transformer.check.comparing import (
     size,
     squeezed,
 )
-from slp_transformer.check.trying import Raised, Unfinished, answers
+from slp_transformer.check.timed_run import Raised, Unfinished, answers
 from slp_transformer.check.verdict import Verdict, announce
-from slp_transformer.shapes import shape_of
 
 Case = dict[str, Any]
 SECONDS = 5.0

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, check
-from slp_transformer.check.drawing_cases import row, rows
+from slp_transformer.check.random_inputs import row, rows
 
 Slips = frozenset
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, check
-from slp_transformer.check.drawing_cases import normal, row
+from slp_transformer.check.random_inputs import normal, row
 
 Slips = frozenset
 STANDARD = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first

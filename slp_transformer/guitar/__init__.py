@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from slp_transformer.offers import offered
+from slp_transformer._internal.lazy import offered
 
 if TYPE_CHECKING:
+    from slp_transformer.guitar.ascii_reader import Problem, read_file, read_tabs
     from slp_transformer.guitar.ascii_writer import format_tab, write_tab
-    from slp_transformer.guitar.corpus import TabCorpus, prepare_tabs
-    from slp_transformer.guitar.files import Problem, read_file, read_tabs
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,
@@ -17,16 +16,18 @@ if TYPE_CHECKING:
         string_names,
         tuning_name,
     )
-    from slp_transformer.guitar.metrics import (
+    from slp_transformer.guitar.practice import practice_corpus, practice_studies
+    from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
+    from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+    from slp_transformer.guitar.tab_dataset import TabCorpus, prepare_tabs
+    from slp_transformer.guitar.tab_metrics import (
         is_playable_event,
         mean_hand_shift,
         notes_per_event,
         playable_share,
         well_formed_share,
     )
-    from slp_transformer.guitar.practice import practice_corpus, practice_studies
-    from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
-    from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+    from slp_transformer.guitar.tab_tokenizer import Decoded, TabTokenizer, token_stream
     from slp_transformer.guitar.timing import (
         coarsest,
         in_time,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         with_metres,
         with_steps_per_quarter,
     )
-    from slp_transformer.guitar.tokens import Decoded, TabTokenizer, token_stream
 
 __all__ = [
     "STANDARD",

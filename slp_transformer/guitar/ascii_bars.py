@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from slp_transformer.guitar.ascii_marks import dead_notes, without_bends
-from slp_transformer.guitar.ascii_slips import DIGITS, line_up
+from slp_transformer.guitar.ascii_realign import DIGITS, line_up
 from slp_transformer.guitar.ascii_tab import System, bar_columns
 
 

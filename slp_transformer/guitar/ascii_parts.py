@@ -11,7 +11,7 @@ from collections import Counter
 
 from slp_transformer.guitar.ascii_tab import STRINGS, System, bar_columns, label_of
 from slp_transformer.guitar.fretboard import STANDARD
-from slp_transformer.guitar.headings import (
+from slp_transformer.guitar.tab_header import (
     Pitches,
     stated_capo,
     stated_tuning,

@@ -9,13 +9,13 @@ system, which then begins without a bar line.
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer.files.storage import whole_file
+from slp_transformer._internal.atomic_write import whole_file
 from slp_transformer.guitar.ascii_marks import written_note
 from slp_transformer.guitar.ascii_time import beats_of, said_of, time_lines
 from slp_transformer.guitar.fretboard import string_names
-from slp_transformer.guitar.headings import is_about_style, tuning_line
-from slp_transformer.guitar.soundness import check_tab
 from slp_transformer.guitar.tab import Bar, Tab
+from slp_transformer.guitar.tab_checks import check_tab
+from slp_transformer.guitar.tab_header import is_about_style, tuning_line
 
 
 def format_tab(

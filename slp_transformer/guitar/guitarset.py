@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.files.folders import files_in
-from slp_transformer.guitar.formats.bounded import content_of, understood
+from slp_transformer._internal.folders import files_in
+from slp_transformer.guitar.formats.safe_read import content_of, understood
 from slp_transformer.guitar.fretboard import STANDARD, Note
 from slp_transformer.guitar.problems import Problem
 from slp_transformer.guitar.tab import Bar, Event, Played, Tab

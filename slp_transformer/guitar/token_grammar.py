@@ -1,4 +1,4 @@
-"""Which tab token may follow which: the state machine behind `slp_transformer.guitar.tokens`."""
+"""Which tab token may follow which: the state machine behind `slp_transformer.guitar.tab_tokenizer`."""
 
 from dataclasses import replace
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.soundness import events_in_order
 from slp_transformer.guitar.tab import Bar, Event
+from slp_transformer.guitar.tab_checks import events_in_order
 from slp_transformer.guitar.token_grammar import STRINGS
 
 

@@ -6,18 +6,18 @@ attention patterns, and each head's two circuits.
 
 from typing import TYPE_CHECKING
 
-from slp_transformer.offers import offered
+from slp_transformer._internal.lazy import offered
 
 if TYPE_CHECKING:
+    from slp_transformer.interpret.activations import points, watching, zeroed
     from slp_transformer.interpret.circuits import in_words, ov_circuit, qk_circuit
-    from slp_transformer.interpret.lens import logit_lens, residual_stream
-    from slp_transformer.interpret.looking import points, watching, zeroed
-    from slp_transformer.interpret.patterns import (
+    from slp_transformer.interpret.head_scores import (
         induction_score,
         previous_token_score,
         repeated_tokens,
     )
-    from slp_transformer.interpret.translating import attention_weights
+    from slp_transformer.interpret.lens import logit_lens, residual_stream
+    from slp_transformer.interpret.translation_attention import attention_weights
 
 __all__ = [
     "attention_weights",

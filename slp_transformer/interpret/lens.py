@@ -2,9 +2,9 @@
 
 import torch
 
-from slp_transformer.interpret.looking import watching
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.interpret.activations import watching
 from slp_transformer.language_model import TransformerLM, lm_head
-from slp_transformer.shapes import Float, Int, Tensor
 
 
 @torch.no_grad()

@@ -5,13 +5,13 @@
 
 from typing import TYPE_CHECKING
 
-from slp_transformer.offers import offered
+from slp_transformer._internal.lazy import offered
 
 if TYPE_CHECKING:
     from slp_transformer.training.checkpoints import load_model
-    from slp_transformer.training.loop import train, training_step
-    from slp_transformer.training.measuring import mean_loss
-    from slp_transformer.training.settings import TrainingSettings
+    from slp_transformer.training.evaluation import mean_loss
+    from slp_transformer.training.train_config import TrainingSettings
+    from slp_transformer.training.trainer import train, training_step
 
 __all__ = ["TrainingSettings", "load_model", "mean_loss", "train", "training_step"]
 

@@ -27,32 +27,20 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_map
 
-from slp_transformer.config import TransformerConfig
-from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.files.storage import (
+from slp_transformer._internal.atomic_write import (
     flush_to_disk,
     from_text_extra,
     reason_of,
     write_json,
 )
+from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer.config import TransformerConfig
+from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora, lora_weights
-from slp_transformer.scale import count_parameters
-from slp_transformer.shapes import Tensor, shape_of
-from slp_transformer.training.averaging import average_weights, last_checkpoints
-from slp_transformer.training.beside import find_base
-from slp_transformer.training.devices import check_fits
-from slp_transformer.training.finite import all_finite
-from slp_transformer.training.folders import (
-    MEASURED,
-    UNFINISHED,
-    Which,
-    checkpoint_folder,
-    load_training,
-    read_index,
-    step_folders,
-)
-from slp_transformer.training.memory import (
+from slp_transformer.scaling_laws import count_parameters
+from slp_transformer.training.checkpoint_averaging import average_weights, last_checkpoints
+from slp_transformer.training.checkpoint_files import (
     BASE,
     BESIDE,
     FORMAT,
@@ -60,6 +48,18 @@ from slp_transformer.training.memory import (
     Base,
     read_base,
     read_made_of,
+)
+from slp_transformer.training.devices import check_fits
+from slp_transformer.training.finite import all_finite
+from slp_transformer.training.lora_checkpoint import find_base
+from slp_transformer.training.run_folder import (
+    MEASURED,
+    UNFINISHED,
+    Which,
+    checkpoint_folder,
+    load_training,
+    read_index,
+    step_folders,
 )
 
 FLOATS = ("F64", "F32", "F16", "BF16")  # safetensors' names for what weights are kept in

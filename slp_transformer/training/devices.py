@@ -5,7 +5,7 @@ import os
 import torch
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.scale import count_parameters
+from slp_transformer.scaling_laws import count_parameters
 
 BLOCK = 20_000  # bytes of Python objects that a block consists of
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from slp_transformer.shapes import Tensor
+from slp_transformer._internal.shape_types import Tensor
 
 
 def all_finite(tensor: Tensor) -> bool:

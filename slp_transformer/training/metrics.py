@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from slp_transformer.files.storage import read_json, write_json
-from slp_transformer.training.gauge import Gauge
-from slp_transformer.training.team import Team
+from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer.training.device_monitor import Gauge
+from slp_transformer.training.strategy import Team
 
 FILE = "metrics.json"
 

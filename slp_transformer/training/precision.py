@@ -5,8 +5,8 @@ import platform
 
 import torch
 
-from slp_transformer.training.gauge import uses_bfloat16
-from slp_transformer.training.settings import TrainingSettings
+from slp_transformer.training.device_monitor import uses_bfloat16
+from slp_transformer.training.train_config import TrainingSettings
 
 SLOW_BF16 = (
     "This CPU has no bfloat16 instructions: bf16 takes many times as long as float32 here, so "

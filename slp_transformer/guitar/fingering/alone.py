@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
+from slp_transformer.data.batches import Batch
 from slp_transformer.guitar.fingering.translating import PAD, FingeringPairs
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.loss import IGNORED
 from slp_transformer.masks import padding_mask
-from slp_transformer.shapes import Float, Int, Tensor
-from slp_transformer.training.batches import Batch
 
 
 class OneRow(FingeringPairs):

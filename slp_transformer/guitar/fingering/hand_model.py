@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.block import TransformerStack
 from slp_transformer.embedding import SinusoidalPositions
+from slp_transformer.guitar.fingering.hand_features import GAPS, READS, Columns
 from slp_transformer.guitar.fingering.lattice import FEATURES
-from slp_transformer.guitar.fingering.reading import GAPS, READS, Columns
 from slp_transformer.guitar.fingering.viterbi import HANDS
-from slp_transformer.shapes import Float, Tensor
 
 NEVER = -1e4  # the score of a state that is not there
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 import torch
 
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
 from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
-from slp_transformer.shapes import Float, Int, Tensor
 
 STRINGS = 6
 MOST = 40  # states of a moment; where there are more, those that cost a hand most are left out

@@ -15,10 +15,10 @@ from itertools import accumulate
 import torch
 from torch import nn
 
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.lattice import STRINGS
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.shapes import Float, Int, Tensor
 
 Likely = tuple[tuple[Grip, ...], Float[Tensor, "grips"]]
 """The grips of a moment, and the probability of each."""

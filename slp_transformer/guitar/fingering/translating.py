@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.batches import Batch, all_over, checksum
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORED
 from slp_transformer.masks import padding_mask
-from slp_transformer.shapes import Int, Tensor
-from slp_transformer.training.batches import Batch, all_over, checksum
 
 STRINGS = 8  # of the largest guitar
 HEIGHTS = 64  # semitones above the lowest open string

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.alone import DecoderAlone
 from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
+from slp_transformer.guitar.fingering.hand_inference import Hand
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playing import Hand
 from slp_transformer.guitar.fingering.translating import PAD, in_turn, source_ids, target_id
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Tuning
 from slp_transformer.masks import padding_mask
-from slp_transformer.shapes import Float, Tensor
 
 SHARE = 0.3  # of an encoder-decoder, in the lattice of a hand
 

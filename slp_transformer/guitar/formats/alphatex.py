@@ -8,14 +8,14 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.files import decode
+from slp_transformer.guitar.ascii_reader import decode
 from slp_transformer.guitar.formats.alphatex_tokens import Cursor, Token, tokens_of
-from slp_transformer.guitar.formats.bounded import content_of
-from slp_transformer.guitar.formats.gathering import Gathered, Said, Struck
+from slp_transformer.guitar.formats.safe_read import content_of
+from slp_transformer.guitar.formats.tab_builder import Gathered, Said, Struck
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.soundness import FEWEST_STRINGS, MOST_STRINGS
 from slp_transformer.guitar.tab import Tab, Technique
+from slp_transformer.guitar.tab_checks import FEWEST_STRINGS, MOST_STRINGS
 from slp_transformer.guitar.theory import pitch_class
 
 MOST_BYTES = 1 << 19

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer.files.storage import from_extra
-from slp_transformer.guitar.formats.bounded import BoundedBytes, content_of, understood
-from slp_transformer.guitar.formats.gathering import Gathered, Said, Struck
+from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer.guitar.formats.safe_read import BoundedBytes, content_of, understood
+from slp_transformer.guitar.formats.tab_builder import Gathered, Said, Struck
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.soundness import FEWEST_STRINGS, MOST_STRINGS
 from slp_transformer.guitar.tab import Tab, Technique
+from slp_transformer.guitar.tab_checks import FEWEST_STRINGS, MOST_STRINGS
 
 MOST_BYTES = 4 << 20
 QUARTER_TONE = 25

@@ -12,14 +12,14 @@ from math import gcd
 from pathlib import Path
 from types import ModuleType
 
-from slp_transformer.files.storage import from_extra
-from slp_transformer.guitar.files import decode
-from slp_transformer.guitar.formats.bounded import BoundedBytes, content_of, understood
+from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer.guitar.ascii_reader import decode
+from slp_transformer.guitar.formats.safe_read import BoundedBytes, content_of, understood
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.headings import stated_capo, stated_tuning
 from slp_transformer.guitar.problems import Problem
 from slp_transformer.guitar.score import Score, Sounding, tab_of
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab_header import stated_capo, stated_tuning
 from slp_transformer.guitar.timing import coarsest
 
 MOST_BYTES = 4 << 20

@@ -1,0 +1,119 @@
+# %% [markdown]
+# ## Exercises
+#
+# Write what is missing, from the equation alone; the check names the mistake if there is one.
+
+# %% [markdown]
+# ### Exercise 1 · The loss
+#
+# (7.55 in the Aug 2026 draft) A text has the word numbers `ids` [N], and `U` [N × |V|] holds the logits
+# after each of them. Return the mean loss of the words that came next, in nats.
+
+# %% tags=["exercise"]
+import torch
+
+from slp_transformer import check
+
+
+def my_loss(U, ids):
+    # solution
+    T, total = len(ids) - 1, 0.0
+    for t in range(T):
+        log_y = torch.log_softmax(U[t], dim=-1)
+        total = total - log_y[ids[t + 1]]
+    return total / T
+    # end
+
+
+check.next_token_loss(my_loss)
+
+# %% [markdown]
+# ### Exercise 2 · Perplexity (exercise 7.3 in the Aug 2026 draft)
+#
+# (7.57) Four words had the probabilities 0.0001, 0.0002, 0.000005 and 0.0000001. What is the text's
+# perplexity? Write a function that gets a vector of such probabilities, however long.
+
+# %% tags=["exercise"]
+
+
+def my_perplexity(probabilities):
+    # solution
+    return torch.exp(-torch.log(probabilities).mean())
+    # end
+
+
+four = torch.tensor([1e-4, 2e-4, 5e-6, 1e-7], dtype=torch.float64)
+print("perplexity of the four:", my_perplexity(four))
+check.perplexity(my_perplexity)
+
+# %% [markdown]
+# ### Exercise 3 · One is the other's exponential (exercise 7.4 in the Aug 2026 draft)
+#
+# Show that $P(w_{1:T})^{-1/T}=\exp(L_{CE})$, on paper. Then let the code agree: return the perplexity from
+# the mean loss.
+
+# %% tags=["exercise"]
+
+
+def my_perplexity_of(loss):
+    # solution
+    # P^(−1/T) = exp(−1/T · log P)            since x = exp(log x)
+    #          = exp(−1/T · Σ log P(w_t|w_<t))  the log of a product is a sum
+    #          = exp(L)                         which is (7.55)
+    return torch.exp(loss)
+    # end
+
+
+check.perplexity_of_loss(my_perplexity_of)
+
+# %% [markdown]
+# ### Exercise 4 · A batch with padding
+#
+# Texts of several lengths, filled up with `pad_id`: `ids` is [B × N], `U` is [B × N × |V|]. Return the
+# mean over all words that came next; padding is no word.
+
+# %% tags=["exercise"]
+
+
+def my_padded_loss(U, ids, pad_id):
+    # solution
+    log_y, targets = torch.log_softmax(U[:, :-1], dim=-1), ids[:, 1:]
+    each = -log_y.gather(-1, targets[:, :, None])[:, :, 0]
+    return each[targets != pad_id].mean()
+    # end
+
+
+check.padded_loss(my_padded_loss)
+
+# %% [markdown]
+# ### Exercise 5 · Train it
+#
+# Counting which character follows which, in the first 60,000 characters of *Moby-Dick*, gives a table
+# that costs 2.43 nats a character on the next 6,000. Train a model that needs at most 2.3, with no
+# more than 400 steps. Its settings below are too timid.
+
+# %%
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.data import read_documents, train_tokenizer
+from slp_transformer.training import train
+
+text = "\n\n".join(read_documents("moby-dick"))[:66_000]
+tokenizer = train_tokenizer([text], kind="characters")
+stream = torch.tensor(tokenizer.encode(text))
+learned, unseen, V = stream[:60_000], stream[60_000:], tokenizer.vocab_size
+pairs = torch.ones(V, V)  # every pair counts as seen once more
+pairs.index_put_((learned[:-1], learned[1:]), torch.ones(59_999), True)
+table = (pairs / pairs.sum(dim=1, keepdim=True)).log()
+print(f"table of pairs: {-table[unseen[:-1], unseen[1:]].mean():.2f} nats")
+
+# %% tags=["exercise"]
+sizes = {"model_dim": 16, "num_heads": 2, "num_blocks": 1}
+how = {"steps": 100, "batch_size": 16, "learning_rate": 1e-3}
+# solution
+sizes = {"model_dim": 64, "num_heads": 4, "num_blocks": 1}
+how = {"steps": 400, "batch_size": 32, "learning_rate": 1e-2}
+# end
+torch.manual_seed(0)
+model = TransformerLM(TransformerConfig(V, 32, **sizes))
+last = train(model, learned, unseen, every=how["steps"], **how)[-1]
+check.at_most(last.valid_loss, 2.3)

@@ -1,0 +1,88 @@
+"""Exercises: their notebooks are made by cutting the marked lines out of tested solutions.
+
+`exercises/NN_name.py` belongs to the chapter of the same name and stands alone. What lies between
+`# solution` and `# end` in a cell with the tag "exercise" is for the reader to write.
+`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, into notebooks/ if no
+folder is named; the site offers each below its chapter's title. Nothing generated is committed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+SOLUTION = re.compile(r"^( *)# solution\n.*?^ *# end(?:\n|$)", re.DOTALL | re.MULTILINE)
+BLANK = r"\1...  # your lines here" + "\n"
+TAG = "exercise"
+
+
+def path_of(chapter: Path) -> Path:
+    """Where the exercises of a chapter stand, if it has any."""
+    return chapter.parent.parent / "exercises" / chapter.name
+
+
+def is_exercise(cell: nbformat.NotebookNode) -> bool:
+    """Whether a cell holds a solution."""
+    return TAG in cell.metadata.get("tags", [])
+
+
+def cut(source: str) -> str:
+    """A cell's source without its solution."""
+    return SOLUTION.sub(BLANK, source).strip("\n")
+
+
+def unmarked(source: str) -> str:
+    """A cell's source with its solution, without the marks around it."""
+    return re.sub(r"^ *# (?:solution|end)\n?", "", source, flags=re.MULTILINE).strip("\n")
+
+
+def notebook(text: str, title: str) -> nbformat.NotebookNode:
+    """A reader's notebook: the exercises without their solutions.
+
+    Args:
+        text: a script from exercises/.
+        title: its chapter's title.
+    """
+    made = jupytext.reads(text, fmt="py:percent")
+    first = f"# Exercises: {title}\n\nThis needs the package: `pip install -e .` in its folder."
+    made.cells.insert(0, nbformat.v4.new_markdown_cell(first))
+    for number, cell in enumerate(made.cells):
+        cell.id = f"cell-{number}"
+        if is_exercise(cell):
+            cell.source = cut(cell.source)
+            del cell.metadata["tags"]
+    python = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata = nbformat.from_dict({"kernelspec": python})
+    return made
+
+
+def title_of(text: str) -> str:
+    """A chapter's title: `1 · Attention`."""
+    return re.search(r"^# # (.+)$", text, flags=re.MULTILINE)[1]
+
+
+def write_all(root: Path, folder: Path) -> list[Path]:
+    """Writes the notebooks of all chapters that have exercises.
+
+    Returns:
+        the files written.
+    """
+    written = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for chapter in sorted((root / "chapters").glob("[0-9]*.py")):
+        if not path_of(chapter).is_file():
+            continue
+        text = path_of(chapter).read_text(encoding="utf-8")
+        made = notebook(text, title_of(chapter.read_text(encoding="utf-8")))
+        path = folder / f"{chapter.stem}_exercises.ipynb"
+        path.write_text(nbformat.writes(made), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parents[2]
+    for path in write_all(here, Path(sys.argv[1]) if len(sys.argv) > 1 else here / "notebooks"):
+        print(path)

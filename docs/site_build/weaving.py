@@ -1,0 +1,112 @@
+"""Finishes what mkdocs-jupyter makes of a chapter: alt texts before it, headings after.
+
+mkdocs-jupyter renders with the template beside this file, so that a chapter's code and text have
+the elements and classes of Material's own pages and look like the rest of the site.
+"""
+
+import copy
+import re
+from collections.abc import Iterable
+from html import unescape
+
+import exercises
+import figures as figuring
+import nbformat
+from markdown.extensions.toc import slugify, unique
+
+Heading = tuple[int, str, str]  # level, id, text
+
+
+def filled(
+    notebook: nbformat.NotebookNode,
+    outputs: list | None,
+    plain: bool = False,
+    figures: Iterable[figuring.Figure] = (),
+) -> nbformat.NotebookNode:
+    """A notebook with its outputs, its figures described, numbered and with a caption.
+
+    Args:
+        notebook: a chapter's cells.
+        outputs: one list of outputs for each code cell; None for a chapter that has not run.
+        plain: whether to leave the code without colors, which takes a third of the time.
+        figures: the chapter's figures.
+    """
+    notebook = copy.deepcopy(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    of_cell = {id(notebook.cells[f.cell]): f for f in figures if f.cell is not None}
+    for cell, shown in zip(cells, outputs or [[]] * len(cells), strict=True):
+        figure = of_cell.get(id(cell))
+        cell.outputs = [_described(nbformat.from_dict(output), figure) for output in shown]
+    for cell in filter(exercises.is_exercise, cells):
+        cell.metadata["blank"] = exercises.cut(cell.source)
+        cell.source = exercises.unmarked(cell.source)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"  # Jupytext invents new ones at each reading
+    python = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = python
+    if plain:
+        notebook.metadata["plain"] = True
+    return notebook
+
+
+def _described(
+    output: nbformat.NotebookNode, figure: figuring.Figure | None
+) -> nbformat.NotebookNode:
+    data = output.get("data", {})
+    if "text/plain" in data:  # an address is another one in each run
+        data["text/plain"] = re.sub(r" at 0x[0-9a-fA-F]+", "", data["text/plain"])
+    for kind in ("text/html", "image/svg+xml"):
+        if figure and kind in data:
+            data[kind] = figuring.described(data[kind], figure)
+    return output
+
+
+def finished(html: str) -> tuple[str, list[Heading]]:
+    """A chapter's HTML as it stands on its page, and the headings in it."""
+    # mkdocs-jupyter adds JupyterLab's styles to each page, and each cell's text a second time.
+    html = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
+    html = re.sub(r'<div class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
+    html = re.sub(r'<div class="highlight-ipynb[^"]*"', '<div class="highlight"', html)
+    html = re.sub(
+        r'(<div class="highlight"><pre>(?:<span></span>)?)(.*?)(</pre>)',
+        r"\1<code>\2</code>\3",
+        html,
+        flags=re.DOTALL,
+    )
+    # A wide table scrolls in a box of its own, which the keyboard can reach.
+    html = re.sub(
+        r"<table.*?</table>",
+        lambda match: f'<div class="slp-wide" tabindex="0">{match[0]}</div>',
+        html,
+        flags=re.DOTALL,
+    )
+    # A label such as "head-par · 8.33 · 7.34" links to itself, so that it can be copied.
+    html = re.sub(
+        r'(<span class="eq" id="([^"]+)">)(.*?)(</span>)',
+        r'\1<a href="#\2" title="Link to this equation">\3</a>\4',
+        html,
+    )
+    return _with_anchors(html)
+
+
+def _with_anchors(html: str) -> tuple[str, list[Heading]]:
+    """Gives each heading an id that MkDocs would give it, and a link to itself."""
+    used: set[str] = set()
+    headings = []
+
+    def anchor(match: re.Match) -> str:
+        level = match[1]
+        inside = re.sub(r'<a class="anchor-link".*?</a>', "", match[2])
+        text = unescape(re.sub(r"<[^>]+>", "", inside)).strip()
+        name = unique(slugify(text, "-"), used)
+        headings.append((int(level), name, text))
+        link = f'<a class="headerlink" href="#{name}" title="Link to this section">¶</a>'
+        return f'<h{level} id="{name}">{inside}{link}</h{level}>'
+
+    html = re.sub(r"<h([1-6])(?: [^>]*)?>(.*?)</h\1>", anchor, html, flags=re.DOTALL)
+    return html, headings
+
+
+def without_outputs(html: str) -> str:
+    """A page less what its cells put out."""
+    return re.sub(r"<!-- output -->.*?<!-- /output -->", "", html, flags=re.DOTALL)

@@ -1,0 +1,144 @@
+"""What the ground floor refuses: each thing that does not fit, in one sentence."""
+
+from collections.abc import Sequence
+
+import torch
+
+from slp_transformer._internal.shape_types import Tensor, shape_of
+
+
+def check_features(name: str, X: Tensor, model_dim: int, axes: int = 2) -> None:
+    """Refuse an input with fewer than `axes` axes, or whose rows are not of size `model_dim`.
+
+    Raises:
+        ValueError: naming the input, its shape and the shape it should have.
+    """
+    if X.dim() < axes or X.shape[-1] != model_dim:
+        raise ValueError(
+            f"{name} has shape {shape_of(X)}, but must be [... × tokens × {model_dim}]: "
+            f"model_dim is {model_dim} here."
+        )
+
+
+def check_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
+    """Refuse inputs of attention that do not fit its matrices, or each other.
+
+    Raises:
+        ValueError: naming the input, or the two that disagree.
+    """
+    check_features("X", X, model_dim)
+    if H_enc is None:
+        return
+    check_features("H_enc", H_enc, model_dim)
+    if H_enc.shape[:-2] != X.shape[:-2]:
+        raise ValueError(
+            "X and H_enc must have the same axes before the last two, one source for each "
+            f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
+        )
+    if causal:
+        raise ValueError(
+            "Cross-attention has no future to hide, since the source is all there: "
+            "leave out causal=True, or leave out H_enc."
+        )
+
+
+def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
+    """Refuse queries, keys and values that do not fit together.
+
+    Raises:
+        ValueError: naming the two shapes that disagree.
+    """
+    if Q.dim() < 2 or K.dim() < 2 or V.dim() < 2:
+        raise ValueError(
+            "Q, K and V need at least two axes, [tokens × features], but have shapes "
+            f"{shape_of(Q)}, {shape_of(K)} and {shape_of(V)}."
+        )
+    if Q.shape[-1] != K.shape[-1]:
+        raise ValueError(
+            f"Queries and keys must have the same size d_k to be multiplied, but Q is "
+            f"{shape_of(Q)} and K is {shape_of(K)}."
+        )
+    if K.shape[-2] != V.shape[-2]:
+        raise ValueError(
+            f"Each key needs one value, but K is {shape_of(K)} ({K.shape[-2]} keys) and V is "
+            f"{shape_of(V)} ({V.shape[-2]} values)."
+        )
+    if not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
+        raise ValueError(
+            "Q, K and V must have the same axes before the last two, but have shapes "
+            f"{shape_of(Q)}, {shape_of(K)} and {shape_of(V)}."
+        )
+
+
+def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
+    """Refuse a mask that is not additive or cannot be broadcast to `shape`, [... × N × M].
+
+    Raises:
+        ValueError: if the mask is boolean or of whole numbers, or its axes do not fit.
+    """
+    if not mask.is_floating_point():
+        raise ValueError(
+            f"The mask has type {mask.dtype}, but masks here are additive: a floating-point "
+            "tensor that is 0 where attention is allowed and -inf where it is not, as made by "
+            "causal_mask or padding_mask. From a boolean `allowed`, write "
+            "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
+        )
+    *leading, N, M = shape
+    if mask.dim() < 2 or mask.shape[-2] not in (1, N) or mask.shape[-1] not in (1, M):
+        raise ValueError(
+            f"The mask has shape {shape_of(mask)}, but its last two axes must be [{N}×{M}] "
+            f"({N} queries by {M} keys), or 1 where all share the same values."
+        )
+    if mask.dim() > len(shape) or any(
+        size not in (1, axis)
+        for size, axis in zip(mask.shape[-3::-1], reversed(leading), strict=False)
+    ):
+        raise ValueError(
+            f"The mask has shape {shape_of(mask)}, but what it masks has shape "
+            f"{shape_of(shape)}: axes before the last two may be left out, or must be the same, "
+            "or 1."
+        )
+
+
+def check_ids(ids: Tensor, vocab_size: int) -> None:
+    """Refuse ids that are not 32- or 64-bit whole numbers from 0 to `vocab_size` − 1.
+
+    On an accelerator the values are not looked at, since that would make it wait at every step;
+    there PyTorch's own assertion speaks.
+
+    Raises:
+        ValueError: naming the type, or the first id that is out of range and where it stands.
+    """
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise ValueError(
+            "Token ids must be whole numbers of type torch.int64 or torch.int32, but these are of "
+            f"type {ids.dtype}."
+        )
+    transformed = torch._C._are_functorch_transforms_active()  # vmap has no values to look at
+    if torch.compiler.is_compiling() or ids.device.type != "cpu" or transformed:
+        return
+    outside = (ids < 0) | (ids >= vocab_size)
+    if outside.any():
+        where = tuple(outside.nonzero()[0].tolist())
+        raise ValueError(
+            f"Token id {ids[where].item()} at position {list(where)} is outside the vocabulary: "
+            f"ids go from 0 to {vocab_size - 1}."
+        )
+
+
+def check_length(start: int, N: int, context_length: int) -> None:
+    """Refuse a sequence that begins before the first position or ends after the last one.
+
+    Raises:
+        ValueError: naming where it begins or ends and how many positions there are.
+    """
+    if start < 0 or N < 0:
+        raise ValueError(
+            f"A sequence begins at position 0 or later and has 0 or more tokens, but this one was "
+            f"to begin at {start} and to have {N}."
+        )
+    if start + N > context_length:
+        raise ValueError(
+            f"The sequence has {start + N} tokens, but there are positions for {context_length}: "
+            "shorten it, or make the model with a larger context_length."
+        )

@@ -1,0 +1,84 @@
+"""The loss over a large vocabulary on a CPU, where moving the logits takes longer than arithmetic.
+
+PyTorch's cross-entropy makes three arrays of the logits' size, forwards and back. Here it is one:
+forwards a few rows at a time stay in the cache, and the way back begins from the logits themselves.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+
+LARGE = 2**20  # logits from which on they outgrow a cache
+AT_A_TIME = 2**18  # logits that fit into one
+
+
+def summed_entropy(
+    U: Float[Tensor, "rows V"], targets: Int[Tensor, "rows"], smoothing: float, ignored: int
+) -> Float[Tensor, ""] | None:
+    """The sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
+
+    Args:
+        U: logits.
+        targets: the right word of each row.
+        smoothing: the share of each target's probability that is spread over all words.
+        ignored: the target of rows that do not count.
+
+    Returns:
+        The sum; None where PyTorch's own way is the faster one, or the only one: for few logits, of
+        other kinds, without gradients, on other devices, in compiled models, within the transforms
+        of `torch.func`, and for targets that are no words or a strange share, which it refuses.
+    """
+    if U.device.type != "cpu" or U.dtype != torch.float32 or U.numel() < LARGE:
+        return None
+    if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
+        return None
+    if not 0 <= smoothing <= 1:
+        return None
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return None
+    counts = targets != ignored
+    words = targets.where(counts, 0)
+    if words.min() < 0 or words.max() >= U.shape[1]:
+        return None
+    return _Summed.apply(U, words.unsqueeze(1), counts.unsqueeze(1), smoothing)
+
+
+class _Summed(torch.autograd.Function):
+    """The sum, and its gradient: the probabilities less what they should be."""
+
+    @staticmethod
+    def forward(ctx, U, words, counts, smoothing):
+        ctx.save_for_backward(U, words, counts)
+        ctx.smoothing = smoothing
+        found = []
+        for rows in few_rows(U):
+            log_y = U[rows].log_softmax(dim=1)
+            right = log_y.gather(1, words[rows])
+            if smoothing:
+                right = (1 - smoothing) * right + smoothing * log_y.mean(dim=1, keepdim=True)
+            found.append(right)
+        return -torch.cat(found).where(counts, 0.0).sum()
+
+    @staticmethod
+    def backward(ctx, above):
+        U, words, counts = ctx.saved_tensors
+        weights, share = above * counts, ctx.smoothing / U.shape[1]
+        less = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
+        if torch.is_grad_enabled():  # to be differentiated once more
+            return weights * (U.softmax(dim=1) - share).scatter_add(1, words, less), *[None] * 3
+        G = torch.empty_like(U)
+        for rows in few_rows(U):
+            its = torch.softmax(U[rows], dim=1, out=G[rows])
+            if share:
+                its.sub_(share)
+            its.scatter_add_(1, words[rows], less[rows]).mul_(weights[rows])
+        return G, None, None, None
+
+
+def few_rows(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
+    """Rows that fit into a cache together, one range after the other."""
+    count = max(1, AT_A_TIME // U.shape[1])
+    for first in range(0, len(U), count):
+        yield slice(first, first + count)

@@ -1,0 +1,173 @@
+"""Checks for the encoder-decoder: cross-attention, the decoder's block (chapter 10)."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.block_checks import Layer, normalised, running_mean
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.mask_checks import INF
+from slp_transformer.check.random_inputs import normal, row, rows
+
+Slips = frozenset
+
+
+def _cross_cases() -> list[Case]:
+    draw = normal(61)
+
+    def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Case:
+        streams = {"X": draw(N, d), "H_enc": draw(M, d)}
+        return streams | {"W_Q": draw(d, d_k), "W_K": draw(d, d_k), "W_V": draw(d, d_v)}
+
+    eye = torch.eye(2)
+    hand = {"X": rows((1, 0)), "H_enc": rows((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
+    return [hand | {"W_V": 4 * eye}, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2)]
+
+
+@check(
+    "cross-QKV and cross-attn (13.11-13.12 in the Aug 2026 draft)",
+    _cross_cases,
+    {
+        **SCALES,
+        "K from the decoder": "The keys come from the decoder's stream X; they come from H_enc.",
+        "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
+        "K and V from the decoder": "Keys and values come from X: that is self-attention. They "
+        "come "
+        "from H_enc.",
+        "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
+        "sides swapped": "X and H_enc have changed places: the decoder asks, the encoder answers.",
+        "causal": "A causal mask hides part of the source; all of it is there, so nothing is "
+        "hidden.",
+        "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
+        "no W_V": "The rows of H_enc themselves are mixed, without W_V.",
+    },
+)
+def cross_attention(
+    X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, slips: Slips
+) -> Tensor:
+    """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
+    if "sides swapped" in slips:
+        X, H_enc = H_enc, X
+    both = "K and V from the decoder" in slips
+    Q = (H_enc if "Q from the encoder" in slips else X) @ W_Q
+    K = (X if both or "K from the decoder" in slips else H_enc) @ W_K
+    source = X if both or "V from the decoder" in slips else H_enc
+    V = source if "no W_V" in slips else source @ W_V
+    scores = Q @ K.T / scale(K.shape[-1], slips)
+    if "causal" in slips:
+        scores = scores + torch.full_like(scores, -INF).triu(1)
+    return torch.softmax(scores, -2 if "other axis" in slips else -1) @ V
+
+
+def _decoder_cases() -> list[Case]:
+    draw = normal(62)
+    layers = {
+        "attention": Layer("1.5 times the mean so far", lambda X: running_mean(X) * 1.5),
+        "cross_attention": Layer(
+            "x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1
+        ),
+        "ffn": Layer("x² + 1", lambda X: X * X + 1),
+        "norm": Layer("layer norm", normalised),
+    }
+    given = [(rows((2, 4)), rows((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
+    return [{"X": X, "H_enc": H_enc, **layers} for X, H_enc in given]
+
+
+@check(
+    "decoder block (Fig. 13.6 in the Aug 2026 draft)",
+    _decoder_cases,
+    {
+        "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
+        "cross-attention last": "Cross-attention comes after the feedforward layer; it comes "
+        "before.",
+        "no residual at cross-attention": "What cross-attention finds replaces the stream; it "
+        "should "
+        "be added.",
+        "query from X": "Cross-attention asks from X; it should ask from what self-attention has "
+        "left "
+        "in the stream.",
+        "no norm at cross-attention": "Cross-attention reads the stream itself; its norm is "
+        "missing.",
+        "source normalised": "H_enc is normalised again; the encoder has ended in a norm already.",
+        "post-norm": "This is post-norm, the order of 2017; the book's block normalises what a "
+        "sublayer reads.",
+        "no cross-attention": "Cross-attention is left out.",
+        "sides swapped": "X and H_enc have changed places in cross-attention: the stream asks.",
+    },
+)
+def decoder_block(
+    X: Tensor,
+    H_enc: Tensor,
+    attention: Any,
+    cross_attention: Any,
+    ffn: Any,
+    norm: Any,
+    slips: Slips,
+) -> Tensor:
+    """Check `decoder_block(X, H_enc, attention, cross_attention, ffn, norm)`: pre-norm.
+
+    `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
+    """
+    asked = norm(X)
+
+    def cross(stream: Tensor) -> Tensor:
+        reads = stream if "no norm at cross-attention" in slips else norm(stream)
+        reads = asked if "query from X" in slips else reads
+        enc = norm(H_enc) if "source normalised" in slips else H_enc
+        return (
+            cross_attention(enc, reads) if "sides swapped" in slips else cross_attention(reads, enc)
+        )
+
+    kept = 0 if "no residual at cross-attention" in slips else 1
+    steps = [
+        lambda Z: attention(norm(Z)) + Z,
+        lambda Z: cross(Z) + kept * Z,
+        lambda Z: ffn(norm(Z)) + Z,
+    ]
+    if "post-norm" in slips:
+        O = norm(X + attention(X))
+        C = norm(O + cross_attention(O, H_enc))
+        return norm(C + ffn(C))
+    order = [1, 0, 2] if "cross-attention first" in slips else [0, 1, 2]
+    order = [0, 2, 1] if "cross-attention last" in slips else order
+    order = [0, 2] if "no cross-attention" in slips else order
+    for step in order:
+        X = steps[step](X)
+    return X
+
+
+def _beam_cases() -> list[Case]:
+    given = [row(0.5, 0.25), row(0.5), row(0.9, 0.1, 0.5, 0.3)]
+    return [{"log_probabilities": p.log()} for p in given]
+
+
+@check(
+    "beam (13.16 in the Aug 2026 draft)",
+    _beam_cases,
+    {
+        "not normalised": "The sum is not divided by the length: longer sentences always lose.",
+        "probability": "This is the probability; asked for is the mean of the logarithms.",
+        "multiplied": "The logarithms are multiplied; they should be added.",
+        "minus": "The sign is turned: a better sentence should score higher.",
+        "length plus one": "The sum is divided by one more than the number of words.",
+        "mean probability": "This is the logarithm of the mean probability; take the mean of the "
+        "logarithms.",
+    },
+)
+def length_normalised(log_probabilities: Tensor, slips: Slips) -> Tensor:
+    """Check `length_normalised(log_probabilities)`: a sentence's score in beam search."""
+    logs = log_probabilities
+    if "multiplied" in slips:
+        return logs.prod() / len(logs)
+    if "mean probability" in slips:
+        return logs.exp().mean().log()
+    total = logs.sum()
+    if "probability" in slips:
+        return math.e**total
+    total = -total if "minus" in slips else total
+    return (
+        total if "not normalised" in slips else total / (len(logs) + ("length plus one" in slips))
+    )

@@ -1,0 +1,291 @@
+"""Checks for a language model's two ends and what is between them: chapters 4 and 5."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.block_checks import Layer, normalised, running_mean
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.random_inputs import normal, rows
+
+Slips = frozenset
+
+
+def _lookup_cases() -> list[Case]:
+    draw = normal(31)
+    by_hand = rows((1, 2), (3, 4), (5, 6))
+    square = rows((1, 2), (3, 4))
+    return [
+        {"w": 1, "E": by_hand},
+        {"w": 0, "E": square},
+        {"w": 1, "E": square},
+        {"w": 5, "E": draw(7, 3)},
+        {"w": 0, "E": draw(7, 3)},
+    ]
+
+
+@check(
+    "onehot (Figs 8.12-8.13, 7.12-7.13)",
+    _lookup_cases,
+    {
+        "counted from 1": "Words are counted from 1 here; Python counts from 0, so word w has row "
+        "E[w].",
+        "one too far": "The row after the word's own is taken.",
+        "column": "This is a column of E; a word is a row.",
+        "one-hot alone": "This is the one-hot row; it should be multiplied with E.",
+        "times w": "The row is multiplied by the word's number: a one-hot row holds a single 1.",
+    },
+)
+def one_hot_lookup(w: int, E: Tensor, slips: Slips) -> Tensor:
+    """Check `one_hot_lookup(w, E)`: the row of word w, as a product of a one-hot row with E."""
+    if "counted from 1" in slips:
+        return E[w - 1]
+    if "one too far" in slips:
+        return E[w + 1]
+    hot = torch.zeros(len(E))
+    hot[w] = w if "times w" in slips else 1
+    if "one-hot alone" in slips:
+        return hot
+    return E.T[w] if "column" in slips else hot.to(E) @ E
+
+
+def _input_cases() -> list[Case]:
+    draw = normal(32)
+    E, P = rows((1, 1), (2, 2), (3, 3)), rows((10, 0), (20, 0), (30, 0), (40, 0))
+    ids = torch.tensor
+    more_E, more_P = draw(11, 4), draw(13, 4)
+    return [
+        {"ids": ids([2, 0]), "E": E, "P": P, "start": 0},
+        {"ids": ids([2]), "E": E, "P": P, "start": 2},
+        {"ids": ids([1, 2]), "E": E, "P": P, "start": 1},
+        {"ids": ids([3, 10, 3, 3, 1]), "E": more_E, "P": more_P, "start": 0},
+        {"ids": ids([7, 7]), "E": more_E, "P": more_P, "start": 6},
+    ]
+
+
+@check(
+    "X (prose of 8.4 and Fig. 8.14; 7.4 and Fig. 7.14)",
+    _input_cases,
+    {
+        "not offset": "The positions begin at 0 although `start` tokens came before: with a "
+        "cache, the "
+        "next token is number `start`.",
+        "counted from 1": "The first token gets the second row of P: positions are counted from 0.",
+        "counted from the end": "The positions are counted from the end of the sequence.",
+        "one position": "All tokens get the row of one position; each place has its own.",
+        "no positions": "The positions are not added.",
+        "positions by word": "The row of P is chosen by the word's id; it should be by its place.",
+        "words by place": "The row of E is chosen by the place; it should be by the word's id.",
+        "times √d": "The token's row is multiplied by √d, as in the paper of 2017; the book does "
+        "not.",
+        "side by side": "Token and position stand side by side; they should be added.",
+        "multiplied": "Token and position are multiplied; they should be added.",
+    },
+)
+def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, slips: Slips) -> Tensor:
+    """Check `input_encoding(ids, E, P, start)`: X [N×d], `start` being the first token's place."""
+    N = len(ids)
+    places = torch.arange(N) + (0 if "not offset" in slips else start)
+    places = places + ("counted from 1" in slips)
+    places = places.flip(0) if "counted from the end" in slips else places
+    places = torch.full_like(places, start) if "one position" in slips else places
+    places = ids if "positions by word" in slips else places
+    tokens = E[torch.arange(N) if "words by place" in slips else ids]
+    tokens = tokens * math.sqrt(E.shape[1]) if "times √d" in slips else tokens
+    if "side by side" in slips:
+        return torch.cat([tokens, P[places]], -1)
+    if "multiplied" in slips:
+        return tokens * P[places]
+    return tokens if "no positions" in slips else tokens + P[places]
+
+
+@check(
+    "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
+    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
+    {
+        "halves": "The sines stand in the first half of the columns and the cosines in the "
+        "second; in "
+        "the paper they alternate.",
+        "cosine first": "Sine and cosine have changed places: column 0 is a sine.",
+        "column as i": "The exponent counts columns; i counts pairs of columns, so that both "
+        "columns "
+        "of a pair turn alike.",
+        "exponent without 2": "The exponent is i/d; it should be 2i/d.",
+        "counted from 1": "The places are counted from 1; the first is 0, where every sine is 0.",
+        "base 1000": "The base is not 10000.",
+        "sines only": "All columns are sines; every second one should be a cosine.",
+        "multiplied": "The place is multiplied by the power of 10000; it should be divided.",
+    },
+)
+def sinusoid(N: int, d: int, slips: Slips) -> Tensor:
+    """Check `sinusoid(N, d)`: fixed positions [N×d], for an even d."""
+    pos = torch.arange(N, dtype=torch.float64)[:, None] + ("counted from 1" in slips)
+    columns = torch.arange(d)
+    pairs = columns % (d // 2) if "halves" in slips else columns // 2
+    power = columns if "column as i" in slips else 2 * pairs
+    power = pairs if "exponent without 2" in slips else power
+    base = 1000.0 if "base 1000" in slips else 10000.0
+    power = -power if "multiplied" in slips else power
+    angle = pos / base ** (power / d)
+    sine = columns < d // 2 if "halves" in slips else columns % 2 == 0
+    sine = ~sine if "cosine first" in slips else sine
+    return torch.where(sine | ("sines only" in slips), angle.sin(), angle.cos())
+
+
+def _shift_cases() -> list[Case]:
+    P = sinusoid.solve(20, 6, frozenset()).float()
+    small = sinusoid.solve(9, 2, frozenset()).float()
+    given = [(small[0], 2), (small[5], 3), (P[0], 1), (P[7], 5), (P[3], 0)]
+    return [{"row": row, "k": k} for row, k in given]
+
+
+@check(
+    "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
+    _shift_cases,
+    {
+        "backwards": "The hands turn backwards: this row stands k places before, not after.",
+        "all alike": "All pairs turn by the same angle k; pair i turns by k/10000^(2i/d).",
+        "first pair only": "Only the first pair of columns turns.",
+        "sine and cosine swapped": "Sine and cosine have changed places in what is returned.",
+        "angle added": "The angle is added to the row's numbers; they are sines and cosines of "
+        "angles.",
+        "not moved": "This is the row that was given.",
+        "one sign": "A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
+        "as if from 0": "This is the row of place k, whatever row was given.",
+    },
+)
+def shift_position(row: Tensor, k: int, slips: Slips) -> Tensor:
+    """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
+    pairs = torch.arange(len(row) // 2)
+    b = k / 10000.0 ** (2 * pairs / len(row))
+    b = torch.full_like(b, k) if "all alike" in slips else b
+    b = b * (pairs == 0) if "first pair only" in slips else b
+    b = (0 * b if "not moved" in slips else b) * (-1 if "backwards" in slips else 1)
+    sine, cosine = row[0::2], row[1::2]
+    if "as if from 0" in slips:
+        sine, cosine = torch.zeros_like(sine), torch.ones_like(cosine)
+    if "angle added" in slips:
+        return torch.stack([sine + b, cosine + b], -1).flatten()
+    sign = 1 if "one sign" in slips else -1
+    new = [sine * b.cos() + cosine * b.sin(), cosine * b.cos() + sign * sine * b.sin()]
+    new = new[::-1] if "sine and cosine swapped" in slips else new
+    return torch.stack(new, -1).flatten()
+
+
+def _head_cases() -> list[Case]:
+    draw = normal(33)
+    E = rows((1, 0), (0, 1), (1, 1))
+    square = rows((1, 2, 0), (0, 1, 0), (3, 0, 1))
+    return [
+        {"H": rows((2, 3)), "E": E},
+        {"H": rows((2, 3), (1, 0)), "E": E},
+        {"H": draw(5, 3), "E": draw(7, 3)},
+        {"H": draw(2, 3), "E": square},
+    ]
+
+
+@check(
+    "logits (8.46, 7.47)",
+    _head_cases,
+    {
+        "probabilities": "These are probabilities; the logits come before the softmax.",
+        "logarithms": "These are logarithms of probabilities; the logits come before the softmax.",
+        "last position only": "Only the last position has logits; in training all of them predict.",
+        "not transposed": "E is not transposed: each word's row is compared with h, which is H Eᵀ.",
+        "scaled": "The logits are divided by √d; the book does not.",
+        "cosine": "Rows are divided by their lengths first; a logit is the plain dot product.",
+    },
+)
+def lm_head(H: Tensor, E: Tensor, slips: Slips) -> Tensor:
+    """Check `lm_head(H, E)`: the logits U [N×|V|] of every position, E being that of the input."""
+    H = H[-1:] if "last position only" in slips else H
+    if "cosine" in slips:
+        H, E = (Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E))
+    U = H @ (E if "not transposed" in slips else E.T)
+    U = U / math.sqrt(E.shape[1]) if "scaled" in slips else U
+    if "logarithms" in slips:
+        return torch.log_softmax(U, -1)
+    return torch.softmax(U, -1) if "probabilities" in slips else U
+
+
+def _stack_cases() -> list[Case]:
+    draw = normal(34)
+    blocks = [
+        Layer("mean so far, + 1", lambda X: X + running_mean(X) + 1),
+        Layer("x + x²", lambda X: X + X * X),
+        Layer("x · (1, 2, …)", lambda X: X * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype)),
+    ]
+    norm = Layer("layer norm", normalised)
+
+    def made(X: Tensor, count: int) -> Case:
+        return {"X": X, "blocks": Layers(blocks[:count]), "final_norm": norm}
+
+    return [made(rows((1, 3)), 1), made(rows((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
+
+
+class Layers(list):
+    """A list of layers, told by its layers."""
+
+    @property
+    def told(self) -> str:
+        """The layers' own names."""
+        return " → ".join(layer.told for layer in self)
+
+
+@check(
+    "stack and final-ln (prose of 8.2-8.3, 7.2-7.3; Fig. 8.16, 7.16)",
+    _stack_cases,
+    {
+        "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
+        "norm after each": "The final norm comes after every block; it belongs after the last "
+        "alone.",
+        "norm first": "The final norm comes before the blocks; it belongs after the last.",
+        "all read X": "Every block reads X; each should read what the one below gave.",
+        "reversed": "The blocks run from the last to the first.",
+        "first only": "Only one block runs.",
+        "last only": "Only the last block's output of X counts, so that all blocks below are lost.",
+        "added": "A block's output is added to the stream once more; the block has done that "
+        "itself.",
+    },
+)
+def stack(X: Tensor, blocks: Any, final_norm: Any, slips: Slips) -> Tensor:
+    """Check `stack(X, blocks, final_norm)`: blocks one above the other, given as functions."""
+    H = final_norm(X) if "norm first" in slips else X
+    blocks = blocks[::-1] if "reversed" in slips else blocks
+    blocks = blocks[:1] if "first only" in slips else blocks
+    blocks = blocks[-1:] if "last only" in slips else blocks
+    if "all read X" in slips:
+        H = sum((layer(X) for layer in blocks), start=torch.zeros_like(X))
+        return final_norm(H)
+    for layer in blocks:
+        H = H + layer(H) if "added" in slips else layer(H)
+        H = final_norm(H) if "norm after each" in slips else H
+    return H if slips & {"no final norm", "norm first", "norm after each"} else final_norm(H)
+
+
+@check(
+    "param-count (8.52, exercise 7.1c)",
+    lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
+    {
+        "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
+        "one matrix of the feedforward layer": "Only one matrix of the feedforward layer is "
+        "counted; "
+        "W_1 and W_2 have 4d² each.",
+        "one block": "Only one block is counted.",
+        "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
+        "d once": "d counts once where it should be squared.",
+        "attention per head": "Each head is counted with d² a matrix; its share is d × d/A, so "
+        "that "
+        "the number of heads does not matter.",
+    },
+)
+def parameters(L: int, d: int, slips: Slips) -> int:
+    """Check `parameters(L, d)`: matrices of L blocks with d_attn = d and d_ff = 4d, no biases."""
+    attention = 3 if "no W_O" in slips else 4
+    attention = 4 * 8 if "attention per head" in slips else attention
+    feedforward = 4 if "one matrix of the feedforward layer" in slips else 8
+    feedforward = 0 if "no feedforward" in slips else feedforward
+    count = (attention + feedforward) * (d if "d once" in slips else d * d)
+    return count if "one block" in slips else count * L

@@ -1,0 +1,297 @@
+"""Checks for today's block: RMSNorm, rotations, shared keys, the gate as published (chapter 14)."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from slp_transformer.check.block_checks import Layer
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.random_inputs import normal, row, rows
+
+Slips = frozenset
+
+
+def _rms_cases() -> list[Case]:
+    draw, eps = normal(141), 1e-6
+    small = {"x": row(1, 7), "gamma": row(1, 1), "eps": eps}  # the mean square is 25
+    learned = torch.arange(1.0, 6.0)
+    return [
+        small,
+        small | {"gamma": row(2, 3)},
+        {"x": row(3, 1), "gamma": row(1, 1), "eps": 4.0},
+        {"x": draw(3, 5) + 2, "gamma": learned, "eps": eps},
+        {"x": 0.01 * draw(2, 5), "gamma": learned, "eps": 1e-4},
+    ]
+
+
+@check(
+    "RMSNorm (Zhang and Sennrich 2019, equation 4), with ε under the root",
+    _rms_cases,
+    {
+        "mean subtracted": "The mean is subtracted from what is divided; RMSNorm leaves it.",
+        "layer norm": "Mean and deviation are layer norm's: RMSNorm subtracts nothing.",
+        "deviation": "The row is divided by its deviation; divide by the root mean square.",
+        "eps outside": "ε is added outside the root; it belongs to the mean square, under it.",
+        "no eps": "ε is not used.",
+        "no root": "The row is divided by its mean square; the root is missing.",
+        "length": "The squares are added but not divided by d: that is the row's length.",
+        "mean of sizes": "The row is divided by the mean of its absolute values; it is the root of "
+        "the mean of its squares.",
+        "multiplied": "The row is multiplied with its root mean square; divide by it.",
+        "over tokens": "The mean runs over the tokens; it should run over the features of one row.",
+        "all rows together": "The mean square is that of the whole matrix; each row has its own.",
+        "no gain": "The gain γ is not used.",
+        "gain from 0": "The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
+        "d − 1": "The mean square divides by d − 1; it should divide by d.",
+    },
+)
+def rms_norm(x: Tensor, gamma: Tensor, eps: float, slips: Slips) -> Tensor:
+    """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
+    axes = (0,) if "over tokens" in slips else (-1,)
+    axes = tuple(range(x.dim())) if "all rows together" in slips else axes
+    count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in slips else None
+    centred = x - x.mean(axes, keepdim=True)
+    of = centred if slips & {"layer norm", "deviation"} else x
+    square = of.square().mean(axes, keepdim=True)
+    square = of.square().sum(axes, keepdim=True) / count if count else square
+    square = of.square().sum(axes, keepdim=True) if "length" in slips else square
+    added = 0.0 if slips & {"no eps", "eps outside"} else eps
+    size = square + added if "no root" in slips else (square + added).sqrt()
+    size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in slips else size
+    size = size + eps if "eps outside" in slips else size
+    top = centred if slips & {"mean subtracted", "layer norm"} else x
+    gamma = 1 + gamma if "gain from 0" in slips else gamma
+    gamma = torch.ones_like(gamma) if "no gain" in slips else gamma
+    return gamma * (top * size if "multiplied" in slips else top / size)
+
+
+def _rotation_cases() -> list[Case]:
+    draw = normal(142)
+    given = [(1, 2, 1, 100.0), (3, 2, 0, 10.0), (5, 6, 7, 10.0), (2, 10, 3, 100.0)]
+    made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
+    return [{"X": rows((1, 0)), "start": 1, "base": 10.0}, *made]
+
+
+@check(
+    "rope (Su et al. 2021), pairs of column i and i + d_k/2",
+    _rotation_cases,
+    {
+        "backwards": "The pairs turn the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
+        "neighbours": "Neighbouring columns are paired, as in the paper; the published weights "
+        "pair column i with i + d_k/2.",
+        "start left out": "Positions begin at 0; the first row stands at `start`.",
+        "from 1": "Positions are one too high: the first row stands at `start` itself.",
+        "one position": "All rows turn by the angle of the first; row n stands at start + n.",
+        "half the exponent": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
+        "twice the exponent": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
+        "plus in the exponent": "θ_i grows with i: the exponent −2i/d_k has a minus.",
+        "one angle": "All pairs turn equally fast; pair i turns by pos · θ_i.",
+        "exponent from 1": "The pairs are counted from 1; the first one turns by pos itself.",
+        "no minus": "The minus is missing: a′ = a cos − b sin, or lengths would change.",
+        "half turned": "The second column of each pair stays as it is.",
+        "turned twice": "b′ is made from a′, which is turned already: keep the old a.",
+        "added": "Sines and cosines are added, as the book does with P; here they turn the pairs.",
+        "sine and cosine swapped": "Sine and cosine have changed places.",
+    },
+)
+def rotary(X: Tensor, start: int, base: float, slips: Slips) -> Tensor:
+    """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
+    N, d_k = X.shape
+    i = torch.arange(d_k // 2) + ("exponent from 1" in slips)
+    times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
+    times |= {"one angle": 0}
+    theta = base ** (next((times[slip] for slip in times if slip in slips), -2) * i / d_k)
+    start = 0 if "start left out" in slips else start + ("from 1" in slips)
+    n = torch.zeros(N) if "one position" in slips else torch.arange(N)
+    angles = torch.outer((start + n).to(X), theta.to(X))
+    angles = -angles if "backwards" in slips else angles
+    cos, sin = angles.cos(), angles.sin()
+    if "sine and cosine swapped" in slips:
+        cos, sin = sin, cos
+    if "added" in slips:
+        return X + torch.cat([cos, sin], dim=-1)
+    apart = "neighbours" in slips
+    a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
+    a_new = a * cos + b * sin if "no minus" in slips else a * cos - b * sin
+    b_new = (a_new if "turned twice" in slips else a) * sin + b * cos
+    b_new = b if "half turned" in slips else b_new
+    if apart:
+        return torch.stack([a_new, b_new], dim=-1).flatten(-2)
+    return torch.cat([a_new, b_new], dim=-1)
+
+
+def _turned(x: Tensor, pos: int) -> Tensor:
+    """One pair after the other turned by pos, pos/2, pos/3, …; any columns may make a pair."""
+    i = torch.arange(1, x.shape[-1] // 2 + 1)
+    cos, sin = (pos / i).cos().to(x), (pos / i).sin().to(x)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+def _step_cases() -> list[Case]:
+    draw, turn = normal(143), Layer("a row turned to a position", _turned)
+    made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (1, 2))]
+    hand = {"q": row(1, 0), "k": row(0, 1), "K": rows((2, 0))}
+    return [case | {"rotate": turn} for case in (hand, *made)]
+
+
+@check(
+    "rope and kv-cache (8.53, 7.59): keys are kept turned",
+    _step_cases,
+    {
+        "turned again": "Query and keys meet as if none had been turned: turn the query and the "
+        "new key to n, and the kept keys, which are turned already, not again.",
+        "turned again by place": "The kept keys are turned to their places once more; each was "
+        "turned when it was written.",
+        "query as it is": "The query is not turned; it stands at position n.",
+        "key as it is": "The new key is not turned; it stands at position n.",
+        "one too far": "The new token stands at position n, not n + 1: positions begin at 0.",
+        "one too early": "The new token stands at position n, not n − 1: n keys are kept already.",
+        "new key left out": "The token looks at itself, too: its own key is missing.",
+        "new key first": "The new key belongs behind those that are kept.",
+        "no scaling": "The scores are not divided by √d_k.",
+        "softmax": "These are weights; asked for are the scores.",
+    },
+)
+def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, slips: Slips) -> Tensor:
+    """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1], n keys kept turned.
+
+    `rotate(x, pos)` turns a row to a position.
+    """
+    n = len(K)
+    pos = n + ("one too far" in slips) - ("one too early" in slips)
+    q = q if "query as it is" in slips else rotate(q, pos)
+    k = k if "key as it is" in slips else rotate(k, pos)
+    if "turned again" in slips:
+        K = torch.stack([rotate(old, pos) for old in K])
+    if "turned again by place" in slips:
+        K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
+    order = [k[None], K] if "new key first" in slips else [K, k[None]]
+    K = K if "new key left out" in slips else torch.cat(order)
+    scores = K @ q / (1 if "no scaling" in slips else q.shape[-1] ** 0.5)
+    return scores.softmax(-1) if "softmax" in slips else scores
+
+
+def _shared_cases() -> list[Case]:
+    draw = normal(144)
+    sizes = ((2, 3, 5, 6), (3, 2, 2, 3), (1, 5, 3, 2), (3, 2, 7, 12), (2, 5, 3, 4))
+    made = [{"K": draw(G, M, d_k), "A": A} for G, M, d_k, A in sizes]
+    return [{"K": torch.stack([rows((1,)), rows((2,))]), "A": 4}, *made]
+
+
+@check(
+    "grouped heads (Ainslie et al. 2023): g = ⌊cG/A⌋",
+    _shared_cases,
+    {
+        "in turn": "Heads take the keys in turn (0, 1, 0, 1); neighbouring heads share one.",
+        "first for all": "All heads have the first keys: head c has those of group ⌊cG/A⌋.",
+        "last for all": "All heads have the last keys: head c has those of group ⌊cG/A⌋.",
+        "mean for all": "All heads have the mean of the keys; each has those of its group.",
+        "along tokens": "Tokens are repeated; it is heads that share keys.",
+        "not shared": "There are still G heads; A ask, and each needs its keys.",
+        "A times": "Every key is repeated A times; there are A heads in all, A/G for each.",
+        "backwards": "The groups are in reverse order.",
+        "tokens last": "Tokens and features are exchanged.",
+    },
+)
+def shared_keys(K: Tensor, A: int, slips: Slips) -> Tensor:
+    """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
+    G = len(K)
+    ways = {
+        "in turn": lambda: K.repeat(A // G, 1, 1),
+        "first for all": lambda: K[:1].expand(A, -1, -1),
+        "last for all": lambda: K[-1:].expand(A, -1, -1),
+        "mean for all": lambda: K.mean(dim=0, keepdim=True).expand(A, -1, -1),
+        "along tokens": lambda: K.repeat_interleave(A // G, dim=1),
+        "not shared": lambda: K,
+        "A times": lambda: K.repeat_interleave(A, dim=0),
+        "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
+    }
+    answer = next((ways[slip] for slip in ways if slip in slips), None)
+    answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
+    return answer.mT if "tokens last" in slips else answer
+
+
+def _gate_cases() -> list[Case]:
+    draw = normal(145)
+
+    def made(d: int, h: int, *tokens: int) -> Case:
+        return {
+            "x": draw(*tokens, d),
+            "gate_proj": draw(h, d),
+            "up_proj": draw(h, d),
+            "down_proj": draw(d, h),
+        }
+
+    hand = {"x": row(1), "gate_proj": rows((1,)), "up_proj": rows((2,)), "down_proj": rows((3,))}
+    return [hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
+
+
+@check(
+    "swiglu (not in the 2025 draft; 7.22), as Llama's files keep it",
+    _gate_cases,
+    {
+        "gate and up swapped": "Swish bends what up_proj reads; the gate is gate_proj's.",
+        "not turned": "The matrices are used as they lie in the file, [out×in]; the book's rows "
+        "need their transposes.",
+        "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
+        "ReLU": "The gate is a ReLU; these models have Swish.",
+        "GELU": "The gate is a GELU; these models have Swish.",
+        "no bend": "Nothing is bent: the gate should go through Swish.",
+        "both bent": "Swish bends both readings; the second passes as it is.",
+        "bent late": "The product is bent; only the gate is, before the product.",
+        "added": "The two readings are added; they should be multiplied, unit by unit.",
+        "no gate": "What up_proj reads is not used.",
+        "residual": "The input is added at the end: that is the block's work, not the layer's.",
+    },
+)
+def published_ffn(
+    x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, slips: Slips
+) -> Tensor:
+    """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
+    if "not turned" in slips:
+        return (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
+    gate, up = x @ gate_proj.T, x @ up_proj.T
+    if "gate and up swapped" in slips:
+        gate, up = up, gate
+    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu}
+    bends |= dict.fromkeys(("no bend", "bent late"), lambda z: z)
+    gate = next((bends[slip] for slip in bends if slip in slips), F.silu)(gate)
+    up = F.silu(up) if "both bent" in slips else up
+    up = torch.ones_like(up) if "no gate" in slips else up
+    hidden = gate + up if "added" in slips else gate * up
+    out = (F.silu(hidden) if "bent late" in slips else hidden) @ down_proj.T
+    return out + x if "residual" in slips else out
+
+
+@check(
+    "param-count (8.52) of today's block",
+    lambda: [
+        {"L": 1, "d": 2, "A": 2, "G": 1, "d_k": 3, "d_ff": 5},
+        {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
+        {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
+    ],
+    {
+        "keys for every head": "Keys and values are counted for all A heads; G have their own.",
+        "keys alone": "W_V is missing: G heads have values, too.",
+        "two matrices": "The gated layer has three matrices, not two.",
+        "no W_O": "W_O is missing: what A heads gather goes back to d.",
+        "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
+        "one block": "There are L blocks.",
+        "12 L d²": "This is the rule of (8.52), for the book's block.",
+        "queries shared": "Queries are counted for G heads only; all A ask.",
+        "no gate": "Only attention is counted; the feedforward layer is missing.",
+    },
+)
+def todays_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int, slips: Slips) -> int:
+    """Check `todays_parameters(L, d, A, G, d_k, d_ff)`: numbers in all matrices of L blocks."""
+    if "12 L d²" in slips:
+        return 12 * L * d * d
+    asks = d * d if "square" in slips else d * d_k * (G if "queries shared" in slips else A)
+    answers = d * d_k * (A if "keys for every head" in slips else G)
+    back = 0 if "no W_O" in slips else d * d if "square" in slips else A * d_k * d
+    matrices = 0 if "no gate" in slips else 2 if "two matrices" in slips else 3
+    one = asks + answers * (1 if "keys alone" in slips else 2) + back + matrices * d * d_ff
+    return one if "one block" in slips else L * one

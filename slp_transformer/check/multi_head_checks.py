@@ -1,0 +1,293 @@
+"""Checks for heads: their matrices, splitting and joining, many at once, the cache (1, 3, 6)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.mask_checks import INF, future
+from slp_transformer.check.random_inputs import normal, rows
+
+Slips = frozenset
+
+
+def _head_cases() -> list[Case]:
+    draw = normal(11)
+
+    def made(N: int, d: int, d_k: int, d_v: int) -> Case:
+        return {
+            "X": draw(N, d),
+            "W_Q": draw(d, d_k),
+            "W_K": draw(d, d_k),
+            "W_V": draw(d, d_v),
+            "W_O": draw(d_v, d),
+        }
+
+    eye = torch.eye(2)
+    by_hand = {"X": rows((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
+    return [{**by_hand, "W_O": 2 * eye}, made(2, 3, 2, 2), made(3, 5, 2, 7), made(4, 3, 3, 3)]
+
+
+@check(
+    "QKV to A-out (8.32-8.34, 7.33-7.35)",
+    _head_cases,
+    {
+        **SCALES,
+        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
+        "√d_k.",
+        "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
+        "V from W_K": "The values come from W_K; they should come from W_V.",
+        "no W_V": "The rows of X themselves are mixed, without W_V.",
+        "no W_O": "The last step is missing: the head times W_O brings it back to size d.",
+        "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
+        "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
+        "itself hidden": "A token does not read itself: only j > i is hidden.",
+        "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
+        "no softmax": "The scores are used as weights, without softmax.",
+        "transposed weights": "A weight matrix is transposed: rows stand left, X @ W, without .T.",
+    },
+)
+def head(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, slips: Slips) -> Tensor:
+    """Check `head(X, W_Q, W_K, W_V, W_O)`: one causal head for all tokens, [N×d]."""
+    if "transposed weights" in slips:
+        W_Q, W_K, W_V, W_O = W_Q.T, W_K.T, W_V.T, W_O.T
+    if "roles of Q and K" in slips:
+        W_Q, W_K = W_K, W_Q
+    Q, K = X @ W_Q, X @ W_K
+    V = X if "no W_V" in slips else X @ (W_K if "V from W_K" in slips else W_V)
+    root = X.shape[-1] ** 0.5 if "scaled by √d" in slips else scale(K.shape[-1], slips)
+    scores = Q @ K.T / root
+    if "mask turned" in slips:
+        scores = scores + future(len(X)).T
+    elif "no mask" not in slips:
+        scores = scores + future(len(X))
+    if "itself hidden" in slips:
+        scores = scores.masked_fill(torch.eye(len(X)) > 0, -INF)
+    alpha = torch.softmax(scores, -2 if "other axis" in slips else -1)
+    alpha = scores.clamp(min=-1e30) if "no softmax" in slips else alpha
+    return alpha @ V if "no W_O" in slips else alpha @ V @ W_O
+
+
+def _split_cases() -> list[Case]:
+    draw = normal(12)
+    return [
+        {"X": torch.arange(8.0).reshape(2, 4), "A": 2},
+        {"X": draw(5, 6), "A": 3},
+        {"X": draw(3, 6), "A": 2},
+        {"X": draw(4, 4), "A": 1},
+    ]
+
+
+@check(
+    "mh-par-qkv (8.35, 7.36)",
+    _split_cases,
+    {
+        "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
+        "so a "
+        "head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
+        "transposed first": "The matrix is transposed before it is cut, so a head gets columns as "
+        "rows.",
+        "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
+        "columns "
+        "from c·d_k on, side by side.",
+        "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
+        "heads reversed": "The heads stand in reverse order: head 0 takes the first columns.",
+        "sizes confused": "The columns are cut into d_k heads of size A; it should be A heads of "
+        "d_k.",
+    },
+)
+def split_heads(X: Tensor, A: int, slips: Slips) -> Tensor:
+    """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
+    N, columns = X.shape
+    share = columns // A
+    if "view without transpose" in slips:
+        return X.reshape(A, N, share)
+    if "transposed first" in slips:
+        return X.T.reshape(A, share, N)
+    if "columns dealt out" in slips:
+        return X.reshape(N, share, A).permute(2, 0, 1)
+    if "sizes confused" in slips:
+        return X.reshape(N, share, A).transpose(0, 1)
+    heads = X.reshape(N, A, share)
+    heads = heads if "not transposed" in slips else heads.transpose(0, 1)
+    return heads.flip(0) if "heads reversed" in slips else heads
+
+
+def _join_cases() -> list[Case]:
+    draw = normal(13)
+    return [
+        {"heads": torch.arange(8.0).reshape(2, 2, 2)},
+        {"heads": draw(3, 5, 2)},
+        {"heads": draw(2, 3, 5)},
+    ]
+
+
+@check(
+    "mh-concat (8.19, 7.19)",
+    _join_cases,
+    {
+        "view without transpose": "The numbers are only cut anew, so a row mixes tokens: "
+        "transpose to "
+        "[N×A×d_v] first, then join the last two axes.",
+        "interleaved": "The heads' columns are interleaved; each head's d_v columns should stay "
+        "side "
+        "by side, head 1 first.",
+        "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
+        "one below the other": "The heads stand one below the other; they should stand side by "
+        "side.",
+        "added": "The heads are added up; they should be laid side by side.",
+        "mean": "The heads are averaged; they should be laid side by side.",
+    },
+)
+def join_heads(heads: Tensor, slips: Slips) -> Tensor:
+    """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
+    A, N, share = heads.shape
+    if "added" in slips or "mean" in slips:
+        return heads.sum(0) / (A if "mean" in slips else 1)
+    heads = heads.flip(0) if "heads reversed" in slips else heads
+    if "view without transpose" in slips:
+        return heads.reshape(N, A * share)
+    if "one below the other" in slips:
+        return heads.reshape(A * N, share)
+    order = (1, 2, 0) if "interleaved" in slips else (1, 0, 2)
+    return heads.permute(order).reshape(N, A * share)
+
+
+def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
+    draw = normal(14)
+
+    def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Case:
+        return {
+            "X": draw(N, d),
+            "W_Q": draw(d, A * d_k),
+            "W_K": draw(d, A * d_k),
+            "W_V": draw(d, A * d_v),
+            "W_O": draw(A * d_v, d),
+            "A": A,
+        }
+
+    if d:  # a module has sizes of its own
+        return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
+    return [made(2, 2, 2, 1, 1), made(3, 6, 3, 2, 2), made(5, 7, 2, 3, 5), made(4, 4, 2, 2, 2)]
+
+
+def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
+    names = ("A", "num_heads", "n_heads", "n_head", "heads")
+    A = next((n for a in names if isinstance(n := getattr(module, a, None), int)), 1)
+    d, keys = shapes.get("W_Q", (6, 6))
+    return {"d": d, "A": A, "d_k": keys // A, "d_v": shapes.get("W_V", (d, keys))[1] // A}
+
+
+@check(
+    "mh-par-qkv to mh-par-out (8.35-8.37, 7.36-7.38)",
+    _many_cases,
+    {
+        **SCALES,
+        "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
+        "together; it should be that of one head, √d_k.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
+        "√d_k, "
+        "that of one head.",
+        "view without transpose": "The heads are cut with view or reshape alone, so that a head "
+        "gets "
+        "rows of other tokens: cut into [N×A×d_k], then transpose.",
+        "joined without transpose": "The heads are joined with view or reshape alone, so that a "
+        "row "
+        "mixes tokens: transpose to [N×A×d_v] first.",
+        "heads reversed": "The heads are concatenated in reverse order: W_O expects head 1 first.",
+        "one head": "This is one head of size A·d_k: each head should have its own scores.",
+        "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
+        "no W_O": "The last step is missing: the joined heads times W_O.",
+        "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
+        "softmax over heads": "The softmax runs over the heads; it should run over the keys.",
+        "softmax over queries": "The softmax runs over the queries; it should run over the keys.",
+        "columns dealt out": "The columns are dealt out to the heads like cards: head c should get "
+        "d_k columns side by side, from c·d_k on.",
+    },
+    fit=_many_fit,
+)
+def multi_head_attention(
+    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, slips: Slips
+) -> Tensor:
+    """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: A causal heads, [N×d].
+
+    The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
+    """
+    N, all_keys = len(X), W_Q.shape[1]
+    if "roles of Q and K" in slips:
+        W_Q, W_K = W_K, W_Q
+    cut = slips & {"view without transpose", "columns dealt out"}
+    parts = 1 if "one head" in slips else A
+    Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
+    root = all_keys**0.5 if "scaled by all heads" in slips else scale(K.shape[-1], slips)
+    root = X.shape[1] ** 0.5 if "scaled by √d" in slips else root
+    scores = Q @ K.mT / root
+    if "no mask" not in slips:
+        scores = scores + future(N)
+    axis = 0 if "softmax over heads" in slips else -2 if "softmax over queries" in slips else -1
+    heads = torch.softmax(scores, axis) @ V
+    heads = heads.flip(0) if "heads reversed" in slips else heads
+    joined = {"view without transpose"} if "joined without transpose" in slips else set()
+    joined = join_heads.solve(heads, frozenset(joined))
+    return joined if "no W_O" in slips else joined @ W_O
+
+
+def _cache_cases() -> list[Case]:
+    draw = normal(15)
+
+    def made(held: int, d: int, d_k: int, d_v: int) -> Case:
+        return {
+            "x": draw(d),
+            "W_Q": draw(d, d_k),
+            "W_K": draw(d, d_k),
+            "W_V": draw(d, d_v),
+            "K": draw(held, d_k),
+            "V": draw(held, d_v),
+        }
+
+    return [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 3, 2), made(3, 2, 2, 5)]
+
+
+@check(
+    "kv-attn (8.53, 7.59)",
+    _cache_cases,
+    {
+        **SCALES,
+        "scaled by √T": "The scores are divided by the root of the number of keys; it should be "
+        "√d_k.",
+        "new token not read": "The new token does not read itself: add its key and value first, "
+        "then "
+        "attend.",
+        "not kept": "The new key and value are used but not kept: return the longer K and V.",
+        "put in front": "The new key and value are put in front; the next place is at the end.",
+        "only itself": "The new token reads itself alone, and not what the cache holds.",
+        "query kept as key": "The query is put into the cache of keys; it should be x W_K.",
+        "value from W_K": "What is put into the cache of values comes from W_K; it should be x "
+        "W_V.",
+        "last replaced": "The last entry of the cache is replaced; the new one should come after "
+        "it.",
+    },
+)
+def cached_step(
+    x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, slips: Slips
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check `cached_step(x, W_Q, W_K, W_V, K, V)`: the head of one new token, and the longer K, V.
+
+    K and V hold the keys and values of the tokens before; x is the new token's row.
+    """
+    q = x @ W_Q
+    k = (q if "query kept as key" in slips else x @ W_K)[None]
+    v = (x @ (W_K if "value from W_K" in slips else W_V))[None]
+    old_K, old_V = (K[:-1], V[:-1]) if "last replaced" in slips else (K, V)
+    if "put in front" in slips:
+        new_K, new_V = torch.cat([k, old_K]), torch.cat([v, old_V])
+    else:
+        new_K, new_V = torch.cat([old_K, k]), torch.cat([old_V, v])
+    read_K, read_V = (K, V) if "new token not read" in slips else (new_K, new_V)
+    if "only itself" in slips:
+        read_K, read_V = k, v
+    root = len(read_K) ** 0.5 if "scaled by √T" in slips else scale(len(q), slips)
+    alpha = torch.softmax(q @ read_K.T / root, -1)
+    return (alpha @ read_V, *((K, V) if "not kept" in slips else (new_K, new_V)))

@@ -1,0 +1,212 @@
+"""Checks for choosing the next word: temperature, top-k, top-p (chapter 6)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.random_inputs import normal, row
+
+Slips = frozenset
+BOOK = row(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
+
+
+def _temperature_cases() -> list[Case]:
+    u = 3 * normal(41)(7)
+    given = [(BOOK, 1.0), (BOOK, 0.5), (BOOK, 2.0), (row(5, 4), 0.001), (u, 0.7), (u, 1000.0)]
+    return [{"u": u, "tau": tau} for u, tau in given]
+
+
+@check(
+    "temperature (not in the 2025 draft; 7.50-7.51)",
+    _temperature_cases,
+    {
+        "multiplied": "The logits are multiplied by τ; they should be divided, so that a small τ "
+        "sharpens.",
+        "after softmax": "The probabilities are divided by τ, after the softmax; the logits "
+        "should be, "
+        "before it.",
+        "logits": "These are logits; the softmax is missing.",
+        "no effect": "τ has no effect: divide the logits by it, before the softmax.",
+        "overflow": "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
+        "the "
+        "largest first, or use torch.softmax.",
+        "root": "The logits are divided by the root of τ.",
+        "softmax twice": "The softmax is taken twice: of the logits, and then of probabilities.",
+        "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
+    },
+)
+def temperature(u: Tensor, tau: float, slips: Slips) -> Tensor:
+    """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
+    factor = {"multiplied": tau, "root": tau**-0.5, "no effect": 1.0, "after softmax": 1.0}
+    z = u * next((factor[slip] for slip in factor if slip in slips), 1 / tau)
+    if "logits" in slips:
+        return z
+    if "overflow" in slips:
+        return z.exp() / z.exp().sum(-1, keepdim=True)
+    if "softmax twice" in slips:
+        return torch.softmax(torch.softmax(u, -1) / tau, -1)
+    if "power" in slips:
+        return torch.softmax(u, -1) ** (1 / tau)
+    y = torch.softmax(z, -1)
+    return y / tau if "after softmax" in slips else y
+
+
+@check(
+    "temperature (exercise 7.5 of the Aug 2026 draft)",
+    lambda: [{}],
+    {
+        "swapped": "The two limits have changed places: a small τ sharpens, a large one flattens.",
+        "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word, and equal logits give equal "
+        "shares.",
+        "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
+        "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
+    },
+)
+def limits_of_temperature(slips: Slips) -> tuple[Tensor, Tensor]:
+    """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
+    y, even = torch.softmax(BOOK, -1), torch.full((4,), 0.25)
+    cold = row(0.5, 0.5, 0, 0) if "two words at 0" in slips else row(1, 0, 0, 0)
+    cold = y if "unchanged at 0" in slips else cold
+    warm = y if "unchanged at ∞" in slips else even
+    return (warm, cold) if "swapped" in slips else (cold, warm)
+
+
+def _top_k_cases() -> list[Case]:
+    u = 2 * normal(42)(11)
+    given = [(BOOK, 2), (BOOK, 1), (row(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
+    return [{"u": u, "k": k} for u, k in given]
+
+
+@check(
+    "top-k (the steps of 8.6.1 and 7.6.4)",
+    _top_k_cases,
+    {
+        "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
+        "softmax.",
+        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "smallest": "The smallest are kept; it should be the largest.",
+        "one too many": "One word too many is kept.",
+        "one too few": "One word too few is kept: the k-th stays.",
+        "sorted": "The probabilities stand in the order of their size; each should keep its word's "
+        "place.",
+        "first k": "The first k words are kept; it should be the k largest.",
+        "logits": "These are logits; asked for are the probabilities that are left.",
+        "ordered all": "Nothing is cut.",
+    },
+)
+def top_k(u: Tensor, k: int, slips: Slips) -> Tensor:
+    """Check `top_k(u, k)`: probabilities, 0 for all but the k words with the largest logits."""
+    count = min(k + ("one too many" in slips) - ("one too few" in slips), len(u))
+    order = u.argsort(descending="smallest" not in slips)
+    order = torch.arange(len(u)) if "first k" in slips else order
+    keep = torch.zeros(len(u), dtype=torch.bool)
+    keep[order[:count]] = True
+    return _cut(u, keep, slips, none="ordered all")
+
+
+def _cut(u: Tensor, keep: Tensor, slips: Slips, none: str) -> Tensor:
+    keep = torch.ones_like(keep) if none in slips else keep
+    if "not renormalised" in slips:
+        return torch.softmax(u, -1) * keep
+    left = u.masked_fill(~keep, 0.0 if "logits 0" in slips else -math.inf)
+    if "logits" in slips:
+        return left
+    y = torch.softmax(left, -1)
+    return y.sort(descending=True).values if "sorted" in slips else y
+
+
+def _top_p_cases() -> list[Case]:
+    u = 2 * normal(43)(11)
+    by_hand = row(0.5, 0.25, 0.125, 0.125).log()
+    mixed = row(0.1, 0.6, 0.3).log()
+    given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
+    return [{"u": u, "p": p} for u, p in given]
+
+
+@check(
+    "top-p (8.48, 7.52)",
+    _top_p_cases,
+    {
+        "crossing word dropped": "The word with which the sum reaches p is dropped; it is the last "
+        "that stays, since what is kept should have at least p.",
+        "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
+        "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
+        "softmax.",
+        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "each above p": "Each word's own probability is compared with p; it should be the sum "
+        "from the "
+        "most probable on.",
+        "each above 1 − p": "Each word's own probability is compared with 1 − p; it should be the "
+        "sum "
+        "from the most probable on.",
+        "share of the largest": "Each probability is compared with p times the largest (min-p); "
+        "it should "
+        "be the sum from the most probable on.",
+        "not sorted": "The sum runs over the words as they stand; it should begin with the most "
+        "probable.",
+        "least probable first": "The sum begins with the least probable word; it should begin "
+        "with the "
+        "most probable.",
+        "sorted": "The probabilities stand in the order of their size; each should keep its word's "
+        "place.",
+        "percent": "p is taken for percent; it is a share between 0 and 1.",
+        "logits": "These are logits; asked for are the probabilities that are left.",
+        "nothing cut": "Nothing is cut.",
+    },
+)
+def top_p(u: Tensor, p: float, slips: Slips) -> Tensor:
+    """Check `top_p(u, p)`: probabilities, the fewest words that have at least p, the others 0."""
+    y = torch.softmax(u, -1)
+    p = p / 100 if "percent" in slips else p
+    order = y.argsort(descending="least probable first" not in slips, stable=True)
+    order = torch.arange(len(u)) if "not sorted" in slips else order
+    before = y[order].cumsum(-1) - y[order]
+    stay = before < p - 1e-12
+    if "crossing word dropped" in slips:
+        stay = before + y[order] <= p + 1e-12
+    if "one too many" in slips:
+        stay = stay | stay.roll(1)
+        stay[0] = True
+    keep = torch.zeros(len(u), dtype=torch.bool)
+    keep[order[stay]] = True
+    keep = y >= p if "each above p" in slips else keep
+    keep = y >= p * y.max() if "share of the largest" in slips else keep
+    keep = y >= 1 - p if "each above 1 − p" in slips else keep
+    return _cut(u, keep, slips, none="nothing cut")
+
+
+def _leak_cases() -> list[Case]:
+    draw = normal(44)
+    return [
+        {"scores": row(0, 0, 0, 0), "seen": 1},
+        {"scores": row(math.log(3), 5, 5), "seen": 1},
+        {"scores": 2 * draw(7), "seen": 3},
+        {"scores": 2 * draw(5), "seen": 5},
+    ]
+
+
+@check(
+    "mask (exercise 7.2 of the Aug 2026 draft)",
+    _leak_cases,
+    {
+        "visible share": "This is what is left for the tokens that may be seen; asked for is the "
+        "rest.",
+        "scores kept": "The hidden scores are left as they are; set them to 0 before the softmax.",
+        "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
+        "one token": "This is the weight of one hidden token; asked for is that of all together.",
+        "one too many": "One hidden token too few is counted: those from scores[seen] on are "
+        "hidden.",
+    },
+)
+def leak(scores: Tensor, seen: int, slips: Slips) -> Tensor:
+    """Check `leak(scores, seen)`: the weight of scores[seen:] if these are set to 0, not −∞."""
+    left = scores.clone()
+    if "scores kept" not in slips:
+        left[seen:] = -math.inf if "−∞" in slips else 0.0
+    alpha = torch.softmax(left, -1)
+    hidden = alpha[seen + ("one too many" in slips) :]
+    if "one token" in slips:
+        hidden = hidden[:1]
+    return alpha[:seen].sum() if "visible share" in slips else hidden.sum()

@@ -1,0 +1,93 @@
+"""Checks for dealing with scale: a scaling law, the cache's size, a merged adapter (chapter 8)."""
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.random_inputs import normal, rows
+
+Slips = frozenset
+
+
+@check(
+    "L(N) (8.49; not in the Aug 2026 draft)",
+    lambda: [
+        {"N": 4.0, "N_c": 16.0, "alpha": 0.5},
+        {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
+        {"N": 10.0, "N_c": 2.0, "alpha": 2.0},
+    ],
+    {
+        "upside down": "The fraction is upside down: a larger model has a smaller loss.",
+        "no exponent": "The exponent α is missing.",
+        "multiplied": "The fraction is multiplied by α; α is its exponent.",
+        "exponent on N_c alone": "Only N_c has the exponent; the whole fraction does.",
+        "exponent on N alone": "Only N has the exponent; the whole fraction does.",
+    },
+)
+def scaling_loss(N: float, N_c: float, alpha: float, slips: Slips) -> float:
+    """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
+    if "exponent on N_c alone" in slips:
+        return N_c**alpha / N
+    if "exponent on N alone" in slips:
+        return N_c / N**alpha
+    fraction = N / N_c if "upside down" in slips else N_c / N
+    if "no exponent" in slips:
+        return fraction
+    return alpha * fraction if "multiplied" in slips else fraction**alpha
+
+
+@check(
+    "kv-attn (8.53, 7.59)",
+    lambda: [
+        {"T": 1, "L": 1, "A": 1, "d_k": 2, "d_v": 3},
+        {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
+        {"T": 4096, "L": 96, "A": 96, "d_k": 128, "d_v": 128},
+    ],
+    {
+        "keys only": "The values are kept as well as the keys.",
+        "values only": "The keys are kept as well as the values.",
+        "queries too": "Queries are not kept: nobody asks an old one again.",
+        "one block": "Every block has a cache of its own: L times as many.",
+        "one head": "Every head has keys and values of its own: A times as many.",
+        "one token": "Every token has its keys and values: T times as many.",
+        "T squared": "The cache grows with T, not with T²: the weights are not kept.",
+    },
+)
+def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, slips: Slips) -> int:
+    """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
+    each = d_k + d_v + ("queries too" in slips) * d_k
+    each = d_k if "keys only" in slips else d_v if "values only" in slips else each
+    times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
+    return each * next((times[slip] for slip in times if slip in slips), T * L * A)
+
+
+def _merged_cases() -> list[Case]:
+    draw = normal(81)
+
+    def made(k: int, d: int, r: int, alpha: float) -> Case:
+        return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+
+    hand = {"W": rows((1, 0)), "A": rows((2,)), "B": rows((3, 4)), "alpha": 1.0}
+    return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0)]
+
+
+@check(
+    "lora (8.54; 8.1 in the Aug 2026 draft), scaled as in Hu et al. 2021",
+    _merged_cases,
+    {
+        "A and B swapped": "A and B have changed places: AB is [k×d], as W is.",
+        "no scale": "The scale α/r is missing.",
+        "scaled by α": "The adapter is multiplied by α; it should be by α/r.",
+        "W left out": "W is missing: the adapter is added to it.",
+        "all scaled": "W is scaled, too; the scale belongs to the adapter alone.",
+        "subtracted": "The adapter is subtracted: that is how to take a merged one out again.",
+    },
+)
+def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, slips: Slips) -> Tensor:
+    """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
+    scale = {"no scale": 1.0, "scaled by α": alpha}
+    factor = next((scale[slip] for slip in scale if slip in slips), alpha / A.shape[1])
+    factor = -factor if "subtracted" in slips else factor
+    AB = B @ A if "A and B swapped" in slips else A @ B
+    W = torch.zeros_like(W) if "W left out" in slips else W
+    return factor * (W + AB) if "all scaled" in slips else W + factor * AB

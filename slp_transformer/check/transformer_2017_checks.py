@@ -1,0 +1,138 @@
+"""Checks for translation with the model of 2017: what is read and written, loss, rate (11)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.random_inputs import normal, row, rows
+
+Slips = frozenset
+
+
+@check(
+    "teacher forcing (13.13 in the Aug 2026 draft)",
+    lambda: [
+        {"target": torch.tensor([7]), "begin": 1, "end": 2},
+        {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
+        {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
+    ],
+    {
+        "rows swapped": "The rows have changed places: first comes what the decoder reads.",
+        "read what it writes": "The decoder reads what it is to write, and has only to copy it.",
+        "write what it reads": "The decoder is to write what it has just read.",
+        "begin at the end": "A sentence ends in `end`; `begin` is only read.",
+        "ends swapped": "`begin` and `end` have changed places.",
+    },
+)
+def teacher_forced(target: Tensor, begin: int, end: int, slips: Slips) -> Tensor:
+    """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
+    first, last = torch.tensor([begin]), torch.tensor([end])
+    if "ends swapped" in slips:
+        first, last = last, first
+    reads = torch.cat([first, target])
+    writes = torch.cat([target, first if "begin at the end" in slips else last])
+    if "read what it writes" in slips:
+        reads = writes
+    if "write what it reads" in slips:
+        writes = reads
+    return torch.stack([writes, reads] if "rows swapped" in slips else [reads, writes])
+
+
+def _loss_cases() -> list[Case]:
+    draw = normal(111)
+    return [
+        {"u": row(math.log(3), 0, 0), "word": 0, "share": 0.5},
+        {"u": 2 * draw(7), "word": 3, "share": 0.1},
+        {"u": 3 * draw(5), "word": 4, "share": 0.25},
+    ]
+
+
+@check(
+    "label smoothing (not in the book; Szegedy et al. 2016)",
+    _loss_cases,
+    {
+        "not smoothed": "Nothing is smoothed: this is −log y of the right word.",
+        "others alone": "The share is spread over the other words alone; it is over all of them.",
+        "nothing taken away": "What is spread has to be taken from the right word: it keeps 1 − ε.",
+        "shares swapped": "ε and 1 − ε have changed places.",
+        "not divided": "Every word gets the whole share; it should be divided by |V|.",
+        "no minus": "The sign is missing: the loss is minus the logarithms, 0 or more.",
+        "logits": "The logits are taken as they are; log softmax comes first.",
+    },
+)
+def smoothed_loss(u: Tensor, word: int, share: float, slips: Slips) -> Tensor:
+    """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
+    log_y = u if "logits" in slips else torch.log_softmax(u, -1)
+    others = torch.arange(len(u)) != word
+    spread = log_y[others].mean() if "others alone" in slips else log_y.mean()
+    spread = log_y.sum() if "not divided" in slips else spread
+    kept = 1.0 if "nothing taken away" in slips else 1 - share
+    if "shares swapped" in slips:
+        kept, share = share, 1 - share
+    if "not smoothed" in slips:
+        kept, share = 1.0, 0.0
+    loss = -kept * log_y[word] - share * spread
+    return -loss if "no minus" in slips else loss
+
+
+@check(
+    "learning rate (not in the book; Vaswani et al. 2017, section 5.3)",
+    lambda: [
+        {"step": 4, "d": 4, "warmup": 4},
+        {"step": 1, "d": 512, "warmup": 4000},
+        {"step": 100, "d": 16, "warmup": 25},
+        {"step": 9, "d": 64, "warmup": 25},
+    ],
+    {
+        "the larger": "The larger of the two is taken; the smaller one counts.",
+        "no width": "The factor of the width is missing: d to the −0.5.",
+        "width not rooted": "The rate falls with the root of d, not with d.",
+        "no climb": "The climb is missing: until `warmup`, the rate grows with the step.",
+        "no fall": "The fall is missing: after `warmup`, the rate is as one over the root of step.",
+        "warmup's exponent": "The exponent of `warmup` is −1.5, so that the two lines meet there.",
+    },
+)
+def rate_of_2017(step: int, d: int, warmup: int, slips: Slips) -> float:
+    """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
+    width = 1.0 if "no width" in slips else d**-1.0 if "width not rooted" in slips else d**-0.5
+    climb = step * warmup ** (-0.5 if "warmup's exponent" in slips else -1.5)
+    fall = step**-0.5
+    if "no climb" in slips:
+        return width * fall
+    if "no fall" in slips:
+        return width * climb
+    return width * (max(climb, fall) if "the larger" in slips else min(climb, fall))
+
+
+def _input_cases() -> list[Case]:
+    draw = normal(112)
+    E = rows((1, 0, 0, 2), (0, 3, 0, 0))
+    return [
+        {"ids": torch.tensor([1, 0]), "E": E, "P": rows((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))},
+        {"ids": torch.tensor([2, 2, 0]), "E": draw(3, 9), "P": draw(5, 9)},
+    ]
+
+
+@check(
+    "scaled embeddings (not in the book; Vaswani et al. 2017, section 3.4)",
+    _input_cases,
+    {
+        "not scaled": "The tokens' rows are not scaled by √d: that is the book's input.",
+        "scaled by d": "The tokens' rows are multiplied by d; it should be by √d.",
+        "divided": "The tokens' rows are divided by √d; they should be multiplied.",
+        "positions too": "The positions are scaled, too; only the tokens' rows are.",
+        "positions alone": "The positions are scaled; the tokens' rows should be.",
+        "no positions": "The positions are missing.",
+    },
+)
+def scaled_input(ids: Tensor, E: Tensor, P: Tensor, slips: Slips) -> Tensor:
+    """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
+    root = math.sqrt(E.shape[1])
+    factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
+    factor |= {"positions alone": 1.0}
+    tokens = next((factor[slip] for slip in factor if slip in slips), root) * E[ids]
+    places = 0 * P[: len(ids)] if "no positions" in slips else P[: len(ids)]
+    scaled = "positions too" in slips or "positions alone" in slips
+    return tokens + (root * places if scaled else places)

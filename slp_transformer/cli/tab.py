@@ -1,0 +1,229 @@
+"""Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slp_transformer.cli.console import note, result, table
+from slp_transformer.guitar.ascii_writer import format_tab
+from slp_transformer.guitar.fingering.fingering_pieces import Piece, of_score, of_tab, take
+from slp_transformer.guitar.fingering.playability import Wishes, summary
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.registry import (
+    TIMELESS,
+    check_name,
+    read_pieces,
+    with_time_for,
+    write_piece,
+)
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, tuning_name
+from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab_header import stated_tuning
+
+SHOWN = 4  # bars on a terminal, where the whole goes to a file
+MIDI = (".mid", ".midi")
+READ = (*MIDI, ".txt", ".tab", ".gp3", ".gp4", ".gp5", ".atex", ".alphatex")
+PIN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
+
+
+def act(arguments: argparse.Namespace) -> None:
+    """Finger a piece, and write or show it.
+
+    Raises:
+        ValueError: if the piece cannot be read, a wish makes no sense, or notes are out of reach.
+    """
+    output = arguments.output
+    if output is not None:
+        check_output(output)
+    piece = read_piece(arguments)
+    wishes = wishes_of(arguments, piece)
+    weigh = None
+    if arguments.model is not None:
+        from slp_transformer.guitar.fingering.hand_model_file import (
+            load_hand,  # PyTorch, if asked for
+        )
+
+        weigh = load_hand(*arguments.model).weigh
+    taken = take(piece, wishes, arguments.alternatives, weigh)
+    say_what_was_changed(taken.told)
+    for number, (tab, path) in enumerate(taken.tabs, start=1):
+        place = None if output is None else numbered(output, number)
+        deliver(tab, place, arguments)
+        chosen = {"guitar": guitar(tab.tuning)} | summary(path, wishes.max_span)
+        note(table(chosen) if len(taken.tabs) == 1 else f"{number}.\n{table(chosen)}")
+        if place is not None:
+            note(f"written to {place}")
+    if len(taken.tabs) < arguments.alternatives:
+        note(f"There is no way that differs from these {len(taken.tabs)}.")
+
+
+# --- What is asked for -------------------------------------------------------------------------
+
+
+def read_piece(arguments: argparse.Namespace) -> Piece:
+    """The piece that a file holds.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
+    path = arguments.song
+    suffix = path.suffix.lower()
+    if suffix in MIDI:
+        score, problems = read_midi(path, arguments.tracks, arguments.channels)
+        say_problems(problems)
+        return of_score(score)
+    for flag in ("tracks", "channels"):
+        if getattr(arguments, flag) is not None:
+            raise ValueError(f"There is no use for --{flag}: {path} is no MIDI file.")
+    if suffix not in READ:
+        raise ValueError(f"{path} is of no kind that is read here: {', '.join(READ)}.")
+    tabs, problems = read_pieces(path)
+    say_problems(problems)
+    if not tabs:
+        raise ValueError(f"{path} has no tablature that can be read.")
+    if len(tabs) > 1:
+        note(f"{path} has {len(tabs)} tabs; the first is taken.")
+    return of_tab(tabs[0])
+
+
+def wishes_of(arguments: argparse.Namespace, piece: Piece) -> Wishes:
+    """What the flags ask for.
+
+    Raises:
+        ValueError: naming the flag that makes no sense.
+    """
+    tuning = tuning_of(arguments.tuning) if arguments.tuning else STANDARD
+    check_between("capo", arguments.capo, 0, 12)
+    check_between("max_fret", arguments.max_fret, arguments.capo + 1, 36)
+    check_between("max_span", arguments.max_span, 1, 12)
+    check_between("alternatives", arguments.alternatives, 1, 20)
+    if arguments.position is not None:
+        check_between("position", arguments.position, 1, 15)
+    return Wishes(
+        replace(tuning, capo=arguments.capo),
+        arguments.max_fret,
+        arguments.max_span,
+        arguments.position,
+        arguments.prefer_open - arguments.avoid_open,
+        pins_of(arguments.pin or (), piece),
+        arguments.out_of_reach,
+    )
+
+
+def check_between(name: str, value: int, least: int, most: int) -> None:
+    """Refuse a number that is too small or too large.
+
+    Raises:
+        ValueError: naming the flag.
+    """
+    if not least <= value <= most:
+        flag = name.replace("_", "-")
+        raise ValueError(f"--{flag} must be from {least} to {most}, not {value}.")
+
+
+def tuning_of(text: str) -> Tuning:
+    """A tuning by its name, or by its strings from the lowest: D A D G B E.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    if text in TUNINGS:
+        return TUNINGS[text]
+    pitches = stated_tuning(f"tuning: {text}")
+    if pitches is None:
+        raise ValueError(
+            f'There is no tuning "{text}": say {", ".join(TUNINGS)}, or the strings from the '
+            'lowest, as in "D A D G B E".'
+        )
+    return Tuning(tuple(pitches))
+
+
+def pins_of(words: Sequence[str], piece: Piece) -> dict[int, tuple[Note, ...]]:
+    """Pins by the number of their moment.
+
+    Raises:
+        ValueError: if one is not of the form BAR:MOMENT=STRING/FRET, or there is no such moment.
+    """
+    pins: dict[int, tuple[Note, ...]] = {}
+    for word in words:
+        found = PIN.fullmatch(word)
+        if found is None:
+            raise ValueError(
+                f"--pin is BAR:MOMENT=STRING/FRET, such as 3:1=2/5 for the first moment of bar 3 "
+                f"on string 2 at fret 5, not {word}."
+            )
+        bar, moment, string, fret = map(int, found.groups())
+        place = piece.number_of(bar, moment)
+        pins[place] = (*pins.get(place, ()), Note(string, fret))
+    return pins
+
+
+# --- What is said and written ------------------------------------------------------------------
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is done.
+
+    Raises:
+        ValueError: saying why.
+    """
+    check_name(path)
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The file of an alternative: song.txt, song-2.txt and so on."""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def deliver(tab: Tab, path: Path | None, arguments: argparse.Namespace) -> None:
+    """Write a tab and show how it begins; show all of it, if there is nothing to write to.
+
+    Raises:
+        ValueError: if the file needs time that the tab does not have.
+    """
+    beat = tab.steps_per_quarter
+    if path is None:
+        result(format_tab(tab, steps_per_beat=beat))
+        return
+    timeless = tab.steps_per_quarter is None and path.suffix.lower() not in TIMELESS
+    if timeless and arguments.steps_per_quarter is None:
+        raise ValueError(
+            f"{arguments.song} spaces notes in columns, and {path.suffix} needs time: say how "
+            "many columns are a quarter note by --steps-per-quarter."
+        )
+    tab = with_time_for(tab, path, arguments.steps_per_quarter or 4)
+    write_piece(tab, path)
+    begins = replace(tab, bars=tab.bars[:SHOWN])
+    result(format_tab(begins, steps_per_beat=beat))
+    if len(tab.bars) > SHOWN:
+        note(f"... and {len(tab.bars) - SHOWN:,} more bars")
+
+
+def guitar(tuning: Tuning) -> str:
+    """A guitar in words."""
+    name = tuning_name(tuning) or " ".join(map(str, reversed(tuning.open_pitches)))
+    return name + (f", capo {tuning.capo}" if tuning.capo else "")
+
+
+def say_problems(problems: Sequence[object]) -> None:
+    """Say what of a file was not read."""
+    for problem in problems[:5]:
+        note(str(problem))
+    if len(problems) > 5:
+        note(f"... and {len(problems) - 5} more like this")
+
+
+def say_what_was_changed(told: Sequence[tuple[str, str]]) -> None:
+    """Say what was done about notes that this guitar cannot play."""
+    for where, what in told[:8]:
+        note(f"{where}: {what}")
+    if len(told) > 8:
+        kinds = Counter(what.split(" is ")[-1] for _, what in told)
+        note(
+            "... in all: " + "; ".join(f"{count} × {kind}" for kind, count in kinds.most_common(5))
+        )

@@ -1,0 +1,279 @@
+"""Where training's batches come from: windows of a token stream, or pairs of sequences.
+
+A source offers random batches to learn from and, for validation, all that it has in order. The
+loop knows nothing else of the data, so a source of one's own needs just the methods of
+`BatchSource`. A step's whole batch is drawn at once and split afterwards: into the parts of an
+accumulated gradient, or among several processes, which then see the same batches as one.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.token_file import TokenStore
+from slp_transformer.loss import IGNORED
+from slp_transformer.masks import padding_mask
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a model reads, and what it should say.
+
+    Attributes:
+        inputs: the model's arguments, all with the batch as their first axis.
+        targets: [batch × N], with `IGNORED` where nothing is to be said.
+    """
+
+    inputs: tuple[Tensor, ...]
+    targets: Int[Tensor, "batch N"]
+
+    @property
+    def count(self) -> int:
+        """How many targets the loss looks at."""
+        return int((self.targets != IGNORED).sum())
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device.
+
+        A CUDA device fetches it by itself, from memory that stays where it is, while the CPU goes
+        on with something else.
+        """
+        if torch.device(device).type != "cuda":
+            return Batch(tuple(x.to(device) for x in self.inputs), self.targets.to(device))
+        inputs, targets = [x.pin_memory() for x in self.inputs], self.targets.pin_memory()
+        sent = tuple(x.to(device, non_blocking=True) for x in inputs)
+        return Batch(sent, targets.to(device, non_blocking=True))
+
+    def split(self, size: int) -> "list[Batch]":
+        """Parts of at most `size` sequences."""
+        parts = zip(*(x.split(size) for x in self.inputs), strict=True)
+        return [Batch(*both) for both in zip(parts, self.targets.split(size), strict=True)]
+
+    def share(self, place: int, among: int) -> "Batch":
+        """The share of one of several processes, as many sequences as each of the others has.
+
+        Where they do not come out even, the last sequence is repeated with nothing to be said.
+        """
+        count = len(self.targets)
+        each = -(-count // among)
+        rows = torch.arange(place * each, (place + 1) * each)
+        idle, rows = rows >= count, rows.clamp(max=count - 1)
+        targets = self.targets[rows].masked_fill(idle.unsqueeze(1), IGNORED)
+        return Batch(tuple(x[rows] for x in self.inputs), targets)
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """What the training loop asks of its data.
+
+    A source whose batches follow from the number of the step, rather than from the generator's
+    state, has a method `go_to(step)` as well, which is called before the first one.
+    """
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """A random batch; all that is random comes from the generator."""
+        ...
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """All of the data once, always in the same order."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What tells this data from other data, as JSON."""
+        ...
+
+
+def part_of(source: BatchSource, size: int | None) -> BatchSource:
+    """A fixed part of a source, to measure on often: `size` sequences from all over it.
+
+    The source itself if it has no more, if `size` is None, or if it is of a kind of its own, which
+    has no method `part`.
+    """
+    if size is None or not hasattr(source, "part") or len(source) <= size:
+        return source
+    return source.part(size)
+
+
+def all_over(count: int, size: int) -> Int[Tensor, "places"]:
+    """`size` of `count` places, evenly spaced."""
+    return torch.arange(size) * count // size
+
+
+# --- Windows of a stream -----------------------------------------------------------------------
+
+
+def check_stream(stream: Tensor | TokenStore, N: int) -> None:
+    """Refuse a corpus that does not fill one window.
+
+    Raises:
+        ValueError: saying how many tokens there are and how many are needed.
+    """
+    if len(stream) <= N:
+        raise ValueError(
+            f"The corpus has {len(stream)} tokens, but one window of {N} and its next token need "
+            f"{N + 1}: give more text, or choose a shorter context."
+        )
+
+
+def random_windows(
+    stream: Int[Tensor, "tokens"] | TokenStore, N: int, batch_size: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
+    """Windows of a token stream, and the same windows one token later.
+
+    Args:
+        stream: the corpus, as one row of ids or as a file of them.
+        N: tokens in a window.
+        batch_size: how many windows.
+        generator: where the random places come from.
+
+    Returns:
+        What the model reads and what it should say, both [batch × N].
+
+    Raises:
+        ValueError: if the stream is too short for one window.
+    """
+    check_stream(stream, N)
+    starts = torch.randint(len(stream) - N, (batch_size, 1), generator=generator)
+    windows = stream[starts + torch.arange(N + 1)]
+    return windows[:, :-1], windows[:, 1:]
+
+
+class TokenWindows:
+    """Teacher forcing on a token stream: a window is read, and the same one token later is said."""
+
+    def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int):
+        """Cut windows of N tokens.
+
+        Raises:
+            ValueError: if the stream is too short for one window.
+        """
+        check_stream(stream, N)
+        self.stream, self.N = stream, N
+        self.places = range((len(stream) - 1) // N)  # a tensor of them would outgrow the stream
+
+    def __len__(self) -> int:
+        """How many windows `in_order` gives."""
+        return len(self.places)
+
+    def part(self, size: int) -> "TokenWindows":
+        """A source whose `in_order` gives just so many windows, from all over the stream."""
+        part = TokenWindows(self.stream, self.N)
+        part.places = all_over(len(self), size).tolist()
+        return part
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Windows from random places."""
+        inputs, targets = random_windows(self.stream, self.N, batch_size, generator)
+        return Batch((inputs,), targets)
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """Windows that do not overlap; what is left over after the last full one is not counted."""
+        for first in range(0, len(self.places), batch_size):
+            places = torch.tensor(self.places[first : first + batch_size])
+            windows = self.stream[places.unsqueeze(1) * self.N + torch.arange(self.N + 1)]
+            yield Batch((windows[:, :-1],), windows[:, 1:])
+
+    def describe(self) -> dict[str, Any]:
+        """Tokens, window, and a checksum of tokens from all over the stream."""
+        # Few places, since each brings a stretch of a mapped file into memory.
+        places = torch.linspace(0, len(self.stream) - 1, 256, dtype=torch.float64).long()
+        return {
+            "tokens": len(self.stream),
+            "window": self.N,
+            "checksum": checksum(self.stream[places].tolist()),
+        }
+
+
+def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
+    """Windows of a token stream; any other source as it is.
+
+    Raises:
+        ValueError: if a stream comes without the length of its windows, or is too short for one.
+        TypeError: if it is neither a stream nor a source.
+    """
+    if isinstance(data, BatchSource):
+        return data
+    if not isinstance(data, Tensor | TokenStore):
+        raise TypeError(
+            "Data to train on is one row of ids as a torch tensor, a TokenStore, or a source of "
+            f"batches, not {type(data).__name__}: of an array, make torch.from_numpy(array)."
+        )
+    if N is None:
+        raise ValueError("Windows of a token stream need a length: give context_length.")
+    return TokenWindows(data, N)
+
+
+def checksum(numbers: Sequence[Any]) -> int:
+    """CRC-32 of numbers as they print."""
+    return zlib.crc32(repr(numbers).encode())
+
+
+# --- Pairs of sequences ------------------------------------------------------------------------
+
+
+class PaddedPairs:
+    """Teacher forcing on pairs: the encoder reads the source; the decoder the target so far.
+
+    The decoder reads `begin_id` and the target, and should say the target and `end_id`. Shorter
+    sequences are padded on the right; attention does not see padding in the source, nor the loss
+    in the target.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[Int[Tensor, "M"], Int[Tensor, "N"]]],
+        *,
+        pad_id: int,
+        begin_id: int,
+        end_id: int,
+    ):
+        """Take pairs of rows of ids.
+
+        Raises:
+            ValueError: if there is no pair, or one with an empty source.
+        """
+        if not len(pairs):
+            raise ValueError("There are no pairs to train on: give one or more.")
+        for i, (source, _) in enumerate(pairs):
+            if not len(source):
+                raise ValueError(f"Pair {i} has an empty source: every source needs a token.")
+        self.pairs, self.pad_id, self.begin_id, self.end_id = pairs, pad_id, begin_id, end_id
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return len(self.pairs)
+
+    def part(self, size: int) -> "PaddedPairs":
+        """So many of the pairs, from all over."""
+        pairs = [self.pairs[i] for i in all_over(len(self), size).tolist()]
+        special = {"pad_id": self.pad_id, "begin_id": self.begin_id, "end_id": self.end_id}
+        return PaddedPairs(pairs, **special)
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Random pairs, padded to the longest among them."""
+        return self.batch(torch.randint(len(self.pairs), (batch_size,), generator=generator))
+
+    def in_order(self, batch_size: int) -> Iterator[Batch]:
+        """All pairs, in their order."""
+        yield from map(self.batch, torch.arange(len(self.pairs)).split(batch_size))
+
+    def batch(self, chosen: Int[Tensor, "batch"]) -> Batch:
+        """The chosen pairs as one batch."""
+        sources, targets = zip(*(self.pairs[i] for i in chosen.tolist()), strict=True)
+        begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
+        source = pad_sequence(sources, True, self.pad_id)
+        reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
+        says = pad_sequence([torch.cat([row, end]) for row in targets], True, IGNORED)
+        return Batch((source, reads, padding_mask(source, self.pad_id)), says)
+
+    def describe(self) -> dict[str, Any]:
+        """Pairs, special ids, and a checksum of pairs from all over."""
+        places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
+        rows = [[row.tolist() for row in self.pairs[i]] for i in places.tolist()]
+        special = [self.pad_id, self.begin_id, self.end_id]
+        return {"pairs": len(self.pairs), "special": special, "checksum": checksum(rows)}

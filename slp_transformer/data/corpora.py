@@ -1,0 +1,51 @@
+"""Corpora that have a name: one in the package, others downloaded from their publisher.
+
+A name has neither a dot nor a slash. It always means the corpus; a file or folder that happens to
+have the same name is given as a path with a slash, "./moby-dick".
+
+Downloads are kept in the folder that the environment variable `SLP_TRANSFORMER_DATA` names, or
+where the system keeps such files, and `SLP_TRANSFORMER_OFFLINE=1` forbids them: see
+`slp_transformer.data.downloads`.
+"""
+
+from pathlib import Path
+
+from slp_transformer.data.bundled_corpora import MOBY_DICK
+from slp_transformer.data.downloads import PublishedFile, fetch_file
+
+CORPORA = {
+    "tiny-shakespeare": PublishedFile(
+        name="tiny-shakespeare.txt",
+        url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+        sha256="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+        size=1_115_394,
+        origin="40,000 lines of Shakespeare's plays, which are in the public domain, put together "
+        "by Andrej Karpathy for char-rnn (2015).",
+    ),
+}
+EMBEDDED = {"moby-dick": MOBY_DICK}
+
+
+def corpus_names() -> list[str]:
+    """The names that `fetch` knows."""
+    return sorted(CORPORA.keys() | EMBEDDED.keys())
+
+
+def fetch(name: str) -> Path:
+    """The file of a named corpus, downloaded if it is not here yet.
+
+    Args:
+        name: one of `corpus_names()`.
+
+    Returns:
+        A UTF-8 text file.
+
+    Raises:
+        ValueError: if the name is unknown, or the file cannot be downloaded or is not as published.
+        ImportError: if pooch is needed and not installed.
+    """
+    if name in EMBEDDED:
+        return EMBEDDED[name]
+    if name not in CORPORA:
+        raise ValueError(f"No corpus is called {name!r}; there are {', '.join(corpus_names())}.")
+    return fetch_file(CORPORA[name])

@@ -1,0 +1,169 @@
+"""Sentences of two languages as token ids and back.
+
+Each language has a `TextTokenizer` (characters, words or BPE), or both share one, as is usual for
+BPE: names and numbers are then the same tokens on both sides, and one matrix E embeds them all. The
+first four ids are [PAD], [UNK], [SOS] and [EOS], which no text gives.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.pair_token_types import FORMAT, is_pair_tokenizer
+from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE, SOS, TextTokenizer
+from slp_transformer.data.token_types import Kind
+from slp_transformer.data.vocabulary import train_tokenizer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What `PairTokenizer.to_json` writes; the target is None where both sides share one."""
+
+    format: str
+    languages: tuple[str, str]
+    source: dict[str, Any]
+    target: dict[str, Any] | None
+
+
+class PairTokenizer:
+    """Turns sentences of two languages into ids, and those of the second back into text.
+
+    Attributes:
+        languages: what they are called, the source's first.
+        source: the tokenizer of the source.
+        target: that of the target; the same object if both share one.
+        pad_id: id of [PAD].
+        begin_id: id of [SOS], which the decoder begins with.
+        end_id: id of [EOS], which ends both sentences.
+    """
+
+    def __init__(self, languages: tuple[str, str], source: TextTokenizer, target: TextTokenizer):
+        """Put two tokenizers together.
+
+        Raises:
+            ValueError: if one of them does not begin with the four special tokens.
+        """
+        for tokenizer in (source, target):
+            if tuple(tokenizer.vocabulary[: len(SENTENCE)]) != SENTENCE:
+                raise ValueError(
+                    f"The vocabulary must begin with {', '.join(SENTENCE)}: train it with "
+                    "special=SENTENCE."
+                )
+        self.languages, self.source, self.target = tuple(languages), source, target
+        self.pad_id, self.begin_id, self.end_id = (source.ids[name] for name in (PAD, SOS, EOS))
+
+    @property
+    def vocab_size(self) -> int:
+        """|V| of the target."""
+        return self.target.vocab_size
+
+    @property
+    def source_vocab_size(self) -> int | None:
+        """|V| of the source; None if both share one vocabulary."""
+        return None if self.source is self.target else self.source.vocab_size
+
+    def encode_source(self, sentence: str) -> list[int]:
+        """The ids that the encoder reads, [EOS] at their end."""
+        return [*self.source.encode(spaced(sentence, self.source)), self.end_id]
+
+    def encode_target(self, sentence: str) -> list[int]:
+        """The ids of a target, without [SOS] and [EOS]."""
+        return self.target.encode(spaced(sentence, self.target))
+
+    def decode_target(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
+        """The sentence of some ids, in one line; [PAD], [SOS] and [EOS] say nothing."""
+        return " ".join(self.target.decode(ids).split())
+
+    def words_of_source(self, ids: Iterable[int]) -> list[str]:
+        """What each id of a source says, for people: special tokens have their names."""
+        return [word_of(self.source, i) for i in ids]
+
+    def words_of_target(self, ids: Iterable[int]) -> list[str]:
+        """What each id of a target says, for people: special tokens have their names."""
+        return [word_of(self.target, i) for i in ids]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
+        return {
+            "format": FORMAT,
+            "languages": list(self.languages),
+            "source": self.source.to_json(),
+            "target": None if self.source is self.target else self.target.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "PairTokenizer":
+        """The tokenizer that `to_json` described.
+
+        Raises:
+            ValueError: if it describes something else.
+        """
+        if not is_pair_tokenizer(content):
+            raise ValueError("This is no tokenizer of pairs that to_json wrote.")
+        told = parse_as(Kept, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged")
+        source = TextTokenizer.from_json(told.source)
+        target = source if told.target is None else TextTokenizer.from_json(told.target)
+        return cls(told.languages, source, target)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another tokenizer gives every pair the same ids."""
+        return isinstance(other, PairTokenizer) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        """Tokenizers that are equal hash alike."""
+        return hash((self.languages, self.source, self.target))
+
+    def __repr__(self) -> str:
+        """Languages, kind and sizes."""
+        sizes = f"{self.source.vocab_size} and {self.target.vocab_size}"
+        size = self.vocab_size if self.source is self.target else sizes
+        return f"PairTokenizer({' to '.join(self.languages)}, {self.source.kind!r}, {size} tokens)"
+
+
+def word_of(tokenizer: TextTokenizer, i: int) -> str:
+    """What one id says, or what it is called."""
+    return tokenizer.vocabulary[i] if i < len(SENTENCE) else tokenizer.decode([i])
+
+
+def spaced(sentence: str, tokenizer: TextTokenizer) -> str:
+    """A sentence as it is tokenized: with a space before its first word, as before all others.
+
+    A character is itself wherever it stands.
+    """
+    sentence = sentence.strip()
+    return sentence if tokenizer.kind == "characters" or not sentence else f" {sentence}"
+
+
+def train_pair_tokenizer(
+    pairs: Iterable[tuple[str, str]],
+    languages: tuple[str, str],
+    kind: Kind = "bpe",
+    vocab_size: int | None = None,
+    shared: bool = True,
+) -> PairTokenizer:
+    """Learn the vocabularies of two languages from pairs.
+
+    Args:
+        pairs: the source and the target of each.
+        languages: what they are called.
+        kind: "characters", "words" or "bpe".
+        vocab_size: as `train_tokenizer` takes it; of each language, unless they share one.
+        shared: whether both have one vocabulary.
+
+    Raises:
+        ValueError: if the kind is unknown, the size does not go with it, or there is no pair.
+        ImportError: for words and BPE, if `tokenizers` is not installed.
+    """
+    pairs = list(pairs)
+    sides = [[source for source, _ in pairs], [target for _, target in pairs]]
+    gap = "" if kind == "characters" else " "  # a space before each, see `spaced`
+    sides = [[gap + text.strip() for text in side] for side in sides]
+    options = {"special": SENTENCE, "marks": kind == "bpe"}
+    if shared:
+        both = train_tokenizer(sides[0] + sides[1], kind, vocab_size, **options)
+        return PairTokenizer(languages, both, both)
+    source, target = (train_tokenizer(side, kind, vocab_size, **options) for side in sides)
+    return PairTokenizer(languages, source, target)

@@ -1,0 +1,261 @@
+"""From text to what training takes: a tokenizer, tokens to learn from and tokens held out.
+
+A corpus may be larger than memory: text is read in pieces, tokens are written as they come, and
+training reads them through `TokenStore`. On a terminal, what takes a while shows a bar.
+"""
+
+import os
+import shutil
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from slp_transformer._internal.atomic_write import flush_to_disk, read_json, reason_of, write_json
+from slp_transformer._internal.progress_bar import work_bar
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.splitting import Document, between, cut, held_out_pieces, in_words
+from slp_transformer.data.text_files import (
+    check_encoding,
+    find_texts,
+    is_read_once,
+    keep_standard_input,
+    read_pieces,
+)
+from slp_transformer.data.text_tokenizer import TextTokenizer
+from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.data.token_types import Kind, check_kind
+from slp_transformer.data.vocabulary import check_vocab_size, train_tokenizer
+
+LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
+WHICH = "held-out.json"  # says which pieces are held out
+ALL = "all.tokens"  # both parts, until it is known where to cut
+CHUNK = 1 << 16  # ids that are in memory at once while copying
+
+
+@dataclass(frozen=True)
+class TokenCorpus:
+    """A corpus as token ids.
+
+    Attributes:
+        tokenizer: what the ids mean.
+        learned: what a model is trained on.
+        held_out: what it is measured on; None if nothing is held out.
+        which: what the held-out tokens are, a piece each; empty in a corpus that was opened again.
+    """
+
+    tokenizer: TextTokenizer
+    learned: Int[Tensor, "learned"] | TokenStore
+    held_out: Int[Tensor, "held_out"] | TokenStore | None
+    which: list[str] = field(default_factory=list)
+
+
+def prepare(
+    source: str | Path,
+    kind: Kind = "characters",
+    vocab_size: int | None = None,
+    held_out: float = 0.1,
+    folder: str | Path | None = None,
+    tokenizer: TextTokenizer | None = None,
+) -> TokenCorpus:
+    """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
+
+    The vocabulary is learned from all of the text, so that the held-out part has no unknown
+    characters. If there are several documents, there is an end token, and each is followed by it.
+
+    Args:
+        source: a file, a folder of text files, "-" for standard input, or the name of a corpus.
+        kind: "characters", "words" or "bpe".
+        vocab_size: for words and BPE, see `train_tokenizer`.
+        held_out: the share of the tokens that is held out: the end of a single document, or pieces
+            of several, see `slp_transformer.data.splitting`. 0 to hold out none.
+        folder: where to write the tokens, for a corpus that is larger than memory: made if there is
+            none. `reopen` opens it again. None to hold the tokens in memory.
+        tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
+            looked at. Documents are followed by its end token, if it has one.
+
+    Raises:
+        ValueError: if there is no text, it is not UTF-8, an argument is out of its range, the
+            tokenizer does not know a character, or the folder cannot be written to.
+        ImportError: if a library of the `text` extra is needed and not installed.
+    """
+    if not 0 <= held_out < 1:
+        raise ValueError(f"held_out must be a share from 0 to less than 1, not {held_out!r}.")
+    if tokenizer is None:
+        check_kind(kind)
+        check_vocab_size(kind, vocab_size)
+    piped = is_read_once(source)
+    texts = [] if piped else find_texts(source)
+    with working_folder(folder) if piped or folder is not None else nullcontext() as work:
+        if piped:
+            texts = [keep_standard_input(work / "standard-input.txt", source)]
+        if len(texts) > 1:
+            check_encoding(texts)
+        size = sum(path.stat().st_size for path in texts)
+        if tokenizer is None:
+            with work_bar("Vocabulary", size) as tell:
+                pieces = (piece for path in texts for piece in read_pieces(path, tell))
+                tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
+        with work_bar("Tokens", size) as tell:
+            documents: list[Document] = []
+            ids = token_ids(texts, tokenizer, tell, documents)
+            if folder is None:
+                return in_memory(ids, tokenizer, documents, held_out)
+            write_tokens(work / ALL, ids, tokenizer.vocab_size)
+        return on_disk(tokenizer, documents, held_out, Path(folder), work)
+
+
+@contextmanager
+def working_folder(folder: str | Path | None) -> Iterator[Path]:
+    """A place for what is not needed afterwards: in the folder, or where the system has it.
+
+    A folder that was made for it, and in which nothing came to be, is removed again.
+
+    Raises:
+        ValueError: if the folder cannot be written to.
+    """
+    if folder is None:
+        with TemporaryDirectory(prefix="slp-transformer-") as work:
+            yield Path(work)
+        return
+    folder = Path(folder)
+    work, is_new = folder / ".preparing", not folder.exists()
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
+        work.mkdir(parents=True)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def token_ids(
+    texts: Iterable[Path],
+    tokenizer: TextTokenizer,
+    tell: Callable[[int], Any],
+    documents: list[Document],
+) -> Iterator[int]:
+    """The ids of text files, one after the other, each followed by the end token if there is one.
+
+    Args:
+        texts: the files.
+        tokenizer: what the ids mean.
+        tell: called with the number of bytes each time some were read.
+        documents: is given each document once its ids have come.
+
+    Raises:
+        ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
+            character in it.
+    """
+    texts, count = list(texts), 0
+    above = os.path.commonpath([path.parent for path in texts])
+    for path in texts:
+        line, first = 1, count
+        for piece in read_pieces(path, tell):
+            try:
+                ids = tokenizer.encode(piece, line)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            count += len(ids)
+            yield from ids
+            line += piece.count("\n")
+        if tokenizer.end_id is not None:
+            count += 1
+            yield tokenizer.end_id
+        documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
+
+
+def in_memory(
+    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], held_out: float
+) -> TokenCorpus:
+    """The corpus as two tensors."""
+    held = array("q", ids)
+    # The tensor takes over the array's memory, which has to have some.
+    tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
+    if not held_out:
+        return TokenCorpus(tokenizer, tokens, None)
+    pieces = held_out_pieces(documents, held_out)
+    learned, unseen = (
+        [tokens[piece.start : piece.stop] for piece in part]
+        for part in (between(pieces, len(tokens)), pieces)
+    )
+    learned, unseen = (part[0] if len(part) == 1 else torch.cat(part) for part in (learned, unseen))
+    return TokenCorpus(tokenizer, learned, unseen, in_words(pieces, documents))
+
+
+def on_disk(
+    tokenizer: TextTokenizer,
+    documents: list[Document],
+    held_out: float,
+    folder: Path,
+    work: Path,
+) -> TokenCorpus:
+    """The corpus as two files and the tokenizer.
+
+    All tokens were written first, since how many there are decides where they are cut. An older
+    corpus in the folder is replaced once the new one is complete; the tokenizer goes first and
+    comes last, and so says that the files belong together.
+
+    Raises:
+        ValueError: if the files cannot be written.
+    """
+    size, every = tokenizer.vocab_size, work / ALL
+    count = documents[-1].tokens.stop
+    pieces = held_out_pieces(documents, held_out) if held_out else []
+    which = in_words(pieces, documents)
+    with work_bar("Split", count, " tokens") as tell:
+        write_tokens(work / LEARNED, part_of(every, between(pieces, count), tell), size)
+        if held_out:
+            write_tokens(work / HELD_OUT, part_of(every, pieces, tell), size)
+            write_json(work / WHICH, which)
+    try:
+        write_json(work / TOKENIZER, tokenizer.to_json())
+        for name in (TOKENIZER, LEARNED, HELD_OUT, WHICH):
+            (folder / name).unlink(missing_ok=True)
+        for name in (LEARNED, HELD_OUT, WHICH, TOKENIZER):
+            if (work / name).exists():
+                os.replace(work / name, folder / name)
+        flush_to_disk(folder)
+    except OSError as error:
+        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
+    return replace(reopen(folder), which=which)
+
+
+def part_of(tokens: Path, pieces: Iterable[range], tell: Callable[[int], Any]) -> Iterator[int]:
+    """Some of the ids in a file, few of them in memory at a time."""
+    for piece in pieces:
+        for part in cut(piece, CHUNK):
+            # Opened anew, to let go of the pages that were read.
+            ids = TokenStore(tokens)[part.start : part.stop].tolist()
+            yield from ids
+            tell(len(ids))
+
+
+def reopen(folder: str | Path) -> TokenCorpus:
+    """Open the corpus that `prepare` wrote to a folder.
+
+    Raises:
+        ValueError: if there is none, or it is damaged.
+    """
+    folder = Path(folder)
+    if not (folder / TOKENIZER).exists():
+        raise ValueError(f"{folder} holds no complete corpus that prepare wrote: prepare it anew.")
+    try:
+        tokenizer = TextTokenizer.from_json(read_json(folder / TOKENIZER))
+    except ValueError as error:
+        raise ValueError(f"{folder / TOKENIZER}: {error}") from None
+    held_out = folder / HELD_OUT
+    return TokenCorpus(
+        tokenizer,
+        TokenStore(folder / LEARNED),
+        TokenStore(held_out) if held_out.exists() else None,
+    )

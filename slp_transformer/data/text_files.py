@@ -1,0 +1,205 @@
+"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
+
+Line ends become "\\n" whatever system the file is from, and a byte order mark is dropped.
+"""
+
+import codecs
+import io
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from slp_transformer._internal.folders import files_in
+from slp_transformer.data.corpora import corpus_names, fetch
+
+LOG = logging.getLogger("slp_transformer")
+SUFFIXES = (".txt",)
+STANDARD_INPUT = "-"
+BLOCK = 1 << 16  # bytes read at a time
+
+
+# --- Where the text is -------------------------------------------------------------------------
+
+
+def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+    """The files that a source consists of, each a document.
+
+    Args:
+        source: a corpus's name, a file, or a folder, which is searched with all its subfolders.
+            A `Path` is never taken for a name.
+        suffixes: of the files that are taken from a folder; case does not matter. Hidden files
+            (".name") are left out, and so are empty ones.
+
+    Returns:
+        The files, sorted by path.
+
+    Raises:
+        ValueError: if there is nothing of that name, or no text in it.
+    """
+    if source in corpus_names():  # a Path never is
+        return [fetch(source)]
+    path = Path(source)
+    if path.is_dir():
+        return texts_in(path, suffixes)
+    if not path.exists():
+        raise ValueError(
+            f"There is no file or folder {path}, nor a corpus of that name: give the path of a "
+            f"UTF-8 text file or of a folder of them, - for standard input, or one of "
+            f"{', '.join(corpus_names())}."
+        )
+    try:
+        if path.is_file() and not path.stat().st_size:
+            raise ValueError(f"{path} is empty: give a file with text in it.")
+        if path.is_file():
+            open(path, "rb").close()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    return [path]
+
+
+def is_read_once(source: str | Path) -> bool:
+    """Whether a source can be read just once: standard input, or a pipe such as `<(cat *.txt)`."""
+    path = Path(source)
+    return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+    """The text files in a folder and its subfolders, sorted alike on every system.
+
+    Raises:
+        ValueError: if there is none with text in it.
+    """
+    suffixes = {suffix.lower() for suffix in suffixes}
+    texts = [p for p in files_in(folder) if p.suffix.lower() in suffixes and p.stat().st_size]
+    if not texts:
+        raise ValueError(
+            f"{folder} has no text: there is no file ending in {' or '.join(sorted(suffixes))} "
+            "with anything in it, there or in a folder below."
+        )
+    return texts
+
+
+def keep_standard_input(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
+    """Copy standard input, or a pipe, which can be read just once, to a file.
+
+    Raises:
+        ValueError: if nothing comes, or it cannot be written.
+    """
+    name = "Standard input" if source == STANDARD_INPUT else str(source)
+    if source == STANDARD_INPUT and sys.stdin.buffer.isatty():
+        LOG.warning("Waiting for text on standard input; Ctrl-D ends it (on Windows Ctrl-Z).")
+    try:
+        with open(path, "wb") as file:
+            if source == STANDARD_INPUT:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with open(source, "rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
+    except OSError as error:
+        raise ValueError(f"{name} could not be kept in {path}: {error.strerror}.") from None
+    if not path.stat().st_size:
+        raise ValueError(f"{name} is empty: pipe text into the command.")
+    return path
+
+
+def check_encoding(texts: Iterable[Path]) -> None:
+    """Refuse files that are not UTF-8, all at once, before anything is made of the others.
+
+    Raises:
+        ValueError: naming the first few of them, each with its first wrong byte.
+    """
+    wrong = []
+    for path in texts:
+        try:
+            for _ in read_pieces(path):
+                pass
+        except ValueError as error:
+            wrong.append(str(error))
+    if len(wrong) == 1:
+        raise ValueError(wrong[0])
+    if wrong:
+        listed = " ".join(wrong[:5]) + (f" And {len(wrong) - 5} more." if len(wrong) > 5 else "")
+        raise ValueError(f"{len(wrong)} files cannot be read as text. {listed}")
+
+
+# --- Reading it --------------------------------------------------------------------------------
+
+
+def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> Iterator[str]:
+    """The documents of a source, whole, one after the other.
+
+    Args:
+        source: what `find_texts` takes, or "-" for standard input, which is one document.
+        suffixes: of the files that are taken from a folder.
+
+    Raises:
+        ValueError: if there is no such source or no text in it, or it is not UTF-8.
+    """
+    if source == STANDARD_INPUT:
+        yield "".join(decode_pieces(sys.stdin.buffer, "Standard input"))
+        return
+    for path in find_texts(source, suffixes):
+        yield "".join(read_pieces(path))
+
+
+def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterator[str]:
+    """A file's text in pieces of about `BLOCK` characters, of which one is in memory at a time.
+
+    A piece ends where a word does and the next begins with the spaces or line ends that follow,
+    so that a tokenizer gives the pieces the tokens of the whole. Just what has no space in a whole
+    block is cut anywhere.
+
+    Args:
+        path: the file.
+        tell: called with the number of bytes each time some were read.
+
+    Raises:
+        ValueError: if the file cannot be read or is not UTF-8.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from decode_pieces(file, str(path), tell)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def decode_pieces(
+    file: io.BufferedIOBase, name: str, tell: Callable[[int], Any] | None = None
+) -> Iterator[str]:
+    """The pieces of a file that is open for reading bytes.
+
+    Raises:
+        ValueError: if it is not UTF-8, naming the first byte that is wrong and its line.
+    """
+    utf8 = codecs.getincrementaldecoder("utf-8-sig")()
+    decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
+    while True:
+        block = file.read(BLOCK)
+        if tell is not None:
+            tell(len(block))
+        try:
+            text += decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            line = lines + error.object.count(b"\n", 0, error.start)
+            raise ValueError(
+                f"{name} is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02X}, "
+                "which cannot stand there. Save the text with the encoding UTF-8."
+            ) from None
+        lines += block.count(b"\n")
+        cut = last_cut(text) if block else len(text)
+        if cut:
+            yield text[:cut]
+            text = text[cut:]
+        if not block:
+            return
+
+
+def last_cut(text: str) -> int:
+    """Where to end a piece: after the last word that is followed by a space; 0 for not yet."""
+    for cut in range(len(text) - 1, 0, -1):
+        if text[cut].isspace() and not text[cut - 1].isspace():
+            return cut
+    return len(text) if len(text) >= BLOCK else 0

@@ -1,0 +1,289 @@
+"""Text as token ids and back: characters, words or BPE, learned here from the reader's own text.
+
+- **characters**: every character is a token. No library is needed, sequences are long, and a
+  character that the tokenizer never saw cannot be written: it is refused, by name and place.
+- **words**: a word with the space before it, a punctuation mark or a line end is a token, so that
+  the text comes back with all its spaces. A word outside the vocabulary becomes ``<unk>``.
+- **bpe**: byte-pair encoding, on bytes as GPT-2 has it (Sennrich et al. 2016, arXiv 1508.07909).
+  Any text can be written, and comes back as it was.
+
+Words and BPE are counted, merged and encoded by Hugging Face's `tokenizers`, which comes with the
+`text` extra.
+"""
+
+import codecs
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.token_types import Kind, check_kind
+
+FORMAT = "slp-transformer text tokenizer 1"
+END, UNKNOWN = "<|end|>", "<unk>"
+PAD, UNK, SOS, EOS = SENTENCE = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")  # what pairs of sentences need
+SILENT = {END, PAD, SOS, EOS}
+# GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
+WORDS = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
+# GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
+MARKS = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What `TextTokenizer.to_json` writes."""
+
+    format: str
+    kind: Kind
+    vocabulary: list[str]
+    merges: list[tuple[str, str]] = field(default_factory=list)
+    marks: bool = False
+
+
+class TextTokenizer:
+    """Turns text into token ids and back; `train_tokenizer` makes one.
+
+    Args:
+        kind: "characters", "words" or "bpe".
+        vocabulary: the tokens, in the order of their ids.
+        merges: for BPE, the pairs of tokens that are joined, the most frequent first.
+        marks: for BPE, whether vowel signs and tone marks belong to words; GPT-2 cuts there.
+
+    Raises:
+        ValueError: if the kind is unknown, or the vocabulary is none: it is empty, has a token
+            twice, or one that no text of this kind can have.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        vocabulary: Iterable[str],
+        merges: Iterable[Sequence[str]] = (),
+        marks: bool = False,
+    ):
+        check_kind(kind)
+        self.kind, self.vocabulary, self.marks = kind, list(vocabulary), marks
+        self.merges = [tuple(pair) for pair in merges]
+        self.ids = {token: i for i, token in enumerate(self.vocabulary)}
+        if len(self.ids) != len(self.vocabulary):
+            raise ValueError("The vocabulary has a token twice: every token needs one id.")
+        check_vocabulary(self.kind, self.ids, self.merges)
+
+    @property
+    def vocab_size(self) -> int:
+        """|V|: ids go from 0 to one less."""
+        return len(self.vocabulary)
+
+    @property
+    def end_id(self) -> int | None:
+        """The token after each document; None if the tokenizer was trained without."""
+        return self.ids.get(END)
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The token of what is outside the vocabulary; None for kinds that refuse it or have none.
+
+        It is "<unk>" for words, and "[UNK]" for any kind that was trained with it.
+        """
+        return self.ids.get(UNK, self.ids.get(UNKNOWN) if self.kind == "words" else None)
+
+    def encode(self, text: str, first_line: int = 1) -> list[int]:
+        """The ids of a text.
+
+        No text gives the end token's id: the token is put after documents, and "<|end|>" in one is
+        text like any other.
+
+        Args:
+            text: any text, or one of known characters.
+            first_line: the number that its first line has, for the message about a character.
+
+        Raises:
+            ValueError: naming the first character that the tokenizer does not know, and its line
+                and column.
+            ImportError: for words and BPE, if `tokenizers` is not installed.
+        """
+        if self.kind != "characters":
+            return self.library.encode(text).ids
+        if (unknown := self.unknown_id) is not None:
+            return [self.ids.get(character, unknown) for character in text]
+        try:
+            return [self.ids[character] for character in text]
+        except KeyError as error:
+            place = text.index(error.args[0])
+            line = first_line + text.count("\n", 0, place)
+            column = place - (text.rfind("\n", 0, place) + 1) + 1
+            raise ValueError(unknown_character(text[place], line, column)) from None
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
+        """The text of a row of ids; the end token says nothing.
+
+        Bytes that are no UTF-8, which a BPE model may write, become "�".
+
+        Raises:
+            ValueError: if an id is outside the vocabulary.
+        """
+        ids = ids.tolist() if isinstance(ids, Tensor) else ids
+        return b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
+
+    def stream(self) -> "TextStream":
+        """A decoder that is given one id at a time, to print what a model says as it says it."""
+        return TextStream(self)
+
+    def bytes_of(self, i: int) -> bytes:
+        """What one id says, as UTF-8; for BPE this may be a part of a character.
+
+        Raises:
+            ValueError: if the id is outside the vocabulary.
+        """
+        if not 0 <= i < self.vocab_size:
+            raise ValueError(f"Token {i} is unknown: ids go from 0 to {self.vocab_size - 1}.")
+        return self.pieces[i]
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """What each id says."""
+        table = byte_alphabet()
+
+        def says(token: str) -> bytes:
+            if token in SILENT:
+                return b""
+            plain = self.kind != "bpe" or token == UNK
+            return token.encode() if plain else bytes(map(table.get, token))
+
+        return [says(token) for token in self.vocabulary]
+
+    @cached_property
+    def library(self) -> Any:
+        """The `tokenizers.Tokenizer` that encodes words or BPE.
+
+        Its vocabulary is plain: no token is special to it, so that a text with "<|end|>" in it
+        cannot pretend to be two documents.
+        """
+        library = from_text_extra("tokenizers", "Words and BPE")
+        if self.kind == "bpe":
+            tokenizer = library.Tokenizer(library.models.BPE(self.ids, self.merges))
+        else:
+            unknown = self.vocabulary[self.unknown_id]
+            tokenizer = library.Tokenizer(library.models.WordLevel(self.ids, unk_token=unknown))
+        tokenizer.pre_tokenizer = pre_tokenizer(self.kind, self.marks)
+        return tokenizer
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
+        content = {"format": FORMAT, "kind": self.kind, "vocabulary": self.vocabulary}
+        if self.kind == "bpe":
+            content["merges"] = [list(pair) for pair in self.merges]
+        if self.marks:
+            content["marks"] = True
+        return content
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "TextTokenizer":
+        """The tokenizer that `to_json` described.
+
+        Raises:
+            ValueError: if it describes something else.
+        """
+        if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+            raise ValueError("This is no text tokenizer that to_json wrote.")
+        told = parse_as(Kept, json.dumps(dict(content)).encode(), "This text tokenizer is damaged")
+        return cls(told.kind, told.vocabulary, told.merges, told.marks)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another tokenizer gives every text the same ids."""
+        return isinstance(other, TextTokenizer) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        """Tokenizers that are equal hash alike."""
+        return hash((self.kind, tuple(self.vocabulary)))
+
+    def __repr__(self) -> str:
+        """The kind and the size."""
+        return f"TextTokenizer({self.kind!r}, vocab_size={self.vocab_size})"
+
+
+class TextStream:
+    """Decodes ids one by one, holding back a character until all its bytes are there.
+
+    Not by the `DecodeStream` of tokenizers, which has no end: of a last character that was never
+    finished it tells nothing. Nor does it know texts of single characters.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer):
+        """Begin a text."""
+        self.tokenizer = tokenizer
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def add(self, i: int) -> str:
+        """What can be printed now that this id has come; "" while a character is unfinished.
+
+        Raises:
+            ValueError: if the id is outside the vocabulary.
+        """
+        return self.decoder.decode(self.tokenizer.bytes_of(i))
+
+    def finish(self) -> str:
+        """What is left: "�" if the last character was never finished, else nothing."""
+        return self.decoder.decode(b"", final=True)
+
+
+# --- The parts that words and BPE are made of --------------------------------------------------
+
+
+def pre_tokenizer(kind: Kind, marks: bool = False) -> Any:
+    """The library's part that cuts a text into words (of characters, or of bytes for BPE)."""
+    library = from_text_extra("tokenizers", "Words and BPE")
+    if kind == "bpe" and marks:
+        words = library.pre_tokenizers.Split(library.Regex(MARKS), "isolated")
+        into_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        return library.pre_tokenizers.Sequence([words, into_bytes])
+    if kind == "bpe":
+        return library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return library.pre_tokenizers.Split(library.Regex(WORDS), "isolated")
+
+
+def byte_alphabet() -> dict[str, int]:
+    """The byte that each sign of a byte-level token stands for.
+
+    GPT-2 writes a byte that prints as its Latin-1 character, and the others, in order, as the
+    characters from number 256 on.
+    """
+    others = [b for b in range(256) if not (33 <= b <= 126 or 161 <= b <= 172 or 174 <= b)]
+    signs = {chr(256 + n): b for n, b in enumerate(others)}
+    return signs | {chr(b): b for b in range(256) if b not in others}
+
+
+def check_vocabulary(kind: Kind, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+    """Refuse a vocabulary that no training gave.
+
+    Raises:
+        ValueError: naming the first token that is wrong.
+    """
+    if not ids:
+        raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
+    alphabet = byte_alphabet().keys() if kind == "bpe" else ()
+    for token in ids:
+        if token in SILENT or token == UNK:
+            continue
+        if kind == "characters" and len(token) != 1:
+            raise ValueError(f"The vocabulary has {token[:30]!r}, which is no single character.")
+        if kind == "bpe" and not alphabet >= set(token):
+            raise ValueError(f"The vocabulary has {token[:30]!r}, which is no row of bytes.")
+    if kind == "words" and not {UNKNOWN, UNK} & ids.keys():
+        raise ValueError(f"The vocabulary lacks {UNKNOWN}, which stands for every other word.")
+    for left, right in merges:
+        if not {left, right, left + right} <= ids.keys():
+            raise ValueError(f"The merge of {left!r} and {right!r} has no token.")
+
+
+def unknown_character(character: str, line: int, column: int) -> str:
+    """The sentence about a character that has no id."""
+    return (
+        f"Line {line}, column {column} has {character!r} (U+{ord(character):04X}), a character "
+        "that the tokenizer was not trained on: leave it out, or use a BPE tokenizer, which takes "
+        "any."
+    )

@@ -1,4 +1,0 @@
-"""Files: written whole or not at all, memory-mapped tokens, downloads, and bars that show progress.
-
-It knows nothing of models.
-"""

@@ -1,0 +1,175 @@
+"""Beam search: go on with several hypotheses at once, and take the best."""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One way to go on from a prompt.
+
+    Attributes:
+        ids: the prompt, and what was written after it.
+        score: as `normalised` gives it.
+        stopped: whether it ends in a stop token.
+    """
+
+    ids: list[int]
+    score: float
+    stopped: bool
+
+
+def normalised(log_probability: float, length: int, alpha: float = 1.0) -> float:
+    r"""The score of a hypothesis, $\frac{1}{T^\alpha}\sum_{t=1}^T\log P(y_t\mid y_{<t},x)$.
+
+    Source: `beam-score` for α = 0, the plain sum (13.15 in the Aug 2026 draft), which favours short
+    hypotheses, since every word adds something negative; `beam-norm` for α = 1, the mean (13.16).
+
+    Args:
+        log_probability: the sum over the words written.
+        length: T, how many were written, the stop token included.
+        alpha: how much the length counts.
+    """
+    return log_probability / length**alpha
+
+
+class Beam:
+    """The hypotheses of one prompt: those that grow, and those that are complete.
+
+    Source: the beam search algorithm of the translation chapter (13 in the Aug 2026 draft).
+
+    Attributes:
+        ids: a row for each hypothesis that grows; before the first step the prompt alone.
+        total: the log probability of what was written in each row.
+        complete: the hypotheses that ended in a stop token.
+
+    All of it lies on the CPU, wherever the model is.
+    """
+
+    def __init__(
+        self, prompt: Int[Tensor, "N"], end: int, width: int, alpha: float, stop: Collection[int]
+    ):
+        """Begin with the prompt; for the arguments see `beam_search`."""
+        self.ids = prompt.cpu().unsqueeze(0)
+        self.total = torch.zeros(1, dtype=torch.double, device="cpu")
+        self.complete: list[Hypothesis] = []
+        self.start, self.end, self.width, self.alpha = len(prompt), end, width, alpha
+        self.stop = stop
+
+    @property
+    def grows(self) -> bool:
+        """Whether there is a hypothesis to go on with, and room."""
+        return len(self.ids) > 0 and self.ids.shape[1] < self.end
+
+    def grow(self, log_y: Float[Tensor, "rows best"], words: Int[Tensor, "rows best"]) -> list[int]:
+        """Continue every hypothesis with each of its best words, and keep the best of all these.
+
+        One that ends in a stop token is complete and makes the beam one narrower.
+
+        Args:
+            log_y: log probabilities of the most probable words after each row of `ids`.
+            words: which words these are. No more than the beam is wide can be needed.
+
+        Returns:
+            For each row that `ids` has now, the row that it continues.
+
+        Raises:
+            ValueError: if no word can follow, since the logits are not numbers.
+        """
+        totals = (self.total.unsqueeze(1) + log_y).flatten()
+        total, places = totals.topk(min(self.width - len(self.complete), len(totals)))
+        parents = places.div(log_y.shape[1], rounding_mode="floor").tolist()
+        ways = list(zip(total.tolist(), parents, words.flatten()[places].tolist(), strict=True))
+        self._check(*ways[0][:2])
+        possible = [way for way in ways if way[0] > -math.inf]
+        ended = [way for way in possible if way[2] in self.stop]
+        growing = [way for way in possible if way[2] not in self.stop]
+        self.complete += self._hypotheses(*self._continued(ended), True)
+        self.ids, self.total = self._continued(growing)
+        return [parent for _, parent, _ in growing]
+
+    def found(self) -> list[Hypothesis]:
+        """The complete hypotheses, best first; if there are none, those cut off."""
+        found = self.complete or self._hypotheses(self.ids, self.total, False)
+        return sorted(found, key=lambda h: h.score, reverse=True)
+
+    def _continued(self, ways: Sequence[tuple[float, int, int]]) -> tuple[Tensor, Tensor]:
+        """Hypotheses and their totals, each from its total, the row it continues and its word."""
+        if not ways:
+            return self.ids[:0], self.total[:0]
+        total, parents, words = zip(*ways, strict=True)
+        words = torch.tensor(words, device="cpu").unsqueeze(1)
+        ids = torch.cat([self.ids[list(parents)], words], dim=1)
+        return ids, torch.tensor(total, dtype=torch.double, device="cpu")
+
+    def _check(self, best: float, parent: int) -> None:
+        """Refuse logits that are not numbers: NaN counts as the largest."""
+        if not math.isfinite(best):
+            raise ValueError(
+                "After these tokens the model's logits are not numbers, so no word can follow: "
+                f"{self.ids[parent].tolist()}."
+            )
+
+    def _hypotheses(self, ids: Tensor, total: Tensor, stopped: bool) -> list[Hypothesis]:
+        T = ids.shape[1] - self.start
+        return [
+            Hypothesis(row, normalised(log_probability, T, self.alpha), stopped)
+            for row, log_probability in zip(ids.tolist(), total.tolist(), strict=True)
+        ]
+
+
+def beam_search(
+    read: Callable[[Tensor, list[int]], Tensor],
+    reorder: Callable[[list[int]], None],
+    prompts: Sequence[Int[Tensor, "_"]],
+    ends: Sequence[int],
+    *,
+    width: int,
+    alpha: float = 1.0,
+    stop: Collection[int] = (),
+) -> list[list[Hypothesis]]:
+    """Search for the most probable way to go on after each prompt, with a `Beam` for each.
+
+    The hypotheses of all prompts are read together, so all stand at the same position: where those
+    of a short prompt grow, a longer prompt is read one word further.
+
+    Args:
+        read: called with the ids so far [rows × T], and with the rows that have a word to choose;
+            gives the logits of that word [chosen × V].
+        reorder: tells the reader that row r of the next ids goes on from what was row `rows[r]`.
+        prompts: what the hypotheses begin with.
+        ends: the length at which those of each prompt are cut off, the prompt included.
+        width: how many hypotheses of a prompt grow at a time.
+        alpha: how much the length counts in the score, see `normalised`.
+        stop: ids that end a hypothesis.
+
+    Returns:
+        For each prompt the hypotheses that ended in a stop token, best first; if none did, those
+        cut off.
+
+    Raises:
+        ValueError: if no word can follow, since the logits are not numbers.
+    """
+    beams = [Beam(*one, width, alpha, stop) for one in zip(prompts, ends, strict=True)]
+    growing = [beam for beam in beams if beam.grows]
+    while growing:
+        known = min(beam.ids.shape[1] for beam in growing)
+        ids = torch.cat([beam.ids[:, :known] for beam in growing])
+        places = torch.arange(len(ids)).split([len(beam.ids) for beam in growing])
+        rows = {beam: its.tolist() for beam, its in zip(growing, places, strict=True)}
+        ready = [beam for beam in growing if beam.ids.shape[1] == known]
+        log_y = torch.log_softmax(read(ids, [r for beam in ready for r in rows[beam]]), dim=-1)
+        best = log_y.topk(min(width, log_y.shape[1]), dim=-1)  # of all rows at once, which is quick
+        shares = [each.cpu().split([len(rows[beam]) for beam in ready]) for each in best]
+        for beam, *its in zip(ready, *shares, strict=True):
+            rows[beam] = [rows[beam][parent] for parent in beam.grow(*its)]
+        growing = [beam for beam in growing if beam.grows]
+        kept = [row for beam in growing for row in rows[beam]]
+        if growing and kept != list(range(len(ids))):
+            reorder(kept)
+    return [beam.found() for beam in beams]

@@ -1,0 +1,149 @@
+"""One token more, on a CUDA device: the work of a step is recorded once and then played again.
+
+A token of a small model is hundreds of small kernels, and a GPU waits longer for Python to ask for
+them than it takes to do them. A CUDA graph asks for all at once. It does the same with the same
+memory each time, so nothing in a step may depend on how many tokens there are: the position is a
+tensor, keys and values are written where it says, and attention sees all the room there is, with a
+mask that hides what is not written yet. All but the recording runs on any device.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.block import TransformerBlock
+from slp_transformer.cache import KVCache, LayerCache
+from slp_transformer.embedding import InputEncoding, LearnedPositions, SinusoidalPositions
+from slp_transformer.hooks import Watched
+from slp_transformer.language_model import TransformerLM, lm_head
+from slp_transformer.multi_head import MultiHeadAttention
+
+WORTH = 16  # words to come from which on recording is made up for
+OWN = {
+    *(InputEncoding, LearnedPositions, SinusoidalPositions, TransformerBlock, MultiHeadAttention),
+}
+
+
+def can_be_recorded(model: nn.Module, cache: KVCache) -> bool:
+    """Whether a step of a model is the same work each time: on CUDA, with the book's own parts."""
+    if not (switched_on() and on_cuda(model)) or type(model) is not TransformerLM:
+        return False
+    if cache.length == 0 or cache.capacity is None or cache.capacity - cache.length < WORTH:
+        return False
+    parts = list(model.modules())
+    watched = any(isinstance(part, Watched) and part.watch is not None for part in parts)
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    own = {type(part) for part in parts if isinstance(part, tuple(OWN))} <= OWN
+    return own and not (watched or hooked or nn.modules.module._has_any_global_hook())
+
+
+def on_cuda(model: nn.Module) -> bool:
+    """Whether a model lives where there are CUDA graphs, and computes in its own type there."""
+    on = next(model.parameters()).device.type
+    return on == "cuda" and not torch.is_autocast_enabled(on)
+
+
+class Rows(LayerCache):
+    """A layer's cache that is written at a position and read whole, in the memory of another."""
+
+    def __init__(self, layer: LayerCache, position: Int[Tensor, "1"]):
+        """Take over a cache's memory; what is not written yet has to hold numbers, to be hidden."""
+        super().__init__(layer.capacity)
+        self.K, self.V, self.position = layer.K, layer.V, position
+        for Z in (self.K, self.V):
+            Z[..., layer.taken :, :] = 0.0
+
+    def extend(
+        self, K: Float[Tensor, "*batch A 1 d_k"], V: Float[Tensor, "*batch A 1 d_v"]
+    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
+        """Write the keys and values of one token, and read all rows there is room for."""
+        self.K.index_copy_(-2, self.position, K)
+        self.V.index_copy_(-2, self.position, V)
+        return self.K, self.V
+
+    def commit(self) -> None:
+        """Nothing: what counts is kept by the cache that was taken over."""
+
+
+class Blocks(KVCache):
+    """A whole model's cache, made of `Rows`."""
+
+    def __init__(self, cache: KVCache, count: int, position: Int[Tensor, "1"]):
+        """Take over the cache of a model of so many blocks."""
+        super().__init__(cache.capacity)
+        for l in range(count):
+            self[l].own = Rows(cache[l].own, position)
+
+
+class Recording:
+    """Reads one token of each sequence at a time, always by the same work.
+
+    Attributes:
+        cache: what was read so far, as for any other way of reading.
+    """
+
+    def __init__(self, model: TransformerLM, cache: KVCache, rows: int):
+        """Record a step, on a CUDA device; elsewhere it is done anew each time.
+
+        Args:
+            model: one of which `can_be_recorded` says yes.
+            cache: what the model has read.
+            rows: how many sequences there are.
+        """
+        device = next(model.parameters()).device
+        self.model, self.cache = model, cache
+        self.position = torch.full((1,), cache.length, dtype=torch.long, device=device)
+        self.ids = torch.zeros(rows, 1, dtype=torch.long, device=device)
+        self.places = torch.arange(cache.capacity, device=device)
+        self.layers = [cache[l].own for l in range(len(model.stack.blocks))]
+        self.blocks = Blocks(cache, len(self.layers), self.position)
+        self.replay = self.step
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                self.replay = recorded(self.step)
+
+    def fits(self, new: Int[Tensor, "rows N"]) -> bool:
+        """Whether these are next tokens, one of each sequence, of the cache as it was recorded."""
+        return new.shape == self.ids.shape and self.layers[0].K is self.blocks[0].own.K
+
+    def step(self) -> Float[Tensor, "rows 1 V"]:
+        """Logits for the word after `ids`, which stand at `position`."""
+        embedding = self.model.embedding
+        P = embedding.positions.P.index_select(0, self.position)
+        X = embedding.tokens(self.ids) + P
+        later = (self.places > self.position)[None]
+        mask = torch.zeros_like(later, dtype=X.dtype).masked_fill(later, -math.inf)
+        H = self.model.stack(X, mask, cache=self.blocks)
+        return lm_head(H, self.model.unembedding)
+
+    def __call__(self, new: Int[Tensor, "rows 1"]) -> Float[Tensor, "rows 1 V"]:
+        """The same for these tokens, at the position after those that the cache holds."""
+        self.ids.copy_(new)
+        self.position.fill_(self.cache.length)
+        U = self.replay()
+        for layer in self.layers:
+            layer.taken = layer._written = layer.taken + 1
+        return U
+
+
+def recorded(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """A step as a graph of the CUDA device in use."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):  # lets libraries choose their kernels before they are recorded
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        U = step()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return U.clone()
+
+    return replay

@@ -1,0 +1,121 @@
+"""Translating with a trained encoder-decoder: sentences in, sentences out, with their scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from slp_transformer.data.pair_tokenizer import PairTokenizer
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.generation.decoding import generate
+
+TOGETHER = 32  # sentences that are translated at once
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a sentence.
+
+    Attributes:
+        text: the sentence, in one line.
+        score: its log probability a token, or as the length penalty has it; 0 for an empty line.
+        whole: whether the model ended it, rather than its window.
+        ids: its tokens, [EOS] included if the model ended it.
+    """
+
+    text: str
+    score: float
+    whole: bool
+    ids: tuple[int, ...] = ()
+
+
+class Translator:
+    """A model and the tokenizer of its two languages."""
+
+    def __init__(self, model: EncoderDecoder, tokenizer: PairTokenizer):
+        """Translate with a model.
+
+        Raises:
+            ValueError: if the tokenizer is not the model's.
+        """
+        config = model.config
+        sizes = config.source_vocab_size or config.vocab_size, config.vocab_size
+        own = tokenizer.source.vocab_size, tokenizer.target.vocab_size
+        if sizes != own:
+            raise ValueError(
+                f"The model knows {sizes[0]} and {sizes[1]} tokens, the tokenizer {own[0]} and "
+                f"{own[1]}: they do not belong together."
+            )
+        self.model, self.tokenizer = model, tokenizer
+
+    def read(self, sentence: str, where: str = "The sentence") -> list[int]:
+        """The ids that the encoder reads; just [EOS] for a sentence of nothing but spaces.
+
+        Raises:
+            ValueError: if it is longer than the model's window.
+        """
+        ids, window = self.tokenizer.encode_source(sentence), self.model.config.context_length
+        if len(ids) > window:
+            raise ValueError(
+                f"{where} has {len(ids)} tokens, [EOS] included, and the model reads {window} at "
+                "the most: split it."
+            )
+        return ids
+
+    def __call__(
+        self,
+        sentences: Sequence[str],
+        *,
+        num_beams: int = 1,
+        length_penalty: float = 1.0,
+        max_new_tokens: int | None = None,
+    ) -> list[list[Translation]]:
+        """Translate sentences.
+
+        Args:
+            sentences: in the source language.
+            num_beams: hypotheses of a beam search; with 1, each next word is the most probable one.
+            length_penalty: α, as `generate` takes it.
+            max_new_tokens: of a translation; None for as many as the window holds.
+
+        Returns:
+            Of each sentence up to `num_beams` translations, best first; of an empty one an empty
+            one.
+
+        Raises:
+            ValueError: if a sentence is longer than the window, or an option out of its range.
+        """
+        rows = [self.read(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)]
+        found = [[Translation("", 0.0, True)] for _ in rows]
+        for places in batches_of(rows):
+            written = generate(
+                self.model,
+                [[self.tokenizer.begin_id]] * len(places),
+                max_new_tokens,
+                sources=[rows[i] for i in places],
+                num_beams=num_beams,
+                length_penalty=length_penalty,
+                stop=self.tokenizer.end_id,
+            )
+            for i, best in zip(places, written, strict=True):
+                all_found = [(best.new, best.score, best.ended == "stop")]
+                all_found += [(h.ids[1:], h.score, h.stopped) for h in best.others]
+                found[i] = [self.told(*each) for each in all_found]
+        return found
+
+    def told(self, ids: list[int], score: float, whole: bool) -> Translation:
+        """What the model wrote, as a sentence."""
+        return Translation(self.tokenizer.decode_target(ids), score, whole, tuple(ids))
+
+    def best(self, sentences: Sequence[str], **options) -> list[str]:
+        """The best translation of each sentence, for options as `__call__` takes them.
+
+        Raises:
+            ValueError: as `__call__`.
+        """
+        return [translations[0].text for translations in self(sentences, **options)]
+
+
+def batches_of(rows: Sequence[list[int]]) -> Iterator[list[int]]:
+    """Places of rows that are read at once, alike in length; those of just [EOS] are left out."""
+    order = sorted((i for i, row in enumerate(rows) if len(row) > 1), key=lambda i: len(rows[i]))
+    for first in range(0, len(order), TOGETHER):
+        yield order[first : first + TOGETHER]

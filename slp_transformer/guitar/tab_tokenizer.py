@@ -1,0 +1,356 @@
+"""Tabs as token ids and back, without loss.
+
+A piece is a short header and then its bars::
+
+    <bos> TUNING<standard> CAPO<0>
+    BAR TAB<6,3> POS<2> TAB<4,0> TAB<1,3> POS<16>
+    BAR ...
+    <eos>
+
+In a tokenizer with units of time ``STEPS<4>`` follows there, for four steps to a quarter note, or
+``COLUMNS``, where steps are only columns of a text. ``TAB<6,3>`` is string 6 at fret 3: one token
+for the place, because a combined token learns better than a string token and a fret token
+(Fretting-Transformer, arXiv 2506.14223). Notes that sound together follow each other from string 6
+to string 1. ``POS<k>`` is the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the
+bar line itself needs none. The last ``POS`` of a bar, with no notes behind it, is where the bar
+ends. Positions rather than the time that passes between notes: a model that has to add up times
+soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
+they count from to the last of them.
+
+Two more codes call a bar that comes back by one token, and say metre and key in the header, and the
+style if the tokenizer is made with styles; `slp_transformer.guitar.short_names` tells them. The
+short one, ``TabTokenizer(code="short")``, has a ``POS`` only where the stride changes, and needs
+0.6 times as many tokens on classical tabs. But a model then has to add up where in the bar it is.
+In the placed one, ``code="placed"``, every moment says so.
+
+A piece is encoded in one way in either code. Which token may follow which is one small state
+machine, which decoding and `TabTokenizer.allowed_next` share.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from slp_transformer._internal.config_checks import is_whole
+from slp_transformer._internal.json_schema import parse_as
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
+from slp_transformer.guitar.short_grammar import PlacedReader, ShortReader
+from slp_transformer.guitar.short_names import about, bars_in_short, style_vocabulary, vocabulary_of
+from slp_transformer.guitar.styles import check_styles
+from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
+from slp_transformer.guitar.token_names import bar_tokens
+
+Code = Literal["plain", "short", "placed"]
+LOWEST_OPEN, HIGHEST_OPEN = 28, 76
+MOST = 1 << 16  # frets, positions or capos, since each has a token
+UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+"""How many steps a quarter note has in the pieces that the recipes train on."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What came of a sequence of token ids.
+
+    Attributes:
+        tab: the music in it.
+        ill_formed: how many tokens could not stand where they stood.
+        length: how many tokens were read, up to and including the first ``<eos>``.
+        complete: whether an ``<eos>`` came.
+    """
+
+    tab: Tab
+    ill_formed: int
+    length: int
+    complete: bool
+
+    @property
+    def well_formed_share(self) -> float:
+        """Share of the tokens that could stand where they stood; 1.0 for no tokens at all."""
+        return 1 - self.ill_formed / self.length if self.length else 1.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What `TabTokenizer.to_json` writes."""
+
+    kind: Literal["tab tokens"]
+    max_fret: int
+    max_position: int
+    max_capo: int
+    tunings: dict[str, tuple[int, ...]]
+    units: tuple[int, ...] = ()  # as older versions wrote it
+    code: Code = "plain"
+    styles: tuple[str, ...] = ()
+
+
+class TabTokenizer:
+    """Turns tabs into token ids and back.
+
+    The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
+    tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
+    ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
+    The short and the placed code have those named above besides, and ``STYLE`` tokens at the end if
+    there are styles.
+    Of a tab its tuning, unit, bars and notes are encoded; title, metre (but for the first bar's, in
+    those two), style (but there), tempo, repeats, durations and techniques are not, and dead notes,
+    which have no pitch, are left out.
+
+    Args:
+        max_fret: highest fret that has a token.
+        max_position: how many positions have a token; bars may be longer.
+        max_capo: highest capo.
+        tunings: the tunings with a token of their own, by name; six strings each.
+        units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
+            the unit of time; none for tokens that do not, as those of older models.
+        code: "plain", "short" or "placed".
+        styles: the styles that have a token, for the short and the placed code; none for headers
+            that do not tell a style.
+
+    Raises:
+        ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
+            there is no such code, a style has no name that will do
+            (`slp_transformer.guitar.styles.is_style`) or is there twice, or the plain code is to
+            tell styles.
+    """
+
+    pad_id, bos_id, eos_id = 0, 1, 2
+
+    def __init__(
+        self,
+        max_fret: int = 24,
+        max_position: int = 128,
+        max_capo: int = 12,
+        tunings: dict[str, Tuning] | None = None,
+        units: Iterable[int] = (),
+        code: Code = "plain",
+        styles: Iterable[str] = (),
+    ):
+        for name, value, least in (
+            ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
+        ):  # fmt: skip
+            if not is_whole(value) or not least <= value <= MOST:
+                raise ValueError(
+                    f"{name} must be a whole number from {least} to {MOST}, not {value!r}."
+                )
+        self.max_fret, self.max_position, self.max_capo = max_fret, max_position, max_capo
+        self.tunings = dict(TUNINGS if tunings is None else tunings)
+        for name, tuning in self.tunings.items():
+            if len(tuning.open_pitches) != STRINGS:
+                raise ValueError(f"Tuning {name!r} must have {STRINGS} open strings.")
+        self.units = tuple(units)
+        if not all(is_whole(unit) and 1 <= unit <= MOST for unit in self.units):
+            raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
+        if code not in get_args(Code):
+            raise ValueError(f'code must be "plain", "short" or "placed", not {code!r}.')
+        self.code, self.styles = code, tuple(styles)
+        check_styles(self.styles)
+        if self.styles and code == "plain":
+            raise ValueError("Styles are told by the short and the placed code, not by the plain.")
+        units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()
+        self.vocabulary = (
+            *SPECIAL,
+            *(f"TUNING<{name}>" for name in self.tunings),
+            *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
+            *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
+            *self._bar_vocabulary(units_told),
+            *style_vocabulary(self.styles),
+        )
+        self._ids = {token: i for i, token in enumerate(self.vocabulary)}
+        self.parts = tuple(token_parts(token) for token in self.vocabulary)
+
+    def _bar_vocabulary(self, units: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the tokens for units and bars, in the order that older models know."""
+        if self.code != "plain":
+            return (*units, *vocabulary_of(self.max_fret, self.max_position))
+        return (
+            "BAR",
+            "LONG",
+            *(f"POS<{steps}>" for steps in range(1, self.max_position + 1)),
+            *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(self.max_fret + 1)),
+            *units,
+        )
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.vocabulary)
+
+    def to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Readable names of token ids; ``<?>`` for one outside the vocabulary."""
+        return [self.vocabulary[i] if 0 <= i < len(self) else "<?>" for i in map(int, ids)]
+
+    def to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of readable names.
+
+        Raises:
+            ValueError: for a name that is not in the vocabulary.
+        """
+        tokens = list(tokens)
+        for token in tokens:
+            if token not in self._ids:
+                raise ValueError(f"{token!r} is not in the vocabulary of {len(self)} tab tokens.")
+        return [self._ids[token] for token in tokens]
+
+    def encode(self, tab: Tab) -> list[int]:
+        """Token ids of a tab, from ``<bos>`` to ``<eos>``.
+
+        A tuning without a name is written as six ``OPEN`` tokens, string 6 first.
+
+        Raises:
+            ValueError: for what has no tokens: other than six strings, an open string outside MIDI
+                pitch 28 to 76, a capo or fret beyond the limits, an unusual unit of time, a bar
+                without length, events out of order or outside their bar, notes not in order from
+                string 6 to string 1. The sentence names the bar.
+        """
+        tokens = ["<bos>", *self.header(tab.tuning), *self.unit(tab.steps_per_quarter)]
+        if self.code != "plain":
+            placed = self.code == "placed"
+            bars = bars_in_short(tab.bars, self.max_fret, self.max_position, placed)
+            return self.to_ids([*tokens, *about(tab, self.styles), *bars, "<eos>"])
+        for number, bar in enumerate(tab.bars, start=1):
+            tokens += bar_tokens(bar, number, self.max_fret, self.max_position)
+        return self.to_ids([*tokens, "<eos>"])
+
+    def header(self, tuning: Tuning) -> list[str]:
+        """Names of the tokens for a tuning and its capo: what comes after ``<bos>``.
+
+        Raises:
+            ValueError: as `encode`.
+        """
+        pitches = tuning.open_pitches
+        if len(pitches) != STRINGS:
+            raise ValueError(
+                f"Tab tokens are for {STRINGS} strings; this tuning has {len(pitches)}."
+            )
+        if not 0 <= tuning.capo <= self.max_capo:
+            raise ValueError(f"A capo can be on fret 0 to {self.max_capo}, not {tuning.capo}.")
+        capo = f"CAPO<{tuning.capo}>"
+        for name, known in self.tunings.items():
+            if known.open_pitches == pitches:
+                return [f"TUNING<{name}>", capo]
+        if not all(LOWEST_OPEN <= pitch <= HIGHEST_OPEN for pitch in pitches):
+            raise ValueError(
+                f"Open strings must lie between the MIDI pitches {LOWEST_OPEN} and {HIGHEST_OPEN}; "
+                f"this tuning has {pitches}."
+            )
+        return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
+
+    def unit(self, steps_per_quarter: int | None) -> list[str]:
+        """Names of the tokens for a unit of time, after tuning and capo; none if it has no tokens.
+
+        Args:
+            steps_per_quarter: as `Tab.steps_per_quarter`.
+
+        Raises:
+            ValueError: for a unit that has no token.
+        """
+        if not self.units:
+            return []
+        if steps_per_quarter is None:
+            return ["COLUMNS"]
+        if steps_per_quarter not in self.units:
+            raise ValueError(
+                f"There is no token for {steps_per_quarter} steps to a quarter note, only for "
+                f"{', '.join(map(str, self.units))}."
+            )
+        return [f"STEPS<{steps_per_quarter}>"]
+
+    def decode(self, ids: Sequence[int], tuning: Tuning = STANDARD) -> Decoded:
+        """The music in a sequence of token ids, however ill-formed: it never raises.
+
+        A token that may not stand where it stands is counted. A ``BAR`` or ``<eos>`` is obeyed all
+        the same (notes that the bar ends with get one step); every other such token is skipped.
+        Reading stops at the first ``<eos>``. A sequence that does not begin with ``<bos>`` is a
+        piece's middle: it is read as if it began right after a ``BAR``, in the given tuning. A last
+        bar that breaks off is kept as far as it goes.
+
+        Args:
+            ids: token ids; a tensor works too.
+            tuning: the tuning of a sequence that does not say.
+        """
+        ids = [int(i) for i in ids]
+        reader = self._reader(ids, tuning)
+        length = 0
+        for length, token in enumerate(ids, start=1):  # noqa: B007
+            reader.read(token)
+            if token == self.eos_id:
+                break
+        reader.close_bar()
+        told = {"steps_per_quarter": reader.unit, "style": reader.style}
+        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), **told)
+        return Decoded(tab, reader.ill_formed, length, complete=self.eos_id in ids)
+
+    def allowed_next(self, ids: Sequence[int]) -> set[int]:
+        """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
+
+        The sequence is read as `decode` reads it. Masking every other id while sampling makes every
+        finished sample a well-formed piece.
+        """
+        ids = [int(i) for i in ids]
+        if self.eos_id in ids:
+            return set()
+        reader = self._reader(ids, STANDARD)
+        for token in ids:
+            reader.read(token)
+        return {i for i in range(len(self)) if reader.allows(i)}
+
+    def _reader(self, ids: list[int], tuning: Tuning) -> TokenReader:
+        """A reader for a sequence: at its beginning, or in the middle if it has none."""
+        readers = {"plain": TokenReader, "short": ShortReader, "placed": PlacedReader}
+        return readers[self.code](
+            self.vocabulary,
+            self.parts,
+            self.max_position,
+            self.tunings,
+            tuning,
+            inside=bool(ids) and ids[0] != self.bos_id,
+            units=bool(self.units),
+            styles=bool(self.styles),
+        )
+
+    def to_json(self) -> str:
+        """The settings as JSON text, to be saved beside a model."""
+        tunings = {name: list(tuning.open_pitches) for name, tuning in self.tunings.items()}
+        settings = {
+            "kind": "tab tokens",
+            "max_fret": self.max_fret,
+            "max_position": self.max_position,
+        }
+        settings |= {"max_capo": self.max_capo, "tunings": tunings, "units": list(self.units)}
+        settings |= {"code": self.code}
+        if self.styles:  # older versions, which know none, read all else
+            settings |= {"styles": list(self.styles)}
+        return json.dumps(settings, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> "TabTokenizer":
+        """The tokenizer that `to_json` described: same vocabulary, same ids.
+
+        Raises:
+            ValueError: if the text is not JSON, or not the settings of a tab tokenizer.
+        """
+        kept = parse_as(Kept, text.encode(), "These settings of a tab tokenizer")
+        tunings = {name: Tuning(pitches) for name, pitches in kept.tunings.items()}
+        limits = kept.max_fret, kept.max_position, kept.max_capo
+        return cls(*limits, tunings, kept.units, kept.code, kept.styles)
+
+
+def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
+    """The ids of many tabs one after the other, each from ``<bos>`` to ``<eos>``, to train on.
+
+    Raises:
+        ValueError: for the first tab that cannot be encoded; its title or source is named.
+    """
+    stream: list[int] = []
+    for number, tab in enumerate(tabs, start=1):
+        try:
+            stream += tokenizer.encode(tab)
+        except ValueError as error:
+            name = tab.source or tab.title or f"tab {number}"
+            raise ValueError(f"{name}: {error}") from None
+    return stream

@@ -1,0 +1,73 @@
+"""Named points: places in a forward pass where what passes can be read, or replaced.
+
+The names are the book's: T1 to T5 and H in a block, Q, K, V, alpha and head in attention. Normally
+nobody watches, and a point is nothing at all. `tracing` reads the points of every block.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from slp_transformer._internal.shape_types import Float, Tensor
+
+Watcher = Callable[[str, Tensor], Tensor]
+Steps = dict[str, Tensor]
+
+
+class Watched(nn.Module):
+    """A part of a model with named points.
+
+    Attributes:
+        watch: called at each point with its name and what passes there; returns what passes on.
+            None, as it is normally, lets everything pass.
+    """
+
+    watch: Watcher | None = None
+
+    def see(self, name: str, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Pass a named point."""
+        return X if self.watch is None else self.watch(name, X)
+
+
+@contextmanager
+def tracing(model: nn.Module) -> Iterator[list[Steps]]:
+    """Keep what passes the points of every block of a model, as long as the context lasts.
+
+    Where attention is watched it computes its weights, which the fused kernel does not.
+
+        with tracing(model) as trace:
+            U = model(ids)
+        trace[0]["alpha"]  # the weights of the lowest block
+
+    Args:
+        model: a model, a stack, or one block.
+
+    Yields:
+        A list to which each pass through a block appends its steps by name: "X" for what comes in,
+        "T1" to "T5" as the book names them (in post-norm as its draft of February 2024 does), "H"
+        for what goes out; of its attention "Q", "K", "V", "alpha" and "head". Of cross-attention,
+        between T3 and T4, "C1", "C2", "C3", and "Q_cross" and so on.
+    """
+    trace: list[Steps] = []
+
+    def keep(suffix: str = "") -> Watcher:
+        def watch(name: str, X: Tensor) -> Tensor:
+            if name == "X":
+                trace.append({})
+            trace[-1][name + suffix] = X
+            return X
+
+        return watch
+
+    before = {part: part.watch for part in model.modules() if isinstance(part, Watched)}
+    for part in before:
+        part.watch = keep()
+    for part in model.modules():
+        if isinstance(across := getattr(part, "cross_attention", None), Watched):
+            across.watch = keep("_cross")
+    try:
+        yield trace
+    finally:
+        for part, watch in before.items():
+            part.watch = watch

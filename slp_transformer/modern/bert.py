@@ -1,0 +1,144 @@
+"""BERT: a stack without a causal mask, that says which words are hidden behind masks."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn, zeros
+
+from slp_transformer._internal.config_checks import NormOrder, check_size
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.weight_matrices import affine, matrix
+from slp_transformer.embedding import InputEncoding
+from slp_transformer.language_model import lm_head
+from slp_transformer.layer_norm import LayerNorm
+from slp_transformer.modern.config import Activation, Normalisation, Positions, TodaysConfig
+from slp_transformer.modern.language_model import TodaysStack
+
+
+@dataclass(frozen=True)
+class BertConfig(TodaysConfig):
+    """What a BERT is made of; the defaults are those of Devlin et al. 2019.
+
+    It has every setting of `TodaysConfig`.
+
+    Attributes:
+        num_segments: kinds of segment that a token can belong to.
+        next_sentence: whether there is also the head that says whether the second segment follows
+            the first.
+    """
+
+    activation: Activation = "gelu"
+    positions: Positions = "learned"
+    normalisation: Normalisation = "layer"
+    norm: NormOrder = "post"
+    eps: float = 1e-12
+    attention_bias: bool = True
+    ffn_bias: bool = True
+    num_segments: int = 2
+    next_sentence: bool = False
+
+    def __post_init__(self):
+        """Refuse what no model can be made from.
+
+        Raises:
+            ValueError: naming the setting, what it was and what would do.
+        """
+        super().__post_init__()
+        check_size(num_segments=self.num_segments)
+
+
+class Bert(nn.Module):
+    """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
+
+    Every token sees every other, `bidirectional` (9.2 in the Aug 2026 draft). In post-norm, as the
+    original Transformer; where the book's model has X = E + P, here a row for the segment is added
+    and the sum is normalised.
+
+    Attributes:
+        config: what it was made from.
+        embedding: tokens and positions, E and P.
+        S: a row for each kind of segment [num_segments×d].
+        norm_0: the norm of the input.
+        stack: the blocks.
+        W_head: the matrix before the head [d×d].
+        b_head: its bias [d].
+        norm_head: the norm after it.
+        b_words: the bias of each word [|V|].
+        W_pool: the matrix of the sentence head [d×d], or None.
+        b_pool: its bias [d], or None.
+        W_next: the sentence head [d×2], or None.
+        b_next: its bias [2], or None.
+    """
+
+    def __init__(self, config: BertConfig):
+        """Make a BERT.
+
+        Args:
+            config: its sizes and choices.
+
+        Raises:
+            ValueError: if the sizes do not fit together.
+        """
+        super().__init__()
+        self.config, d = config, config.model_dim
+        sizes = (config.vocab_size, config.context_length, d)
+        self.embedding = InputEncoding(*sizes, config.positions)
+        self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
+        self.norm_0, self.norm_head = LayerNorm(d, config.eps), LayerNorm(d, config.eps)
+        self.stack = TodaysStack(config)
+        self.W_head, self.b_head = matrix(d, d), nn.Parameter(zeros(d))
+        self.b_words = nn.Parameter(zeros(config.vocab_size))
+        self.W_pool = self.b_pool = self.W_next = self.b_next = None
+        if config.next_sentence:
+            self.W_pool, self.b_pool = matrix(d, d), nn.Parameter(zeros(d))
+            self.W_next, self.b_next = matrix(d, 2), nn.Parameter(zeros(2))
+
+    def encode(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #N"] | None = None,
+        segments: Int[Tensor, "*batch N"] | None = None,
+    ) -> Float[Tensor, "*batch N d"]:
+        """One row for each token, in the light of all the others.
+
+        Args:
+            ids: token ids.
+            mask: additive mask, `padding_mask(ids, pad_id)` where sentences are padded.
+            segments: which segment each token belongs to; all to the first if not given.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+        """
+        segments = torch.zeros_like(ids) if segments is None else segments
+        X = self.norm_0(self.embedding(ids) + F.embedding(segments, self.S))
+        return self.stack(X, mask)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #N"] | None = None,
+        segments: Int[Tensor, "*batch N"] | None = None,
+    ) -> Float[Tensor, "*batch N V"]:
+        """Logits of the word that stands, or is hidden, at each position; see `encode`.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+        """
+        activation = self.stack.blocks[0].ffn.activation
+        hidden = activation(affine(self.encode(ids, mask, segments), self.W_head, self.b_head))
+        return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
+
+    def follows(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
+        """Logits of: the second segment follows the first, it does not.
+
+        Args:
+            H: what `encode` returned.
+
+        Raises:
+            ValueError: if this model has no such head.
+        """
+        if self.W_pool is None:
+            raise ValueError("This BERT has no head for the next sentence.")
+        pooled = torch.tanh(affine(H[..., 0, :], self.W_pool, self.b_pool))
+        return affine(pooled, self.W_next, self.b_next)

@@ -1,0 +1,96 @@
+"""What today's models choose differently from the book's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from slp_transformer.config import TransformerConfig
+from slp_transformer.modern.attention import check_groups
+from slp_transformer.modern.rotary import LongContext
+from slp_transformer.multi_head import head_sizes
+
+Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
+Positions = Literal["learned", "sinusoidal", "rotary"]
+Normalisation = Literal["layer", "rms"]
+
+
+@dataclass(frozen=True)
+class TodaysConfig(TransformerConfig):
+    """What a model of today is made of; the defaults are those of Llama.
+
+    It has every setting of `TransformerConfig`. With `normalisation="layer"`,
+    `positions="learned"`, `activation="relu"`, `ffn_bias=True`, `tied=True` and all heads' own keys
+    it is the book's model again.
+
+    Attributes:
+        activation: "swiglu" (7.22), "relu" (8.21), "gelu", or "gelu_tanh", its approximation in
+            GPT-2.
+        positions: "rotary", "learned" (the book's) or "sinusoidal".
+        normalisation: "rms" or "layer" (the book's).
+        eps: epsilon of the norms.
+        num_kv_heads: how many heads have keys and values of their own, which the others share; as
+            many as there are heads if None.
+        qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
+        attention_bias: whether there are biases beside W_Q, W_K, W_V and W_O (GPT-2, BERT).
+        ffn_bias: whether the feedforward layers have biases.
+        tied: whether the head's matrix is E (the book's), or one of its own.
+        rope_base: base of the rotary frequencies.
+        rope_long: how rotary angles are stretched to a longer context.
+        begin_id: the token that texts begin with, if there is one.
+        end_ids: tokens that end a text.
+    """
+
+    activation: Activation = "swiglu"
+    positions: Positions = "rotary"
+    eps: float = 1e-6
+    normalisation: Normalisation = "rms"
+    num_kv_heads: int | None = None
+    qk_norm: bool = False
+    attention_bias: bool = False
+    ffn_bias: bool = False
+    tied: bool = True
+    rope_base: float = 10000.0
+    rope_long: LongContext | dict[str, Any] | None = None
+    begin_id: int | None = None
+    end_ids: Sequence[int] = ()
+
+    def __post_init__(self):
+        """Refuse what no model can be made from.
+
+        Raises:
+            ValueError: naming the setting, what it was and what would do.
+        """
+        if isinstance(self.rope_long, dict):  # as `to_dict` writes it
+            object.__setattr__(self, "rope_long", LongContext(**self.rope_long))
+        object.__setattr__(self, "end_ids", tuple(self.end_ids))
+        super().__post_init__()
+        if self.scaled_embeddings or self.initialisation != "gpt2":
+            raise ValueError(
+                "scaled_embeddings and initialisation belong to the book's models and that of "
+                "2017: leave them as they are."
+            )
+        if not self.eps >= 0:
+            raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")
+        shared = self.num_heads if self.num_kv_heads is None else self.num_kv_heads
+        check_groups(self.num_heads, shared)
+        key_dim, _ = head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
+        if self.positions == "rotary" and key_dim % 2:
+            raise ValueError(
+                f"Rotary positions turn pairs, so key_dim must be even: not {key_dim}."
+            )
+
+    @property
+    def gated(self) -> bool:
+        """Whether the feedforward layer is SwiGLU."""
+        return self.activation == "swiglu"
+
+    def qkv_widths(self) -> tuple[int, int, int]:
+        """Columns of queries, keys and values in W_QKV."""
+        A, G = self.num_heads, self.num_kv_heads or self.num_heads
+        key_dim, value_dim = head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
+        return A * key_dim, G * key_dim, G * value_dim
+
+    def attention_options(self) -> dict[str, Any]:
+        """The settings of an attention layer, as `TodaysAttention` takes them."""
+        names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
+        return {name: getattr(self, name) for name in names}

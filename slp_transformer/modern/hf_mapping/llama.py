@@ -1,0 +1,152 @@
+"""Llama (Touvron et al. 2023) and Qwen3 (Yang et al. 2025): RMSNorm, RoPE, shared keys, SwiGLU."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from slp_transformer.feedforward import SwiGLU
+from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.hf_mapping.config_reader import Settings
+from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
+from slp_transformer.modern.rotary import LongContext
+
+PREFIX = "model."
+BUFFERS = ("rotary_emb.inv_freq",)
+HEAD_DIM = 128  # of Qwen3, where config.json does not say
+ROPE = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
+ROPE |= {"high_freq_factor", "original_max_position_embeddings"}
+
+
+def read(settings: Settings) -> TodaysConfig:
+    """Our configuration of such a model.
+
+    Raises:
+        ValueError: if it has a part that we don't have.
+    """
+    qwen = settings.get("model_type", str) == "qwen3"
+    settings.only("hidden_act", "silu")
+    settings.only("pretraining_tp", 1)
+    settings.only("partial_rotary_factor", 1.0)
+    settings.none_of(("rope_interleaved", "use_sliding_window"))
+    if not qwen:  # there it is a size that use_sliding_window switches on
+        settings.none_of(("sliding_window",))
+    for kind in settings.listed("layer_types"):
+        if kind != "full_attention":
+            settings.refuse("layer_types", kind, "only full_attention can be loaded here")
+    num_heads = settings.get("num_attention_heads", int, 32)
+    head_dim = settings.maybe("head_dim", int) or (HEAD_DIM if qwen else None)
+    base, long = read_rope(settings)
+    return TodaysConfig(
+        vocab_size=settings.get("vocab_size", int, 151936 if qwen else 32000),
+        context_length=settings.get("max_position_embeddings", int, 32768 if qwen else 2048),
+        model_dim=settings.get("hidden_size", int, 4096),
+        num_heads=num_heads,
+        num_kv_heads=settings.get("num_key_value_heads", int, num_heads),
+        num_blocks=settings.get("num_hidden_layers", int, 32),
+        key_dim=head_dim,
+        value_dim=head_dim,
+        hidden_dim=settings.get("intermediate_size", int, 22016 if qwen else 11008),
+        eps=settings.get("rms_norm_eps", float, 1e-6),
+        qk_norm=qwen,
+        attention_bias=settings.get("attention_bias", bool, False),
+        ffn_bias=not qwen and settings.get("mlp_bias", bool, False),
+        tied=settings.get("tie_word_embeddings", bool, False),
+        rope_base=base,
+        rope_long=long,
+        begin_id=next(iter(settings.ids("bos_token_id")), None),
+        end_ids=settings.ids("eos_token_id"),
+    )
+
+
+def read_rope(settings: Settings) -> tuple[float, LongContext | None]:
+    """Base of the frequencies, and how they are stretched; in the older form or the newer.
+
+    Raises:
+        ValueError: if they are stretched in a way that we don't have.
+    """
+    said = settings.table("rope_scaling") | settings.table("rope_parameters")
+    rope = Settings(said, f"{settings.where}, rope_parameters")
+    if unknown := set(said) - ROPE:
+        rope.refuse(min(unknown), said[min(unknown)], "there is no such part here")
+    base = rope.maybe("rope_theta", float) or settings.get("rope_theta", float, 10000.0)
+    rope.only("partial_rotary_factor", 1.0)
+    kind = rope.maybe("rope_type", str) or rope.get("type", str, "default")
+    if kind == "default":
+        return base, None
+    if kind != "llama3":
+        rope.refuse("rope_type", kind, 'known are "default" and "llama3"')
+    names = ("factor", "low_freq_factor", "high_freq_factor")
+    old = rope.get("original_max_position_embeddings", int)
+    return base, LongContext(*(rope.get(name, float) for name in names), old)
+
+
+def written(config: TodaysConfig) -> dict[str, Any]:
+    """What their config.json says of such a model of ours.
+
+    Raises:
+        ValueError: if neither Llama nor Qwen3 has such a part.
+    """
+    usual = {"norm": "pre", "normalisation": "rms", "positions": "rotary", "activation": "swiglu"}
+    kind = "qwen3" if config.qk_norm else "llama"
+    key_dim = config.key_dim or config.model_dim // config.num_heads
+    value_dim = config.value_dim or config.model_dim // config.num_heads
+    for name, value in usual.items():
+        if getattr(config, name) != value:
+            raise ValueError(f"{kind} has no {name} = {getattr(config, name)!r}, only {value!r}.")
+    if value_dim != key_dim or (kind == "qwen3" and config.ffn_bias):
+        what = (
+            "biases in its feedforward layers" if value_dim == key_dim else "value_dim of its own"
+        )
+        raise ValueError(f"{kind} has no {what}.")
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
+    if (long := config.rope_long) is not None:
+        rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low}
+        rope |= {
+            "high_freq_factor": long.high,
+            "original_max_position_embeddings": long.old_context,
+        }
+    said = {
+        "architectures": ["Qwen3ForCausalLM" if config.qk_norm else "LlamaForCausalLM"],
+        "model_type": kind,
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "hidden_size": config.model_dim,
+        "intermediate_size": config.hidden_dim or SwiGLU.default_hidden_dim(config.model_dim),
+        "num_hidden_layers": config.num_blocks,
+        "num_attention_heads": config.num_heads,
+        "num_key_value_heads": config.num_kv_heads or config.num_heads,
+        "head_dim": key_dim,
+        "hidden_act": "silu",
+        "rms_norm_eps": config.eps,
+        "attention_bias": config.attention_bias,
+        "tie_word_embeddings": config.tied,
+        "rope_parameters": rope,
+        "rope_theta": config.rope_base,  # here and below for readers of the older form
+        "rope_scaling": None if config.rope_long is None else rope,
+        "bos_token_id": config.begin_id,
+        "eos_token_id": list(config.end_ids) or None,
+    }
+    return said if config.qk_norm else said | {"mlp_bias": config.ffn_bias}
+
+
+def places(config: TodaysConfig) -> Iterator[Places]:
+    """Where our tensors are found, block by block."""
+    yield same("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
+    for i in range(config.num_blocks):
+        ours, theirs = f"stack.blocks.{i}", f"{PREFIX}layers.{i}"
+        block = norm(f"{ours}.norm_1", f"{theirs}.input_layernorm", offset=False)
+        block |= norm(f"{ours}.norm_2", f"{theirs}.post_attention_layernorm", offset=False)
+        names = tuple(f"{theirs}.self_attn.{letter}_proj" for letter in "qkv")
+        block |= projections(f"{ours}.attention", names, config)
+        b = f"{ours}.attention.b_O" if config.attention_bias else None
+        block |= linear(f"{ours}.attention.W_O", b, f"{theirs}.self_attn.o_proj")
+        if config.qk_norm:
+            for letter in "QK":
+                name = f"{theirs}.self_attn.{letter.lower()}_norm"
+                block |= norm(f"{ours}.attention.norm_{letter}", name, offset=False)
+        for number, name in ((1, "gate"), (2, "up"), (3, "down")):
+            b = f"{ours}.ffn.b_{number}" if config.ffn_bias else None
+            block |= linear(f"{ours}.ffn.W_{number}", b, f"{theirs}.mlp.{name}_proj")
+        yield block
+    yield norm("stack.final_norm", f"{PREFIX}norm", offset=False)
+    if not config.tied:
+        yield same("E_out", "lm_head.weight")

@@ -1,0 +1,128 @@
+"""The tokenizers of others, as they publish them: read and run by Hugging Face's `tokenizers`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from slp_transformer._internal.atomic_write import from_text_extra, whole_file
+from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.modern.config import TodaysConfig
+
+FILE = "tokenizer.json"
+
+
+class PretrainedTokenizer:
+    """Turns text into a published model's ids and back; `load_tokenizer` makes one.
+
+    Attributes:
+        library: the `tokenizers.Tokenizer`.
+        begin_id: the token that texts begin with, if there is one.
+        end_ids: tokens that end a text.
+    """
+
+    def __init__(self, library: Any, begin_id: int | None = None, end_ids: Iterable[int] = ()):
+        """Wrap a `tokenizers.Tokenizer`."""
+        self.library, self.begin_id, self.end_ids = library, begin_id, tuple(end_ids)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are; a model's |V| may be larger, to be a rounder number."""
+        return self.library.get_vocab_size()
+
+    @property
+    def end_id(self) -> int | None:
+        """The first token that ends a text; None if there is none."""
+        return self.end_ids[0] if self.end_ids else None
+
+    def encode(self, text: str, *, whole: bool = False) -> list[int]:
+        """The ids of a text.
+
+        Args:
+            text: any text.
+            whole: whether it is a text of its own, with what the model expects before it and after
+                it (BERT's [CLS] and [SEP], Llama's begin), rather than a part of one.
+        """
+        return self.library.encode(text, add_special_tokens=whole).ids
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
+        """The text of a row of ids.
+
+        Tokens that begin or end texts say nothing, nor do ids beyond the vocabulary, which a model
+        of a rounder number may write.
+        """
+        return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
+
+    def stream(self) -> "PretrainedStream":
+        """A decoder that is given one id at a time, to print what a model says as it says it."""
+        return PretrainedStream(self)
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json to a folder, whole or not at all."""
+        with whole_file(folder / FILE) as unfinished:
+            unfinished.write_text(self.library.to_str(), encoding="utf-8", newline="\n")
+
+    @property
+    def kind(self) -> str:
+        """What the library calls it: BPE, WordPiece, Unigram or WordLevel."""
+        return type(self.library.model).__name__
+
+    def __repr__(self) -> str:
+        """The kind and the size."""
+        return f"PretrainedTokenizer({self.kind}, vocab_size={self.vocab_size})"
+
+
+class PretrainedStream:
+    """Decodes ids one by one, holding back a character until all its bytes are there."""
+
+    def __init__(self, tokenizer: PretrainedTokenizer):
+        """Begin a text."""
+        self.decoders = from_text_extra("tokenizers.decoders", "Tokenizers of others")
+        self.library, self.held = tokenizer.library, []
+        self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
+
+    def add(self, i: int) -> str:
+        """What can be printed now that this id has come; "" while a character is unfinished."""
+        self.held.append(i)
+        try:
+            said = self.decoder.step(self.library, i)
+        except Exception:  # bytes that are no character: the library gives up, and begins anew
+            self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
+            said = self.library.decode(self.held)
+        if said:
+            self.held = []
+        return said or ""
+
+    def finish(self) -> str:
+        """What is left: "�" if the last character was never finished, else nothing."""
+        return self.library.decode(self.held)
+
+
+def load_tokenizer(folder: str | Path, config: TodaysConfig) -> PretrainedTokenizer:
+    """Read the tokenizer of a published model.
+
+    Args:
+        folder: its folder, with tokenizer.json.
+        config: the model's configuration, which names the tokens at which texts begin and end.
+
+    Raises:
+        ValueError: if there is no tokenizer.json that can be read, or it has ids that the model
+            doesn't.
+        ImportError: if `tokenizers` is not installed.
+    """
+    library, path = from_text_extra("tokenizers", "Tokenizers of others"), Path(folder) / FILE
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} has no {FILE}: without it the model's tokens have no names. Beside a slow "
+            "tokenizer of its own, most models are published with one."
+        )
+    try:
+        tokenizer = library.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises nothing more exact
+        raise ValueError(f"{path} is no tokenizer that can be read: {error}.") from None
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= config.vocab_size:
+        raise ValueError(
+            f"{path} has token {largest}, but the model has only {config.vocab_size:,}: they do "
+            "not belong together."
+        )
+    return PretrainedTokenizer(tokenizer, config.begin_id, config.end_ids)

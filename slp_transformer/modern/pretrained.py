@@ -1,0 +1,227 @@
+"""Models of others, in and out: GPT-2, Llama, Qwen3 and BERT in Hugging Face's layout."""
+
+import shutil
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from slp_transformer._internal.atomic_write import flush_to_disk, read_json, write_json
+from slp_transformer._internal.shape_types import Tensor
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.modern.bert import Bert, BertConfig
+from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.hf_mapping import bert, gpt2, llama
+from slp_transformer.modern.hf_mapping.config_reader import Settings
+from slp_transformer.modern.hf_mapping.param_map import Place, Places
+from slp_transformer.modern.language_model import TodaysLM
+from slp_transformer.modern.published_folders import CONFIG
+from slp_transformer.modern.weight_files import SHARD, WeightFiles, has_weights, write_weights
+
+LAYOUTS = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
+GENERATING, END = "generation_config.json", "eos_token_id"
+HEAD = "lm_head.weight"
+
+
+def read_config(folder: str | Path) -> TodaysConfig:
+    """Our configuration of a model of others; of its weights at most the names are looked at.
+
+    Args:
+        folder: a folder with config.json.
+
+    Raises:
+        ValueError: if it is no such folder, or the model has a part that we don't have.
+    """
+    return _read(Path(folder))[0]
+
+
+def _read(folder: Path) -> tuple[TodaysConfig, ModuleType]:
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}.")
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must be a JSON object.")
+    if (generating := folder / GENERATING).is_file():  # where it stands, it has the last word
+        said = read_json(generating)
+        ends = said.get(END) if isinstance(said, dict) else None
+        content |= {} if ends is None else {END: ends}
+    settings = Settings(content, str(path))
+    layout = settings.one_of("model_type", LAYOUTS, "")
+    settings.none_of(("quantization_config",))
+    try:
+        config = layout.read(settings)
+    except ValueError as error:
+        said = str(error)
+        raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
+    if layout is bert and has_weights(folder):  # config.json does not always say which heads
+        config = bert.with_heads(config, WeightFiles(folder, bert.PREFIX).files)
+    return config, layout
+
+
+def from_pretrained(
+    folder: str | Path,
+    *,
+    dtype: torch.dtype | None = torch.float32,
+    device: torch.device | str = "cpu",
+) -> TodaysLM | Bert:
+    """Load a GPT-2, Llama, Qwen3 or BERT from a folder in Hugging Face's layout.
+
+    The folder has config.json and the weights in safetensors, in one file or in several with an
+    index. Everything in it is loaded or the model is refused: never a part of it. Tensors are
+    copied one by one out of the mapped files, so that no second set of weights is ever held.
+
+    Args:
+        folder: the folder.
+        dtype: floating type of the model; None for that of each tensor in the files.
+        device: where the model is to live.
+
+    Returns:
+        The model, in evaluation mode: a `TodaysLM`, or a `Bert`.
+
+    Raises:
+        ValueError: naming what is missing, damaged, or of a kind that we don't have.
+        ImportError: if safetensors is not installed.
+    """
+    folder = Path(folder)
+    config, layout = _read(folder)
+    files = WeightFiles(folder, layout.PREFIX)
+    places = find(files, layout, config)
+    model = empty_model(config)
+    shapes = {name: W.shape for name, W in model.state_dict().items()}
+    for name, theirs in places.items():
+        files.check(name, theirs, shapes[name])
+    _check_twice(files, layout, config)
+    state = {
+        name: files.copied(theirs, shapes[name], dtype, device) for name, theirs in places.items()
+    }
+    model.load_state_dict(state, assign=True)
+    return model.requires_grad_(True).eval()
+
+
+def empty_model(config: TodaysConfig) -> TodaysLM | Bert:
+    """A model of shapes alone, on PyTorch's meta device: it takes no memory."""
+    kind = Bert if isinstance(config, BertConfig) else TodaysLM
+    with torch.device("meta"):
+        return kind(config)
+
+
+def find(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> Places:
+    """Where each of our tensors is.
+
+    Raises:
+        ValueError: if one is missing, or the files have more than we have a place for.
+    """
+    places: Places = {}
+    for some in layout.places(config):
+        for ours, theirs in some.items():
+            for place in theirs:
+                if place.name not in files.files:
+                    raise ValueError(f"{files.folder} has no tensor {place.name} (our {ours}).")
+        places |= some
+    used = {place.name for theirs in places.values() for place in theirs}
+    used |= _twice(layout, config).keys()
+    for name in sorted(files.files.keys() - used):
+        if not name.endswith(layout.BUFFERS):
+            raise ValueError(
+                f"{files.files[name]}: there is no such part here as {files.names[name]}, so the "
+                "model cannot be loaded as it was made."
+            )
+    return places
+
+
+def _twice(layout: ModuleType, config: TodaysConfig) -> dict[str, str]:
+    """Tensors that a file may hold a second time, under the name of the head."""
+    if layout is bert:
+        return bert.TWICE
+    E = next(iter(layout.places(config)))["embedding.tokens.E"][0].name
+    return {HEAD: E} if config.tied else {}
+
+
+def _check_twice(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> None:
+    for again, first in _twice(layout, config).items():
+        if again in files.files and not torch.equal(
+            files.read(Place(again)), files.read(Place(first))
+        ):
+            raise ValueError(
+                f"{files.files[again]}: {again} is not {first}, though config.json says that the "
+                "head is tied to it."
+            )
+
+
+# --- Out ---------------------------------------------------------------------------------------
+
+
+def save_pretrained(
+    model: TransformerLM | Bert, folder: str | Path, *, max_file_bytes: int = SHARD
+) -> Path:
+    """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
+
+    A `TodaysLM` becomes a Llama, a Qwen3 or a GPT-2, whichever has its parts; the book's own
+    `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
+
+    Args:
+        model: the model.
+        folder: a new folder, or an empty one; written whole or not at all.
+        max_file_bytes: where there are more, there are several files and an index.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: if the folder is there and not empty, or the model has a part that none of
+            these has.
+        ImportError: if safetensors is not installed.
+    """
+    folder = Path(folder)
+    config, layout = _layout_of(model)
+    settings = layout.written(config)
+    state = model.state_dict()
+    if config.positions != "rotary":  # those that are not learned are kept, too
+        state["embedding.positions.P"] = model.embedding.positions.P
+    theirs = dict(_theirs(state, layout, config))
+    settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
+    unfinished = folder.with_name(f".{folder.name}.writing")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    unfinished.mkdir(parents=True)
+    try:
+        write_weights(unfinished, theirs, max_file_bytes)
+        write_json(unfinished / CONFIG, settings)
+        if folder.exists():
+            folder.rmdir()
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    flush_to_disk(folder.parent)
+    return folder
+
+
+def _layout_of(model: TransformerLM | Bert) -> tuple[TodaysConfig, ModuleType]:
+    config = model.config
+    if isinstance(model, Bert):
+        return config, bert
+    if not isinstance(config, TodaysConfig):
+        choices = {"normalisation": "layer", "attention_bias": True, "ffn_bias": True}
+        config = TodaysConfig(**config.to_dict(), **choices)
+    return config, llama if config.positions == "rotary" else gpt2
+
+
+def _theirs(
+    state: dict[str, Tensor], layout: ModuleType, config: TodaysConfig
+) -> Iterator[tuple[str, Tensor]]:
+    """Their tensors by their names, views of ours; the biases that the book's lacks are 0."""
+    for ours, places in chain.from_iterable(some.items() for some in layout.places(config)):
+        W, begin = state.get(ours), 0
+        if W is None:
+            beside = state[ours.replace(".b_", ".W_")]
+            W = beside.new_zeros(beside.shape[-1])
+        for place in places:
+            columns = place.columns or W.shape[-1]
+            part = W.narrow(-1, begin, columns)
+            yield place.name, part.T if place.turned else part
+            begin += columns

@@ -1,0 +1,16 @@
+"""Which folders hold a model that others have published. Nothing here needs PyTorch."""
+
+from pathlib import Path
+
+from slp_transformer._internal.atomic_write import read_json
+
+CONFIG = "config.json"
+
+
+def is_pretrained(folder: str | Path) -> bool:
+    """Whether a folder holds a model of others, as `from_pretrained` reads it."""
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        return False
+    content = read_json(path)
+    return isinstance(content, dict) and "model_type" in content

@@ -1,0 +1,48 @@
+"""RMSNorm: layer norm without the mean and without the offset."""
+
+import torch.nn.functional as F
+from torch import nn, ones
+
+from slp_transformer._internal.argument_checks import check_features
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.shape_types import Float, Tensor
+
+
+class RMSNorm(nn.Module):
+    r"""Each token's row divided by its root mean square, then a learned gain.
+
+    $$\mathrm{RMSNorm}(\mathbf x)=\gamma\frac{\mathbf x}{\sqrt{\frac1d\sum_{i=1}^d x_i^2}}$$
+
+    Zhang and Sennrich 2019 (arXiv 1910.07467), equation 4. One step from the book's layer norm:
+    for a row of mean 0 the two are the same, up to the offset β.
+
+    Attributes:
+        gamma: gain [d].
+        eps: added to the mean square; the paper has none.
+    """
+
+    def __init__(self, model_dim: int, eps: float = 1e-6):
+        """Make an RMSNorm with gain 1.
+
+        Args:
+            model_dim: d, the size of a row.
+            eps: added to the mean square before the root.
+
+        Raises:
+            ValueError: if the size is not a positive whole number, or eps is negative.
+        """
+        super().__init__()
+        check_size(model_dim=model_dim)
+        if not eps >= 0:
+            raise ValueError(f"eps is added to a square and must be 0 or more, not {eps!r}.")
+        self.model_dim, self.eps = model_dim, eps
+        self.gamma = nn.Parameter(ones(model_dim))
+
+    def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Scale each row of X by its own root mean square.
+
+        Raises:
+            ValueError: if the rows of X are not of size d.
+        """
+        check_features("X", X, self.model_dim, axes=1)
+        return F.rms_norm(X, (self.model_dim,), self.gamma, self.eps)

@@ -1,0 +1,145 @@
+"""Rotary positions: queries and keys are turned by an angle that grows with the position."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.shape_types import Float, Tensor
+
+
+@dataclass(frozen=True)
+class LongContext:
+    """How Llama 3.1 stretches the angles of a model trained on a shorter context.
+
+    Pairs that turn slowly, less than `low` times in the old context, turn `factor` times slower;
+    those that turn more than `high` times stay as they are; between the two, a mixture.
+
+    Attributes:
+        factor: how much slower.
+        low: turns in the old context below which a pair is slowed in full.
+        high: turns from which on it is not.
+        old_context: tokens that the model was trained on before.
+    """
+
+    factor: float
+    low: float
+    high: float
+    old_context: int
+
+    def __post_init__(self):
+        """Refuse numbers that are no such recipe.
+
+        Raises:
+            ValueError: naming what must hold.
+        """
+        check_size(old_context=self.old_context)
+        if not (self.factor > 0 and 0 < self.low < self.high):
+            raise ValueError(
+                "A longer context needs factor above 0 and 0 < low < high, not factor = "
+                f"{self.factor}, low = {self.low}, high = {self.high}."
+            )
+
+    def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
+        """The angles a position, stretched."""
+        turns = self.old_context * theta / (2 * math.pi)
+        keep = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return keep * theta + (1 - keep) * theta / self.factor
+
+
+def rotation_angles(
+    positions: Float[Tensor, "N"], size: int, base: float = 10000.0, long: LongContext | None = None
+) -> Float[Tensor, "N pairs"]:
+    r"""The angle by which each pair of columns turns at each position.
+
+    $$pos\cdot\theta_i,\quad\theta_i=base^{-2i/d_k}$$
+
+    Su et al. 2021 (arXiv 2104.09864), section 3.2.2. The frequencies are those of the sinusoidal
+    positions, `sinusoid` (Vaswani et al. 2017).
+
+    Args:
+        positions: where the tokens stand.
+        size: d_k, an even number.
+        base: the larger, the slower the last pairs turn.
+        long: how to stretch the angles to a longer context, if at all.
+    """
+    theta = base ** -(torch.arange(0, size, 2, device=positions.device).to(positions) / size)
+    return torch.outer(positions, theta if long is None else long(theta))
+
+
+def rotate(
+    X: Float[Tensor, "*batch N d_k"], cos: Float[Tensor, "N d_k"], sin: Float[Tensor, "N d_k"]
+) -> Float[Tensor, "*batch N d_k"]:
+    """Turn each pair (column i, column i + d_k/2) of every row by its angle.
+
+    The paper pairs neighbouring columns. Which columns make a pair is a matter of their order
+    alone; this order is that of the models whose weights are loaded here.
+
+    Args:
+        X: queries or keys.
+        cos: cosine of the angle of each row and column; both columns of a pair have the same.
+        sin: sine, likewise.
+    """
+    first, second = X.chunk(2, dim=-1)
+    return X * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+class RotaryPositions(nn.Module):
+    r"""Rotations for queries and keys: what q·k says of positions depends on i − j alone.
+
+    $$(\mathbf q_i\mathbf R_i)\cdot(\mathbf k_j\mathbf R_j)=\mathbf q_i\mathbf R_{i-j}\mathbf k_j
+    ^\top$$
+
+    Source: `rope` (named in the Aug 2026 draft, which gives no equation), Su et al. 2021 (arXiv
+    2104.09864), equation 16.
+
+    Nothing is learned: cosines and sines are kept once they have been needed.
+
+    Attributes:
+        size: d_k.
+        base: of the frequencies.
+        long: how angles are stretched to a longer context; None for not at all.
+    """
+
+    def __init__(self, size: int, base: float = 10000.0, long: LongContext | None = None):
+        """Choose the frequencies.
+
+        Raises:
+            ValueError: if the size is odd, or the base is not above 1.
+        """
+        super().__init__()
+        check_size(key_dim=size)
+        if size % 2:
+            raise ValueError(
+                f"Rotations turn pairs of columns, so key_dim must be even: not {size}."
+            )
+        if not base > 1:
+            raise ValueError(f"The base of rotary frequencies must be above 1, not {base!r}.")
+        self.size, self.base, self.long = size, base, long
+        self._kept: tuple[Tensor, Tensor] | None = None
+
+    def forward(
+        self, X: Float[Tensor, "*batch N d_k"], start: int
+    ) -> Float[Tensor, "*batch N d_k"]:
+        """Rotate rows that stand at positions `start`, `start` + 1, …"""
+        end = start + X.shape[-2]
+        cos, sin = self._table(end, X)
+        return rotate(X, cos[start:end], sin[start:end])
+
+    def _table(self, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
+        kept = self._kept
+        if (
+            kept is None
+            or len(kept[0]) < length
+            or kept[0].device != X.device
+            or kept[0].dtype != X.dtype
+        ):
+            exact = torch.promote_types(X.dtype, torch.float32)
+            rows = 1 << (length - 1).bit_length()  # doubled, so that few tables are ever made
+            with torch.inference_mode(False):
+                positions = torch.arange(rows, device=X.device).to(exact)
+                angles = rotation_angles(positions, self.size, self.base, self.long).repeat(1, 2)
+                kept = self._kept = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
+        return kept

@@ -1,0 +1,181 @@
+"""Weights in safetensors files, one or several with an index: one tensor is read at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from slp_transformer._internal.atomic_write import (
+    flush_to_disk,
+    from_text_extra,
+    read_json,
+    write_json,
+)
+from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer.modern.hf_mapping.param_map import Place
+
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+KNOWN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+SHARD = 5 * 10**9  # bytes of a file, at the most
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a folder has weights in safetensors, whole ones or not."""
+    return any((folder / name).exists() for name in (WHOLE, INDEX))
+
+
+class WeightFiles:
+    """The tensors of a folder, by name; none is read before it is asked for.
+
+    Attributes:
+        folder: the folder.
+        files: the file that each tensor lies in.
+        names: the name that it has there; older files call a norm's gain gamma.
+    """
+
+    def __init__(self, folder: Path, prefix: str):
+        """Read what tensors there are.
+
+        Args:
+            folder: where the files are.
+            prefix: what all names but the head's begin with; files of a bare model leave it out.
+
+        Raises:
+            ValueError: if there are no weights that can be read.
+        """
+        self.folder, self.shapes, self.kinds = folder, {}, {}
+        self.files: dict[str, Path] = {}
+        self.names: dict[str, str] = {}
+        listed = self._listed()
+        for path in sorted(set(listed.values()) if listed else {folder / WHOLE}):
+            self._read_header(path, prefix)
+        missing = sorted(set(listed) - set(self.names.values()))
+        if missing:
+            raise ValueError(f"{folder / INDEX} lists {missing[0]}, but no file has it.")
+
+    def _listed(self) -> dict[str, Path]:
+        """What the index says, if there is one: the file of each tensor."""
+        path = self.folder / INDEX
+        if not path.exists():
+            if (self.folder / WHOLE).exists():
+                return {}
+            pickled = sorted(self.folder.glob("*.bin")) + sorted(self.folder.glob("*.pt*"))
+            why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
+            raise ValueError(
+                f"{self.folder} has no {WHOLE} and no {INDEX}{why}. Weights are read from "
+                "safetensors alone."
+            )
+        index = read_json(path)
+        listed = index.get("weight_map") if isinstance(index, dict) else None
+        plain = isinstance(listed, dict) and all(
+            isinstance(name, str) and Path(name).name == name for name in listed.values()
+        )
+        if not plain or not listed:
+            raise ValueError(f"{path} must have a weight_map, from names of tensors to files here.")
+        return {name: self.folder / file for name, file in listed.items()}
+
+    def _read_header(self, path: Path, prefix: str) -> None:
+        with opened(path) as file:
+            for name in file.keys():  # noqa: SIM118
+                known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+                known = known.replace("LayerNorm.beta", "LayerNorm.bias")
+                if not known.startswith((prefix, "lm_head.", "cls.")):
+                    known = prefix + known
+                if known in self.files:
+                    raise ValueError(f"{path}: {name} is there twice.")
+                part = file.get_slice(name)
+                self.files[known], self.names[known] = path, name
+                self.shapes[known], self.kinds[known] = part.get_shape(), part.get_dtype()
+
+    def check(self, ours: str, places: tuple[Place, ...], shape: torch.Size) -> None:
+        """Refuse tensors that ours cannot be made of.
+
+        Raises:
+            ValueError: naming the first, and what it should be.
+        """
+        for place in places:
+            path, name = self.files[place.name], self.names[place.name]
+            needed = [*shape[:-1], place.columns or shape[-1]]
+            needed = needed[::-1] if place.turned else needed
+            if (found := self.shapes[place.name]) != needed:
+                raise ValueError(
+                    f"{path}: {name} is {shape_of(found)}, but config.json makes it "
+                    f"{shape_of(needed)} (our {ours})."
+                )
+            if (kind := self.kinds[place.name]) not in KNOWN:
+                raise ValueError(
+                    f"{path}: {name} is of type {kind}, which cannot be loaded: known are "
+                    f"{', '.join(KNOWN)}."
+                )
+
+    def read(self, place: Place) -> Tensor:
+        """The tensor of a place in our orientation, mapped rather than read."""
+        with opened(self.files[place.name]) as file:  # anew, to let go of the pages read
+            W = file.get_tensor(self.names[place.name])
+        return W.T if place.turned else W
+
+    def copied(
+        self,
+        places: tuple[Place, ...],
+        shape: torch.Size,
+        dtype: torch.dtype | None,
+        device: torch.device | str,
+    ) -> Tensor:
+        """A tensor of ours, copied from the places that it is made of."""
+        dtype = dtype or KNOWN[self.kinds[places[0].name]]
+        W, begin = torch.empty(shape, dtype=dtype, device=device), 0
+        for place in places:
+            columns = place.columns or shape[-1]
+            W.narrow(-1, begin, columns).copy_(self.read(place))
+            begin += columns
+        return W
+
+
+def opened(path: Path):
+    """A safetensors file, mapped.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
+    safetensors = from_text_extra("safetensors", "Weights")
+    try:
+        return safetensors.safe_open(path, framework="pt")
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{path} holds no weights that can be read: {error}.") from None
+
+
+def write_weights(folder: Path, tensors: dict[str, Tensor], largest: int = SHARD) -> None:
+    """Write tensors to one file, or to several with an index, copying those of one at a time.
+
+    Args:
+        folder: where to.
+        tensors: by name.
+        largest: bytes of a file at the most; a larger tensor has one of its own.
+    """
+    save_file = from_text_extra("safetensors.torch", "Weights").save_file
+    shards = list(in_shards(tensors, largest))
+    listed: dict[str, str] = {}
+    for number, names in enumerate(shards, 1):
+        several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        path = folder / (WHOLE if len(shards) == 1 else several)
+        whole = {n: tensors[n].cpu().clone(memory_format=torch.contiguous_format) for n in names}
+        save_file(whole, path, metadata={"format": "pt"})
+        flush_to_disk(path)
+        listed |= dict.fromkeys(names, path.name)
+    if len(shards) > 1:
+        total = {"total_size": sum(W.numel() * W.element_size() for W in tensors.values())}
+        write_json(folder / INDEX, {"metadata": total, "weight_map": listed})
+
+
+def in_shards(tensors: dict[str, Tensor], largest: int) -> Iterator[list[str]]:
+    """Their names in order, in groups that weigh no more than asked for."""
+    names: list[str] = []
+    room = largest
+    for name, W in tensors.items():
+        size = W.numel() * W.element_size()
+        if names and size > room:
+            yield names
+            names, room = [], largest
+        names.append(name)
+        room -= size
+    yield names

@@ -1,0 +1,337 @@
+"""Attention heads: the matrices that make queries, keys and values, for one head and for many.
+
+`AttentionHead` is one head with matrices of its own. In `MultiHeadAttention` all heads are computed
+in one product: their matrices lie side by side.
+"""
+
+from typing import Literal, overload
+
+import torch
+from torch import nn
+
+from slp_transformer._internal.argument_checks import check_features, check_inputs
+from slp_transformer._internal.config_checks import check_dropout, check_size
+from slp_transformer._internal.shape_types import Float, Tensor, shape_of
+from slp_transformer._internal.weight_matrices import matrix
+from slp_transformer.attention import attend, attention
+from slp_transformer.cache import LayerCache
+from slp_transformer.hooks import Watched
+from slp_transformer.masks import hide_future, mask_for_heads
+
+
+def head_sizes(
+    model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
+) -> tuple[int, int]:
+    """d_k and d_v of each of `num_heads` heads: what was asked for, or d/A where nothing was.
+
+    Raises:
+        ValueError: if a size is not a positive whole number, or d/A is needed and A does not
+            divide d.
+    """
+    check_size(model_dim=model_dim, num_heads=num_heads)
+    if (key_dim is None or value_dim is None) and model_dim % num_heads:
+        raise ValueError(
+            f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
+            "choose a number of heads that divides it, or give key_dim and value_dim."
+        )
+    share = model_dim // num_heads
+    key_dim = share if key_dim is None else key_dim
+    value_dim = share if value_dim is None else value_dim
+    check_size(key_dim=key_dim, value_dim=value_dim)
+    return key_dim, value_dim
+
+
+class AttentionHead(nn.Module):
+    """One attention head with its own output matrix.
+
+    Source: `qkv` to `head-out` (8.9-8.14, 7.9-7.14) one token at a time, `QKV`, `head-par` and
+    `A-out` (8.32-8.34, 7.33-7.35) for all tokens at once. No biases, as in the book.
+
+    Attributes:
+        W_Q: query matrix [d×d_k].
+        W_K: key matrix [d×d_k].
+        W_V: value matrix [d×d_v].
+        W_O: output matrix [d_v×d].
+    """
+
+    def __init__(self, model_dim: int, key_dim: int, value_dim: int | None = None):
+        """Make a head.
+
+        Args:
+            model_dim: d, the size of a token's row.
+            key_dim: d_k, the size of queries and keys.
+            value_dim: d_v, the size of values; d_k if not given.
+
+        Raises:
+            ValueError: if a size is not a positive whole number.
+        """
+        super().__init__()
+        value_dim = key_dim if value_dim is None else value_dim
+        check_size(model_dim=model_dim, key_dim=key_dim, value_dim=value_dim)
+        self.model_dim = model_dim
+        self.W_Q = matrix(model_dim, key_dim)
+        self.W_K = matrix(model_dim, key_dim)
+        self.W_V = matrix(model_dim, value_dim)
+        self.W_O = matrix(value_dim, model_dim)
+
+    def forward(
+        self, X: Float[Tensor, "*batch N d"], mask: Float[Tensor, "... #N #N"] | None = None
+    ) -> tuple[Float[Tensor, "*batch N d"], Float[Tensor, "*batch N N"]]:
+        """Attend from every token of X to the tokens of X that the mask allows.
+
+        Args:
+            X: one row a token.
+            mask: additive mask; `causal_mask(N)` for the book's left-to-right attention.
+
+        Returns:
+            A, the head's output for each token, and the attention weights.
+
+        Raises:
+            ValueError: if X is not [... × N × d], or the mask does not fit.
+        """
+        check_features("X", X, self.model_dim)
+        Q, K, V = X @ self.W_Q, X @ self.W_K, X @ self.W_V
+        head, alpha = attention(Q, K, V, mask)
+        return head @ self.W_O, alpha
+
+
+def split_heads(
+    X: Float[Tensor, "*batch N features"], num_heads: int
+) -> Float[Tensor, "*batch A N share"]:
+    """Give each head its own share of the columns: [N×Ad_k] becomes [A×N×d_k].
+
+    Head c takes columns c·d_k up to (c+1)·d_k. Nothing is copied: the result is a view.
+    """
+    return X.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
+
+
+def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batch N features"]:
+    """Put the heads side by side again, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v].
+
+    The transpose must come first. It usually leaves the parts of a row apart in memory, and then
+    joining them makes a copy.
+    """
+    return heads.transpose(-3, -2).flatten(-2)
+
+
+class MultiHeadAttention(Watched):
+    r"""A heads that attend side by side, each with matrices of its own.
+
+    $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
+
+    Source: `mh-qkv` to `mh-def` (8.15-8.20, 7.15-7.20) one token at a time, `mh-par-qkv` to
+    `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; given an encoder's output, `cross-QKV` and
+    `cross-attn` (13.11 and 13.12 in the Aug 2026 draft). No biases, as in the book.
+
+    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
+    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+    Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "alpha" and "head".
+
+    Attributes:
+        W_QKV: all matrices that read the stream, side by side [d×A(2d_k+d_v)].
+        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
+        W_K: the key matrices, likewise [d×Ad_k].
+        W_V: the value matrices, likewise [d×Ad_v].
+        W_O: output matrix [Ad_v×d].
+        dropout: share of the attention weights that is dropped in training.
+    """
+
+    def __init__(
+        self,
+        model_dim: int,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+    ):
+        """Make the heads.
+
+        Args:
+            model_dim: d, the size of a token's row.
+            num_heads: A.
+            key_dim: d_k of each head; d/A if not given.
+            value_dim: d_v of each head; d/A if not given.
+            dropout: share of the attention weights to drop in training; not in the book.
+
+        Raises:
+            ValueError: if a size is not a positive whole number, or d/A is asked for and A does
+                not divide d.
+        """
+        super().__init__()
+        check_dropout(dropout)
+        key_dim, value_dim = head_sizes(model_dim, num_heads, key_dim, value_dim)
+        self.model_dim, self.num_heads = model_dim, num_heads
+        self.key_dim, self.value_dim = key_dim, value_dim
+        self.dropout = dropout
+        widths = self._widths()
+        self.W_QKV = nn.Parameter(torch.cat([matrix(model_dim, w) for w in widths], dim=1))
+        self.W_O = matrix(num_heads * value_dim, model_dim)
+
+    def _widths(self) -> list[int]:
+        """Columns of W_Q, W_K and W_V in W_QKV."""
+        return [self.num_heads * size for size in (self.key_dim, self.key_dim, self.value_dim)]
+
+    @property
+    def side_by_side(self) -> dict[str, dict[str, int]]:
+        """Which matrices stand in which, and how many columns each has."""
+        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self._widths(), strict=True))}
+
+    def _columns(self, place: int) -> Tensor:
+        """One of the three within W_QKV."""
+        widths = self._widths()
+        return self.W_QKV.narrow(1, sum(widths[:place]), widths[place])
+
+    W_Q = property(lambda self: self._columns(0))
+    W_K = property(lambda self: self._columns(1))
+    W_V = property(lambda self: self._columns(2))
+
+    @property
+    def output_matrix(self) -> nn.Parameter:
+        """The matrix that writes to the residual stream."""
+        return self.W_O
+
+    @property
+    def matrices(self) -> list[Tensor]:
+        """Each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
+        return [self.W_Q, self.W_K, self.W_V, self.W_O]
+
+    @property
+    def heads(self) -> tuple["HeadMatrices", ...]:
+        """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
+        return tuple(HeadMatrices(self, c) for c in range(self.num_heads))
+
+    @overload
+    def forward(self, X, mask=..., *, return_weights: Literal[True], **how) -> tuple: ...
+
+    @overload
+    def forward(self, X, mask=..., *, return_weights: Literal[False] = ..., **how) -> Tensor: ...
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch N d"],
+        mask: Float[Tensor, "... #N #M"] | None = None,
+        *,
+        causal: bool = False,
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
+        return_weights: bool = False,
+        cache: LayerCache | None = None,
+    ) -> (
+        Float[Tensor, "*batch N d"]
+        | tuple[Float[Tensor, "*batch N d"], Float[Tensor, "*batch A N M"]]
+    ):
+        """Attend from each token of X to the tokens of X, or of `H_enc`.
+
+        Args:
+            X: one row a token; the queries come from here.
+            mask: additive mask [N×M], or with X's leading axes [... × N × M], the same for every
+                head; one with an axis more [... × A × N × M] gives each head its own.
+            causal: hide the future. Faster than passing `causal_mask(N)`, and the same.
+            H_enc: the encoder's output, for cross-attention; keys and values then come from here.
+            return_weights: also return the weights. The output is the same to rounding, but the
+                fused kernel, which keeps no weights, cannot be used.
+            cache: what this layer has computed of earlier tokens; X then goes on from there, M
+                counts those tokens too, and `H_enc` is read only the first time.
+
+        Returns:
+            A [... × N × d], or (A, weights) with weights [... × A × N × M].
+
+        Raises:
+            ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
+                cross-attention, or the cache refuses (see `LayerCache.extend`).
+        """
+        check_inputs(self.model_dim, X, H_enc, causal)
+        Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.taken)
+        if cache is not None:
+            K, V = cache.extend(K, V)
+        head, alpha = self.look(Q, K, V, mask, causal, return_weights)
+        A = join_heads(head) @ self.W_O
+        return (A, alpha) if return_weights else A
+
+    def project(
+        self,
+        X: Float[Tensor, "*batch N d"],
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
+        start: int = 0,
+    ) -> tuple[
+        Float[Tensor, "*batch A N d_k"],
+        Float[Tensor, "*batch A new d_k"],
+        Float[Tensor, "*batch A new d_v"],
+    ]:
+        """The queries, keys and values of every head.
+
+        Args:
+            X: where the queries come from.
+            H_enc: where keys and values come from; from X too if not given.
+            start: how many tokens have keys and values already: the position of X's first token,
+                or rows of `H_enc` that need not be read again.
+        """
+        if H_enc is None:
+            Q, K, V = (X @ self.W_QKV).split(self._widths(), dim=-1)
+        else:
+            W_Q, *W_KV = self.W_QKV.split(self._widths(), dim=1)
+            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
+        Q, K, V = (split_heads(Z, self.num_heads) for Z in (Q, K, V))
+        return self.see("Q", Q), self.see("K", K), self.see("V", V)
+
+    def look(
+        self,
+        Q: Float[Tensor, "*batch A N d_k"],
+        K: Float[Tensor, "*batch A M d_k"],
+        V: Float[Tensor, "*batch A M d_v"],
+        mask: Float[Tensor, "..."] | None,
+        causal: bool,
+        return_weights: bool = False,
+    ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
+        """What each head gathers, and the weights it does it with if anybody wants to see them."""
+        mask = mask_for_heads(mask, Q, K)
+        dropout = self.dropout if self.training else 0.0
+        if not return_weights and self.watch is None:
+            return attend(Q, K, V, mask, causal, dropout), None
+        mask = hide_future(mask, Q, K) if causal else mask
+        head, alpha = attention(Q, K, V, mask, dropout)
+        seen = self.see("alpha", alpha)
+        return self.see("head", head if seen is alpha else seen @ V), seen
+
+
+class HeadMatrices:
+    """One head's share of a `MultiHeadAttention`'s matrices, in the book's orientation.
+
+    Reading gives a view, through which gradients flow; setting copies into the shared matrix.
+
+    Attributes:
+        W_Q: W^{Qc} [d×d_k].
+        W_K: W^{Kc} [d×d_k].
+        W_V: W^{Vc} [d×d_v].
+        W_O: the rows of W^O that this head's output meets [d_v×d].
+    """
+
+    def __init__(self, mha: MultiHeadAttention, c: int):
+        """Look at head `c`, counted from 0, of `mha`."""
+        self._mha = mha
+        keys = slice(c * mha.key_dim, (c + 1) * mha.key_dim)
+        values = slice(c * mha.value_dim, (c + 1) * mha.value_dim)
+        every = slice(None)
+        self._where = {
+            "W_Q": (every, keys),
+            "W_K": (every, keys),
+            "W_V": (every, values),
+            "W_O": (values, every),
+        }
+
+    def _get(self, name: str) -> Tensor:
+        return getattr(self._mha, name)[self._where[name]]
+
+    @torch.no_grad()
+    def _set(self, name: str, W: Tensor) -> None:
+        view = self._get(name)
+        if W.shape != view.shape:
+            raise ValueError(
+                f"{name} of one head is {shape_of(view)}, rows for inputs and columns for "
+                f"outputs, but the matrix given is {shape_of(W)}."
+            )
+        view.copy_(W)
+
+    W_Q = property(lambda self: self._get("W_Q"), lambda self, W: self._set("W_Q", W))
+    W_K = property(lambda self: self._get("W_K"), lambda self, W: self._set("W_K", W))
+    W_V = property(lambda self: self._get("W_V"), lambda self, W: self._set("W_V", W))
+    W_O = property(lambda self: self._get("W_O"), lambda self, W: self._set("W_O", W))

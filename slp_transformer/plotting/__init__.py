@@ -1,0 +1,51 @@
+"""What a chapter displays: the package's real source, and figures drawn from real tensors.
+
+Nothing here is needed to use a model. Matplotlib is imported when the first figure is drawn.
+
+Usage, each as the last expression of a cell (a figure's cell names its alt text: `# %% alt="..."`):
+
+    show.source(causal_mask, attention)                  # one or more functions, classes, methods
+    show.heatmap(alpha, rows=words, columns=words, title="α", top=1)
+    show.panels(show.Panel(Q, "Q", "N × dₖ"), "×", show.Panel(K.T, "Kᵀ", "dₖ × N"),
+                "=", show.Panel(Q @ K.T, "QKᵀ", "N × N"))
+    show.bars(probabilities, words, title="y")           # a distribution
+    show.flow(causal_mask(5) == 0, columns=inputs, rows=outputs)    # who may look at whom
+    show.lines({"training": losses, "validation": others}, x="step", y="loss in nats")
+    show.attention(show.Maps("Cross-attention", weights, written, read))  # every layer and head
+
+and, for the site, figures that a reader can change: `touch_weights`, `touch_sampling`,
+`touch_scores` and `touch_heads`. In a plain script these lines draw nothing and print nothing.
+Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the figures take the font and the color
+of the page they stand on.
+"""
+
+from slp_transformer.plotting.attention_maps import AttentionPicture, Maps, attention
+from slp_transformer.plotting.figures import Panel, Picture, bars, flow, heatmap, lines, panels
+from slp_transformer.plotting.interactive import (
+    Touchable,
+    touch_heads,
+    touch_sampling,
+    touch_scores,
+    touch_weights,
+)
+from slp_transformer.plotting.source_code import Source, source
+
+__all__ = [
+    "AttentionPicture",
+    "Maps",
+    "Panel",
+    "Picture",
+    "Source",
+    "Touchable",
+    "attention",
+    "bars",
+    "flow",
+    "heatmap",
+    "lines",
+    "panels",
+    "source",
+    "touch_heads",
+    "touch_sampling",
+    "touch_scores",
+    "touch_weights",
+]

@@ -1,0 +1,218 @@
+"""Attention as pictures: a heat map for every layer and head, in a notebook or in a file.
+
+The SVG is written here rather than by Matplotlib, so that the files need nothing but the package,
+each weight can be read off where the pointer stands, and a page of hundreds of maps stays small.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slp_transformer._internal.atomic_write import whole_file
+from slp_transformer.plotting.canvas import POSITIVE
+
+_CELL, _GAP, _LETTER, _LINE = 14, 12, 6.8, 20  # in pixels
+_LEAST = 0.01  # weights below are left blank
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font-family: system-ui, sans-serif; margin: 1.5em; }}
+section {{ overflow-x: auto; }}
+svg {{ display: block; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{sections}
+</body>
+</html>
+"""
+
+
+@dataclass
+class Maps:
+    """The weights of one kind of attention, in every layer and head.
+
+    Attributes:
+        title: which attention, above its maps.
+        weights: [layers × heads × rows × columns]: rows look, columns are looked at.
+        rows: a word for each row.
+        columns: a word for each column.
+        note: a sentence below the title.
+
+    Raises:
+        ValueError: if there are no such weights, or not one word for each row and column.
+    """
+
+    title: str
+    weights: Any
+    rows: Sequence[str]
+    columns: Sequence[str]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        self.values = torch.as_tensor(self.weights, dtype=torch.float64).detach().cpu()
+        if self.values.dim() != 4 or not self.values.numel():
+            raise ValueError(
+                f"The weights of {self.title!r} must be [layers × heads × rows × columns], not "
+                f"{list(self.values.shape)}."
+            )
+        for what, words, size in zip(
+            ("row", "column"), (self.rows, self.columns), self.values.shape[2:], strict=True
+        ):
+            if len(words) != size:
+                raise ValueError(
+                    f"The weights of {self.title!r} have {size} {what}s, but {len(words)} words "
+                    f"were given for them; give one for each {what}."
+                )
+
+
+class AttentionPicture:
+    """Maps of attention; an SVG in the color of its page where a notebook shows it."""
+
+    def __init__(self, parts: Sequence[Maps], title: str = "Attention"):
+        self.parts, self.title = list(parts), title
+
+    def __repr__(self) -> str:
+        return "<AttentionPicture>"
+
+    def svg(self) -> str:
+        """All maps in one SVG element."""
+        inside, y, width = [], 0.0, 0.0
+        for drawing in [_Drawing(part, titled=True) for part in self.parts]:
+            inside.append(f'<g transform="translate(0 {y:g})">{drawing.drawn()}</g>')
+            y, width = y + drawing.height + _GAP, max(width, drawing.width)
+        return _element(width, y, "".join(inside))
+
+    def html(self) -> str:
+        """A page of its own, that asks for nothing from elsewhere."""
+        sections = []
+        for part in self.parts:
+            drawing, title = _Drawing(part, titled=False), escape(part.title)
+            note = f"<p>{escape(part.note)}</p>\n" if part.note else ""
+            svg = _element(drawing.width, drawing.height, drawing.drawn())
+            svg = svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+            sections.append(f"<h2>{title}</h2>\n{note}<section>\n{svg}\n</section>")
+        return _PAGE.format(title=escape(self.title), sections="\n".join(sections))
+
+    def _repr_html_(self) -> str:
+        return f'<div class="slp-figure">{self.svg()}</div>'
+
+    def save(self, path: str | Path) -> None:
+        """Writes a page (.html) or a drawing (.svg), whole.
+
+        Raises:
+            ValueError: if the name ends in something else.
+        """
+        path = Path(path)
+        contents = {".html": self.html, ".svg": self.svg}
+        if path.suffix not in contents:
+            raise ValueError(f"Attention is drawn as .html or .svg, and {path.name} is neither.")
+        text = contents[path.suffix]()
+        if path.suffix == ".svg":  # alone it has no page whose color it could take
+            name = f'role="img" aria-label="{escape(self.title)}"'
+            text = text.replace(
+                'style="',
+                f'{name} style="background: white; color: black; font-family: sans-serif; ',
+                1,
+            )
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text + "\n", encoding="utf-8")
+
+
+def attention(*parts: Maps, title: str = "Attention") -> AttentionPicture:
+    """Draws the weights of attention, every layer and head of each part.
+
+    Args:
+        parts: one for each kind of attention.
+        title: of the page, and for those who do not see the drawing.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if not parts:
+        raise ValueError("show.attention needs at least one show.Maps to draw.")
+    return AttentionPicture(parts, title)
+
+
+class _Drawing:
+    """The maps of one part: a row for each layer, a column for each head.
+
+    Attributes:
+        width: of all of it, in pixels.
+        height: likewise.
+    """
+
+    def __init__(self, part: Maps, titled: bool):
+        self.part = part
+        self.layers, self.heads, rows, columns = part.values.shape
+        self.title = [part.title, part.note] if part.note else [part.title]
+        self.title = self.title if titled else []
+        self.top = _LINE * len(self.title)
+        self.left = _LETTER * (max(map(len, part.rows)) + 1)
+        self.above = _LETTER * (max(map(len, part.columns)) + 1) + _LINE
+        self.map_width, self.map_height = columns * _CELL, rows * _CELL
+        self.step = max(self.map_width, _LETTER * 16) + _GAP
+        longest = _LETTER * max(map(len, self.title), default=0)
+        self.width = max(self.left + self.heads * self.step, longest)
+        self.height = self.top + self.layers * (self.above + self.map_height + _GAP)
+
+    def drawn(self) -> str:
+        """Every map with its words, below the title if it is drawn too."""
+        parts = []
+        for k, line in enumerate(self.title):
+            how = 'font-weight="bold" font-size="13"' if k == 0 else 'font-size="11"'
+            parts.append(_text(0, _LINE * (k + 0.7), line, how))
+        y = self.top + self.above
+        for layer in range(self.layers):
+            for head in range(self.heads):
+                x = self.left + head * self.step
+                parts.append(f'<g transform="translate({x:g} {y:g})">')
+                parts += [*self._words(layer, head), *self._cells(layer, head), "</g>"]
+            y += self.above + self.map_height + _GAP
+        return "".join(parts)
+
+    def _words(self, layer: int, head: int) -> list[str]:
+        small, right = 'font-size="11"', 'font-size="11" text-anchor="end"'
+        said = [_text(0, _LINE * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small)]
+        for j, word in enumerate(self.part.columns):
+            turned = f'transform="translate({(j + 0.7) * _CELL:g} -4) rotate(-90)" {small}'
+            said.append(f"<text {turned}>{escape(word)}</text>")
+        for i, word in enumerate(self.part.rows if head == 0 else ()):
+            said.append(_text(-4, (i + 0.75) * _CELL, word, right))
+        return said
+
+    def _cells(self, layer: int, head: int) -> list[str]:
+        frame = f'width="{self.map_width}" height="{self.map_height}"'
+        cells = [f'<rect {frame} fill="currentColor" fill-opacity="0.06"/>']
+        for i, weights in enumerate(self.part.values[layer, head].tolist()):
+            for j, weight in enumerate(weights):
+                if weight >= _LEAST:
+                    place = f'x="{j * _CELL}" y="{i * _CELL}" width="{_CELL}" height="{_CELL}"'
+                    told = f"{self.part.rows[i]} → {self.part.columns[j]}: {weight:.2f}"
+                    cells.append(
+                        f'<rect {place} fill="{POSITIVE}" fill-opacity="{weight:.2f}">'
+                        f"<title>{escape(told)}</title></rect>"
+                    )
+        return cells
+
+
+def _text(x: float, y: float, text: str, how: str) -> str:
+    return f'<text x="{x:g}" y="{y:g}" {how}>{escape(text)}</text>'
+
+
+def _element(width: float, height: float, inside: str) -> str:
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    # Drawn smaller, its letters would be too small to read: the figure scrolls instead.
+    how = f'style="min-width: {width:.0f}px" fill="currentColor"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {how}>{inside}</svg>'

@@ -1,0 +1,137 @@
+"""What all figures of `slp_transformer.plotting` are drawn with: a canvas, boxes, text, and SVG.
+
+Matplotlib is imported when the first figure is drawn. A figure is at most as wide as a phone, and
+its letters are never smaller than eleven pixels; wide screens enlarge it. Text and lines have no
+color of their own: they take that of the page, so that a figure can stand on light and on dark
+ones.
+"""
+
+import hashlib
+import io
+import math
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+# A middling blue and orange, laid on with an opacity that grows with the value, so that text in
+# the page's own color stays readable on light and on dark pages, and to color-blind readers.
+POSITIVE, NEGATIVE = "#2f7fc1", "#dd7a2a"
+SERIES = (POSITIVE, NEGATIVE, "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b")
+
+# Matplotlib has no word for "the color of the surrounding text", so this one stands in for it.
+INK = "#010203"
+WIDE = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
+SMALL, NORMAL, LARGE = 8.5, 9.0, 10.5  # font sizes, in points, of 4/3 pixels
+LEAST = 8.25 / SMALL  # the smallest scale, at which small letters have eleven pixels
+
+
+def matplotlib():
+    """The library.
+
+    Raises:
+        ImportError: without it; the sentence says how to get it.
+    """
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError:
+        raise ImportError(
+            "Figures need Matplotlib, which comes with the docs extra: "
+            'python -m pip install "slp-transformer[docs]".'
+        ) from None
+    return matplotlib
+
+
+def svg_of(figure: Any) -> str:
+    """The figure as an SVG element: transparent, text as text, ids of its own."""
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "slp", "font.family": "sans-serif"}
+    buffer = io.StringIO()
+    with matplotlib().rc_context(settings):
+        figure.savefig(
+            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    return _tidy(buffer.getvalue())
+
+
+def _tidy(svg: str) -> str:
+    """Makes Matplotlib's SVG file fit to stand in a page, beside other figures."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <", ">\n<")
+    # A page may enlarge figures by --slp-figure. Narrower than the least, letters get too small to
+    # read: then the figure scrolls instead.
+    width = float(re.search(r'width="([\d.]+)pt"', svg)[1]) * 4 / 3
+    style = (
+        f"stroke-linejoin: round; flex: none; height: auto; max-width: 100%; "
+        f"width: calc(var(--slp-figure, 1) * {width:.0f}px); min-width: {LEAST * width:.0f}px"
+    )
+    svg = svg.replace("<svg ", f'<svg style="{style}" ', 1)
+    svg = re.sub(r'<path d="[^"]*" style="fill: none"/>\s*', "", svg, count=1)  # behind everything
+    # Tenths of a point are enough, and groups that say nothing need not travel.
+    svg = re.sub(r' d="[^"]*"', lambda d: re.sub(r"(\.\d)\d+", r"\1", d[0]), svg)
+    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r"font: ([\d.]+px|[^;\"']*?([\d.]+px))[^;\"]*", r"font-size: \g<1>", svg)
+    svg = re.sub(r"font-family: [^;\"]*", "font-family: inherit", svg)
+    # Two figures on a page must not share an id: keep those that are referred to, made unique.
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    mark = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="f{mark}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>f{mark}-", svg).strip()
+    return svg if "<g " in svg else re.sub(r"</?g>\s*|<defs/>\s*", "", svg)
+
+
+def canvas(width: float, bottom: float, top: float) -> Any:
+    """Axes without a frame whose unit is a pixel, from 0 to the right and from bottom to top."""
+    margin = 2.0
+    size = ((width + 2 * margin) / 96, (top - bottom + 2 * margin) / 96)
+    figure = matplotlib().figure.Figure(figsize=size)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    limits = {"xlim": (-margin, width + margin), "ylim": (bottom - margin, top + margin)}
+    axes.set(**limits, autoscale_on=False)
+    return axes
+
+
+def box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float) -> None:
+    """A rectangle without a rim; none at all where nothing would be seen."""
+    from matplotlib.patches import Rectangle
+
+    if width and alpha:
+        options = {"facecolor": color, "alpha": alpha, "linewidth": 0, "clip_on": False}
+        axes.add_patch(Rectangle(corner, width, height, **options))
+
+
+def text(axes, x, y, words, size=NORMAL, align="center", weight="normal", alpha=1.0, **more):
+    """Words in the color of the page."""
+    options = {"ha": align, "va": "center", "fontsize": size, "fontweight": weight, **more}
+    # A lone dollar sign would begin TeX.
+    axes.text(x, y, str(words).replace("$", r"\$"), color=INK, alpha=alpha, **options)
+
+
+@cache
+def width_of(words: str, size: float = NORMAL, bold: bool = False) -> float:
+    """How wide words are, in pixels; a page's own font is hardly ever wider than this one."""
+    matplotlib()
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    face = FontProperties(family="sans-serif", weight="bold" if bold else "normal")
+    font = get_font(findfont(face))
+    font.set_size(size, 96)
+    font.set_text(words, 0.0)
+    return font.get_width_height()[0] / 64
+
+
+def longest(labels: Sequence[Any] | None, size: float = NORMAL) -> float:
+    """The width of the widest label, in pixels."""
+    return max((width_of(str(label), size) for label in labels or ()), default=0.0)
+
+
+def number(value: float, decimals: int) -> str:
+    """A number as figures write it, with a real minus sign."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    shown = f"{value:.{decimals}f}"
+    return shown.replace("-", "−") if float(shown) else shown.lstrip("-")

@@ -1,0 +1,128 @@
+"""Figures to touch: their data travels with the page, which lets a reader choose and change.
+
+Each is a still figure too. On paper, in a plain notebook and without JavaScript it stays one; on
+the site `docs/assets/touch.js` puts native controls above it, and says in words what they have
+done.
+"""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import torch
+
+from slp_transformer.plotting.figures import Panel, Picture, bars, heatmap, panels
+
+
+class Touchable:
+    """A figure that a page lets its reader change.
+
+    Attributes:
+        kind: which controls it gets: "weights", "sampling", "scores" or "heads".
+        values: what they work on.
+        picture: the still figure.
+    """
+
+    def __init__(self, kind: str, values: dict[str, Any], picture: Picture):
+        self.kind, self.values, self.picture = kind, values, picture
+
+    def __repr__(self) -> str:
+        return "<Touchable>"
+
+    def _repr_html_(self) -> str:
+        values = escape(json.dumps(self.values, ensure_ascii=False), quote=True)
+        start = f'<div class="slp-touch" data-kind="{self.kind}" data-values="{values}">'
+        return f"{start}{self.picture._repr_html_()}</div>"
+
+
+def touch_weights(alpha: Any, words: Sequence[str], start: int = -1) -> Touchable:
+    """Choose a token and a head, and see what the one reads through the other.
+
+    Args:
+        alpha: [heads × N × N], attention weights.
+        words: N words.
+        start: the token that is chosen at first, and that the still figure shows.
+
+    Raises:
+        ValueError: if the weights are not of N words by N.
+    """
+    numbers = torch.as_tensor(alpha).detach()
+    if numbers.ndim != 3 or numbers.shape[1:] != (len(words), len(words)):
+        raise ValueError(
+            f"touch_weights needs [heads × N × N] for {len(words)} words, but the weights came "
+            f"with shape {tuple(numbers.shape)}."
+        )
+    chosen = start % len(words)
+    names = [f"head {c + 1}" for c in range(len(numbers))]
+    seen = slice(0, chosen + 1)
+    still = heatmap(numbers[:, chosen, seen], names, list(words)[seen], words[chosen], top=1)
+    values = {"alpha": _rounded(numbers), "words": list(words), "start": chosen}
+    return Touchable("weights", values, still)
+
+
+def touch_sampling(u: Any, words: Sequence[str]) -> Touchable:
+    """Slide temperature, top-k and top-p over a distribution.
+
+    Args:
+        u: [|V|], logits.
+        words: |V| words.
+
+    Raises:
+        ValueError: when there are not as many words as logits.
+    """
+    numbers = torch.as_tensor(u).detach()
+    still = bars(torch.softmax(numbers, dim=-1), words, title="y", top=1)
+    return Touchable("sampling", {"u": _rounded(numbers), "words": list(words)}, still)
+
+
+def touch_scores(
+    X: Any, words: Sequence[str], features: Sequence[str], start: int = -1
+) -> Touchable:
+    """Change a word's numbers, and watch the scores and weights of the simplest attention.
+
+    Args:
+        X: [N × d], one row a word.
+        words: N words.
+        features: d names.
+        start: the word that reads, at first.
+
+    Raises:
+        ValueError: if there is not one name for each row and column.
+    """
+    numbers = torch.as_tensor(X).detach()
+    still = heatmap(numbers, words, features, "X", "N × d")
+    chosen = start % len(words)
+    values = {"X": _rounded(numbers), "words": list(words), "features": list(features)}
+    return Touchable("scores", values | {"start": chosen}, still)
+
+
+def touch_heads(Q: Any, num_heads: int) -> Touchable:
+    """Step through the splitting of a matrix into heads: view, transpose, and back.
+
+    Args:
+        Q: [N × A·d_k].
+        num_heads: A.
+
+    Raises:
+        ValueError: if the columns cannot be shared out among the heads.
+    """
+    numbers = torch.as_tensor(Q).detach()
+    if numbers.ndim != 2 or numbers.shape[1] % num_heads:
+        raise ValueError(
+            f"touch_heads needs [N × A·dₖ] for {num_heads} heads, but the matrix came with shape "
+            f"{tuple(numbers.shape)}."
+        )
+    each = numbers.split(numbers.shape[1] // num_heads, dim=1)
+    boxes: list[Panel | str] = [Panel(numbers, "Q", "N × Adₖ"), "→"]
+    boxes += [Panel(part, f"head {c + 1}", "N × dₖ") for c, part in enumerate(each)]
+    return Touchable("heads", {"Q": _rounded(numbers), "A": num_heads}, panels(*boxes))
+
+
+def _rounded(numbers: torch.Tensor) -> Any:
+    """As lists, with the digits that a page can show."""
+
+    def short(value: Any) -> Any:
+        return [short(one) for one in value] if isinstance(value, list) else round(value, 4)
+
+    return short(numbers.double().cpu().tolist())

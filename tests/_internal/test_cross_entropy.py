@@ -1,0 +1,89 @@
+"""The loss over many logits, a few rows at a time: PyTorch's numbers, gradients and refusals."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from slp_transformer._internal import cross_entropy
+from slp_transformer._internal.cross_entropy import summed_entropy
+from slp_transformer._internal.reference_mode import plainly
+from slp_transformer.loss import IGNORED, next_token_loss
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Eleven rows of thirteen words are many here, and four of them are a share of the cache."""
+    monkeypatch.setattr(entropy, "LARGE", 100)
+    monkeypatch.setattr(entropy, "AT_A_TIME", 4 * 13 + 5)
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    U = 3 * torch.randn(11, 13, generator=generator)
+    targets = torch.randint(13, (11,), generator=generator)
+    targets[[2, 7]] = IGNORED
+    return U.requires_grad_(), targets
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_loss_and_its_gradients_are_pytorch_s(smoothing, reduction, monkeypatch):
+    U, targets = data()
+    how = {"label_smoothing": smoothing, "reduction": reduction}
+    theirs = F.cross_entropy(U, targets, ignore_index=IGNORED, **how)
+    (G_theirs,) = torch.autograd.grad(theirs, U)
+    taken, real = [], cross_entropy._Summed.apply
+    monkeypatch.setattr(cross_entropy._Summed, "apply", lambda *a: taken.append(1) or real(*a))
+    ours = next_token_loss(U, targets, **how)
+    (G,) = torch.autograd.grad(ours, U, create_graph=True)
+    (G_again,) = torch.autograd.grad(next_token_loss(U, targets, **how), U)
+    assert len(taken) == 2
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(G, G_theirs)
+    torch.testing.assert_close(G_again, G_theirs)
+    assert not G_again[[2, 7]].any()
+    plain = F.cross_entropy(U, targets, ignore_index=IGNORED, **how)
+    (before,) = torch.autograd.grad(plain, U, create_graph=True)
+    second, expected = (torch.autograd.grad(g.square().sum(), U)[0] for g in (G, before))
+    torch.testing.assert_close(second, expected)
+
+
+def test_two_equally_probable_words_cost_a_bit_each():
+    U = torch.zeros(60, 2, requires_grad=True)
+    loss = next_token_loss(U, torch.tensor([0, 1] * 30), reduction="sum")
+    loss.backward()
+    assert loss.item() == pytest.approx(60 * 0.6931472)
+    assert U.grad.tolist() == [[-0.5, 0.5], [0.5, -0.5]] * 30
+
+
+def test_elsewhere_pytorch_s_way_is_taken():
+    U, targets = data()
+
+    def asked(U, targets):
+        return summed_entropy(U, targets, 0.0, IGNORED)
+
+    assert asked(U, targets) is not None
+    assert asked(U[:7], targets[:7]) is None  # few
+    assert asked(U.double(), targets) is None
+    assert asked(U.detach(), targets) is None
+    assert asked(U, targets.where(targets != IGNORED, 13)) is None  # which is no word
+    assert asked(U, targets.where(targets != IGNORED, -1)) is None
+    assert summed_entropy(U, targets, 1.5, IGNORED) is None
+    with torch.no_grad():
+        assert asked(U, targets) is None
+    with pytest.raises(IndexError):
+        next_token_loss(U, targets.where(targets != IGNORED, 13))
+    each = torch.func.vmap(torch.func.grad(next_token_loss))(U.detach()[None], targets[None])
+    with plainly():
+        (whole,) = torch.autograd.grad(next_token_loss(U, targets), U)
+    torch.testing.assert_close(each[0], whole)
+
+
+def test_very_unlikely_words_have_their_price():
+    U = torch.zeros(11, 13)
+    U[:, 0] = 1e4
+    U.requires_grad_()
+    loss = next_token_loss(U, torch.full((11,), 5))
+    loss.backward()
+    assert loss.item() == 1e4
+    assert U.grad[:, 0].tolist() == pytest.approx([1 / 11] * 11)

@@ -1,0 +1,89 @@
+"""Bars of work that goes before training: on a terminal alone, and right about what is done."""
+
+import io
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from slp_transformer._internal.progress_bar import no_work_bars, work_bar
+from slp_transformer.data import moby_dick
+from slp_transformer.data.text_corpus import prepare
+
+TEXT = moby_dick()[:5003]
+
+
+class Terminal(io.StringIO):
+    """What stderr is when somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """Some work; it returns what stderr, of that kind, shows of it."""
+    monkeypatch.setattr(progress, "DELAY", 0)
+
+    def do(kind=Terminal) -> str:
+        monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
+        with work_bar("Digging", 7, " holes", done=2) as tell:
+            tell(4)
+            tell(1)
+        return sys.stderr.getvalue()
+
+    return do
+
+
+def test_a_bar_comes_and_goes_again(work):
+    pytest.importorskip("tqdm")
+    said = work()
+    assert "Digging:  29%" in said and "2.00/7.00" in said
+    assert said.endswith("\r") and said.split("\r")[-2].strip() == ""
+
+
+def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 60)
+    assert work() == ""
+
+
+def test_there_is_no_bar_without_a_terminal_or_tqdm_or_where_nobody_wants_one(work, monkeypatch):
+    assert work(io.StringIO) == ""
+    with no_work_bars():
+        assert work() == ""
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert work() == ""
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What each bar is told, by its name; the first number is what there is to do."""
+    bars = {}
+
+    @contextmanager
+    def noted(work, total, unit="B", done=0):
+        bars[work] = [total, done]
+        yield bars[work].append
+
+    monkeypatch.setattr(preparing, "work_bar", noted)
+    return bars
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK", 1000)
+    monkeypatch.setattr(preparing, "CHUNK", 1000)
+    (tmp_path / "texts").mkdir()
+    for name, end in (("a", "\n"), ("b", "\r\n")):
+        text = TEXT.replace("\n", end)
+        (tmp_path / f"texts/{name}.txt").write_text(text, encoding="utf-8", newline="")
+    size = sum(path.stat().st_size for path in (tmp_path / "texts").iterdir())
+    corpus = prepare(tmp_path / "texts", folder=tmp_path / "run" if on_disk else None)
+    totals = {"Vocabulary": size, "Tokens": size}
+    if on_disk:
+        totals["Split"] = len(corpus.learned) + len(corpus.held_out)
+    assert {name: numbers[0] for name, numbers in told.items()} == totals
+    for numbers in told.values():
+        assert sum(numbers[1:]) == numbers[0] and max(numbers[1:]) <= 1000 < len(TEXT)
+    prepare(tmp_path / "texts", tokenizer=corpus.tokenizer)
+    assert sum(told["Tokens"][1:]) == size

@@ -1,0 +1,57 @@
+"""The faster ways: switched off, every number is the same to rounding."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from comparing import assert_same
+
+from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
+from slp_transformer._internal.reference_mode import plainly, switched_on
+from slp_transformer.loss import next_token_loss
+
+CONFIG = TransformerConfig(23, 17, 15, 3, 2, source_vocab_size=19)
+
+
+def logits(kind: type) -> tuple[torch.nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    model = kind(CONFIG).double()
+    for W in model.parameters():
+        torch.nn.init.normal_(W, std=0.3)
+    ids = torch.randint(1, 19, (3, 11))
+    ids[0, 7:] = 0
+    mask = padding_mask(ids, 0, dtype=torch.float64)
+    given = (ids, mask) if kind is TransformerLM else (ids, torch.randint(23, (3, 11)), mask)
+    return model, model(*given)
+
+
+@pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
+def test_switched_off_logits_and_gradients_are_the_same(kind, kernel):
+    targets = torch.randint(23, (3, 11), generator=torch.Generator().manual_seed(1))
+    model, U = logits(kind)
+    fast = torch.autograd.grad(next_token_loss(U, targets), list(model.parameters()))
+    assert kernel
+    kernel.clear()
+    with plainly():
+        model, U_plain = logits(kind)
+        plain = torch.autograd.grad(next_token_loss(U_plain, targets), list(model.parameters()))
+    assert not kernel and switched_on()
+    assert_same(U_plain, U)
+    for one, other in zip(plain, fast, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)  # the loss is in float32
+
+
+def test_an_environment_variable_switches_them_off():
+    code = "from slp_transformer._internal.reference_mode import switched_on; print(switched_on())"
+    for value, expected in (("1", "False"), ("0", "True"), ("", "True")):
+        told = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "SLP_TRANSFORMER_PLAIN": value},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=True,
+        )
+        assert told.stdout.strip() == expected

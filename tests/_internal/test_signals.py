@@ -1,0 +1,183 @@
+"""Signals that ask a run to stop: what is saved, when it is heeded, and how the command ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import own_process
+import pytest
+import torch
+from commands import SIZES
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal.signals import Stopped, StopSignals
+from slp_transformer.data import moby_dick
+from slp_transformer.training import trainer
+from slp_transformer.training.run_folder import checkpoint_folder, load_training
+from slp_transformer.training.trainer import train
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
+ENVIRONMENT = {**os.environ, **own_process.OWN}
+COMMAND = [sys.executable, "-m", "slp_transformer"]
+STREAM = torch.arange(7).repeat(5)
+LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--every", "50", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def heeded():
+    """Where a signal is ignored, as in a shell's background jobs, so it is by what is started."""
+    numbers = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    plain = [signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL]
+    before = [signal.signal(number, how) for number, how in zip(numbers, plain, strict=False)]
+    yield
+    for number, how in zip(numbers, before, strict=True):
+        signal.signal(number, how)
+
+
+def tiny(seed: int = 0) -> TransformerLM:
+    torch.manual_seed(seed)
+    config = TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1, dropout=0.2)
+    return TransformerLM(config)
+
+
+def run(folder, **changes):
+    model = tiny(changes.pop("seed_of_model", 0))
+    settings = {"steps": 4, "every": 2, "batch_size": 2, "progress": False} | changes
+    return model, train(model, STREAM, STREAM, folder=folder, **settings)
+
+
+def same(a, b) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+
+
+# --- In this process -----------------------------------------------------------------------------
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
+    expected, _ = run(tmp_path / "whole")
+    number, made = getattr(signal, name), trainer.training_step
+
+    def pressing(*arguments):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)  # the second press loses nothing either
+        return made(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped, match="after step 1 of 4") as told:
+        patch.setattr(loop, "training_step", pressing)
+        run(tmp_path / "cut")
+    assert told.value.number == number
+    assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
+    model, _ = run(tmp_path / "cut", resume=True, seed_of_model=5)
+    assert same(model, expected)
+
+
+@pytest.mark.parametrize("steps", [2, 4], ids=["on the way", "at the end"])
+def test_a_measurement_is_given_up_at_once_and_made_up_for(tmp_path, monkeypatch, steps):
+    """It is pressed during the first batch of seven."""
+    expected, records = run(tmp_path / "whole", steps=steps, batch_size=1)
+    measured, batches = trainer.mean_loss, []
+
+    def pressing(model, source, N, batch_size, team, tell):
+        def press(count):
+            batches.append(count)
+            signal.raise_signal(signal.SIGINT)
+            tell(count)
+
+        return measured(model, source, N, batch_size, team, press)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped, match=f"after step 2 of {steps}"):
+        patch.setattr(loop, "mean_loss", pressing)
+        run(tmp_path / "cut", steps=steps, batch_size=1)
+    assert batches == [1]
+    model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
+    assert again == records and same(model, expected)
+    last = load_training(checkpoint_folder(tmp_path / "cut"))
+    assert [r["step"] for r in last["records"]] == [r.step for r in records]  # and it was kept
+
+
+def test_what_listened_before_knows_and_is_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    with StopSignals(wait=True) as outer, StopSignals(wait=True) as inner:
+        signal.raise_signal(signal.SIGINT)
+        assert inner.pressed and not outer.pressed
+    assert outer.number == signal.SIGINT and signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(Stopped), StopSignals(wait=False):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_what_is_ignored_stays_ignored():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with StopSignals(wait=False):
+        signal.raise_signal(signal.SIGTERM)
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+
+def begun(folder: str, **options) -> subprocess.Popen:
+    """A run of very many steps that has made some."""
+    words = [*COMMAND, "train", "fox.txt", "--run", folder, *LONG, "--steps", "100000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    started = subprocess.Popen(words, env=ENVIRONMENT, **pipes)
+    while not Path(folder, "step-00000050").exists():
+        assert started.poll() is None, started.stderr and started.stderr.read()
+        time.sleep(0.01)
+    return started
+
+
+def step_of(folder: str) -> int:
+    return json.loads((checkpoint_folder(folder) / "checkpoint.json").read_text("utf-8"))["step"]
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name):
+    started = begun("a")
+    for _ in range(20):  # whoever presses again and again loses nothing, and hears no traceback
+        started.send_signal(getattr(signal, name))
+        time.sleep(0.02)
+    out, said = started.communicate(timeout=300)
+    assert started.returncode == 128 + getattr(signal, name), said
+    assert b"slp-transformer train --run a --resume" in said and b"Traceback" not in said
+    assert f"step {step_of('a')} of 100000 is kept".encode() in said
+
+
+@POSIX
+def test_before_the_first_step_sigterm_leaves_nothing(at):
+    pytest.importorskip("tokenizers")
+    Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+    words = [*COMMAND, "train", "long.txt", "--run", "a", "--tokenizer", "bpe", *LONG]
+    started = subprocess.Popen(words, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    while not Path("a/tokens/.preparing").exists():
+        assert started.poll() is None, started.stderr.read()
+        time.sleep(0.01)
+    for _ in range(5):
+        started.send_signal(signal.SIGTERM)
+    _, said = started.communicate(timeout=300)
+    assert started.returncode == 143, said
+    assert said.splitlines()[-1:] == [
+        b"slp-transformer: Stopped before the first step; nothing is kept."
+    ]
+    assert not Path("a").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")
+def test_a_terminal_that_is_closed_takes_no_step_with_it(at):
+    """Writing to it fails from then on, and the kernel sends SIGHUP."""
+    import pty
+
+    child, terminal = pty.fork()
+    if not child:
+        words = [*COMMAND, "train", "fox.txt", "--run", "a", *LONG, "--steps", "100000"]
+        os.execve(sys.executable, words, ENVIRONMENT)
+    while not Path("a/step-00000050").exists():
+        os.read(terminal, 10_000)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    assert step_of("a") >= 50 and not Path("a/.writing").exists()

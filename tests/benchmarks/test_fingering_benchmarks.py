@@ -1,0 +1,93 @@
+"""Pitch to tab, measured: on keys of written tab, and on GuitarSet with each player left out."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_guitarset import REAL, jams
+from test_package import environment
+
+ROOT = Path(__file__).parents[2]
+
+
+def lines_of(*words) -> list[dict]:
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_baselines_are_measured_on_written_tab(tmp_path):
+    """Three pieces of the first position: the hand gets all of it right."""
+    frets = [(1, 3), (2, 0), (2, 2), (2, 3), (3, 0), (3, 2), (4, 0), (4, 1)]
+    events = [[1, [list(place)]] for place in frets]
+    piece = {"file": "a", "open_midi": [40, 45, 50, 55, 59, 64], "events": events}
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.jsonl").write_text((json.dumps(piece) + "\n") * 3, encoding="utf-8")
+    first, *ways = lines_of("benchmarks/pitch_to_tab.py", tmp_path, "--draws", 20)
+    assert first["pieces"] == 3 and first["notes"] == 24 and first["people's events playable"] == 1
+    found = {line["way"]: line for line in ways}
+    assert found["hand-position Viterbi"]["strings"] == 1
+    assert found["random legal"]["strings"] < 1 and found["random legal"]["pitch"] == 1
+    assert found["P(string given pitch)"]["strings"] == 1
+    assert found["random legal"]["gain 95 %"][1] < 0
+
+
+def players(folder: Path) -> None:
+    """Three players: two take E4 open, the third at the fifth fret of the second string."""
+    for player, (string, place) in {"00": (5, 64), "01": (5, 64), "02": (4, 64)}.items():
+        notes = [(string, k / 4, 0.2, float(place)) for k in range(8)]
+        (folder / f"{player}_Rock1-120-C_solo.jams").write_bytes(jams(notes))
+
+
+def test_each_player_is_left_out_in_turn(tmp_path):
+    players(tmp_path)
+    *lines, left_out, problems = lines_of(
+        "benchmarks/guitarset_fingering.py", tmp_path, "--draws", 20
+    )
+    habit = {line["player"]: line for line in lines if line["way"] == "P(string given pitch)"}
+    # What the third does nobody else does.
+    assert habit["02"]["strings"] == 0 and habit["02"]["solo strings"] == 0
+    assert habit["all"]["excerpts"] == 3 and habit["all"]["pitch"] == 1
+    assert habit["all"]["mean over players"] == pytest.approx(habit["all"]["strings"], abs=1e-3)
+    hand = {line["player"]: line for line in lines if line["way"] == "hand-position Viterbi"}
+    assert hand["00"]["strings"] == 1 and hand["all"]["strings"] == pytest.approx(2 / 3, abs=1e-3)
+    assert hand["all"]["gain 95 %"] == [0, 0]
+    assert list(left_out.values()) == [0] and problems == {"problems": 0}
+
+
+def test_one_player_alone_cannot_be_left_out(tmp_path):
+    (tmp_path / "00_Rock1-120-C_solo.jams").write_bytes(jams([(5, 0.0, 0.2, 64.0)]))
+    done = subprocess.run(
+        [sys.executable, "benchmarks/guitarset_fingering.py", str(tmp_path)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2 and "here there are 1" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
+def test_the_real_files_go_through_as_if_two_players_had_played_them(tmp_path):
+    for name in ("00_BN1-129-Eb_comp", "00_BN1-129-Eb_solo"):
+        content = (Path(REAL) / f"{name}.jams").read_bytes()
+        for player in ("00", "01"):
+            (tmp_path / f"{player}{name[2:]}.jams").write_bytes(content)
+    lines = lines_of("benchmarks/guitarset_fingering.py", tmp_path, "--draws", 20, "--steps", 2)
+    total = [line for line in lines if line.get("player") == "all"]
+    assert len(total) == 6 and all(line["pitch"] == 1 for line in total)
+    learned = {line["way"]: line["strings"] for line in total}
+    # The other player has played the very same, which habits and Viterbi together make use of.
+    assert learned["Viterbi + that prior"] > learned["random legal"]

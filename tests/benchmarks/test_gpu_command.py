@@ -1,0 +1,90 @@
+"""`benchmarks/gpu.py` without a GPU: every step on next to nothing, with little else installed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slp_transformer.tasks import make_recipe
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKED = ("beartype", "mido", "pooch", "tokenizers", "tomli_w", "transformers")
+AS_IF_NOT_INSTALLED = f"""
+import importlib.machinery as machinery
+
+real = machinery.PathFinder.find_spec
+
+def find_spec(kind, name, *where):
+    return None if name.partition(".")[0] in {BLOCKED} else real(name, *where)
+
+machinery.PathFinder.find_spec = classmethod(find_spec)
+"""
+TAB = "e|-0-1-3-1-|\nB|---------|\nG|---------|\nD|---------|\nA|---------|\nE|-3-----3-|\n"
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Runs the command where some libraries are missing; gives what it said and wrote."""
+    (tmp_path / "sitecustomize.py").write_text(AS_IF_NOT_INSTALLED, encoding="utf-8")
+    (tmp_path / "tabs").mkdir()
+    for number in range(12):
+        (tmp_path / "tabs" / f"{number}.txt").write_text((TAB + "\n") * 4, encoding="utf-8")
+    (tmp_path / "text.txt").write_text("to be, or not to be; " * 40, encoding="utf-8")
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "OMP_NUM_THREADS": "1"}
+
+    def run(*words: str):
+        words = [str(word) for word in ("--out", tmp_path / "out", "--device", "cpu", *words)]
+        whole = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *words]
+        told = subprocess.run(whole, capture_output=True, text=True, env=os.environ | paths)
+        found = (tmp_path / "out").glob("*.json") if (tmp_path / "out").exists() else []
+        return told, {path.stem: json.loads(path.read_text("utf-8")) for path in found}
+
+    run.folder = tmp_path
+    return run
+
+
+@pytest.mark.slow
+def test_every_step_is_taken_and_what_is_missing_is_named(command):
+    given = ("--tabs", command.folder / "tabs", "--text", command.folder / "text.txt")
+    told, results = command("--tiny", "--minutes", 90, *given)  # a busy machine takes its time
+    assert told.returncode == 0, told.stderr
+    bad = {"failed", "skipped", "cut off"}
+    assert not {name: result for name, result in results.items() if bad & result.keys()}
+    assert set(BLOCKED) <= results["machine"]["left out"].keys()
+    assert "transformers not installed" in results["train-6x384"]["left out"]["Hugging Face"]
+    assert results["resume"]["numbers"]["killed half-way and resumed"]["off"] == 0
+    assert results["sharded"]["numbers"]["loss of ten steps"]["off"] < 1e-5
+    assert {"slp_transformer, eager", "slp_transformer, compiled"} <= results["train-12x768"][
+        "table"
+    ].keys()
+    assert "passed" in results["numbers"]["table"]["numerical tests"]
+    for name in ("shakespeare", "guitar"):
+        assert results[name]["table"]["the run"].startswith("to its end")
+    report = (command.folder / "out" / "report.txt").read_text("utf-8")
+    assert report in told.stdout and "slp_transformer, compiled" in report
+
+
+@pytest.mark.slow
+def test_a_step_that_fails_leaves_its_traceback_and_the_rest_goes_on(command):
+    text = command.folder / "text.txt"
+    text.write_bytes(b"\xff\xfe\xff")
+    told, results = command("--tiny", "--text", text, "--only", "machine", "shakespeare", "guitar")
+    assert told.returncode == 0
+    assert "Traceback" in results["shakespeare"]["failed"]
+    assert results["guitar"]["skipped"] == "no --tabs was given"
+    assert "PyTorch" in results["machine"]["table"]
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_runs(command):
+    told, results = command("--tabs", "nowhere")
+    assert (told.returncode, results) == (2, {})
+    assert "there is no nowhere" in told.stderr
+
+
+@pytest.mark.parametrize("name", ["shakespeare-gpu", "guitar-gpu"])
+def test_recipes_for_a_gpu_leave_bfloat16_to_the_device_and_compile(name):
+    training = make_recipe(name).training
+    assert training.bf16 is None and training.compile and training.tf32

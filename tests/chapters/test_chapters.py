@@ -1,0 +1,197 @@
+"""Every chapter runs as a script from anywhere, and keeps to the form that a reader relies on."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import equations
+import jupytext
+import pytest
+from test_package import environment
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+
+import depending  # noqa: E402
+import proving  # noqa: E402
+import reading  # noqa: E402
+import running  # noqa: E402
+
+CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
+LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
+every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+
+@cache
+def read(chapter: Path) -> reading.Chapter:
+    return reading.read_chapter(chapter, ROOT)
+
+
+@cache
+def cells(chapter: Path, kind: str) -> list[str]:
+    notebook = jupytext.reads(read(chapter).script, fmt="py:percent")  # its exercises left out
+    return [cell.source for cell in notebook.cells if cell.cell_type == kind]
+
+
+@cache
+def labels(chapter: Path) -> list[tuple[str, str]]:
+    """The slug of each equation that a chapter labels, and what the label shows."""
+    return [found for cell in cells(chapter, "markdown") for found in LABEL.findall(cell)]
+
+
+LONG = {"06", "07", "08", "09", "11", "12", "13"}  # they train models
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem[:2] in LONG))
+        for path in CHAPTERS
+    ],
+)
+def test_chapter_runs_and_says_nothing_on_stderr(chapter):
+    """The site shows the outputs of this very run."""
+    ran = read(chapter)
+    outputs = running.Cache(ROOT / ".cache" / "chapters").run(ran, depending.key_of(ran))
+    said = [out for cell in outputs for out in cell if out.get("name") == "stderr"]
+    assert any(outputs) and not said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chapter", [path for path in CHAPTERS if path.stem[:2] not in LONG], ids=lambda path: path.stem
+)
+def test_chapter_runs_as_a_script_from_another_directory(chapter, tmp_path):
+    """The long ones have run in an empty folder above, and have no magic that Python lacks."""
+    result = subprocess.run(
+        [sys.executable, str(chapter)],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=900,  # against hanging; what a chapter may take is another matter
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert list(tmp_path.iterdir()) == [], "a chapter leaves nothing behind"
+
+
+@every_chapter
+def test_chapter_begins_with_its_title_and_no_header(chapter):
+    text = chapter.read_text(encoding="utf-8")
+    number = int(chapter.stem[:2])
+    assert text.startswith(f"# %% [markdown]\n# # {number} · "), "no header, and the title first"
+    assert len(re.findall(r"^# # ", text, flags=re.MULTILINE)) == 1, "one title"
+    ast.parse(text)  # a script: no magic, no shell
+
+
+@every_chapter
+def test_cells_are_short_and_do_something(chapter):
+    for source in cells(chapter, "code"):
+        lines = source.splitlines()
+        assert lines, "an empty cell"
+        assert len(lines) <= 15, f"a cell of {len(lines)} lines:\n{source}"
+        wide = [line for line in lines if len(line) >= 80]
+        assert not wide, f"a line of 80 characters or more: {wide[0]}"
+        statements = ast.parse(source).body
+        assert not all(isinstance(s, ast.Import | ast.ImportFrom) for s in statements), (
+            f"a cell that only imports:\n{source}"
+        )
+        assert not all(
+            re.fullmatch(r"(print\()?[\w.]+\.shape\)?", ast.unparse(s)) for s in statements
+        ), f"a cell that only shows a shape:\n{source}"
+
+
+@every_chapter
+def test_labels_give_the_numbers_of_both_drafts(chapter):
+    found = labels(chapter)
+    twice = [slug for slug, count in Counter(slug for slug, _ in found).items() if count > 1]
+    assert not twice, f"labelled twice in one chapter: {twice}"
+    for slug, text in found:
+        assert slug in equations.ALL, f"unknown equation {slug!r}"
+        assert text.startswith(f"{slug} · "), text
+        s8, s7 = equations.ALL[slug]
+        if s8 and s7:
+            assert text == f"{slug} · {s8} · {s7}"
+        for number in (s8, s7):
+            assert not number or number in text, f"{text!r} should name {number}"
+
+
+@every_chapter
+def test_tags_are_numbers_of_equations_that_the_chapter_labels(chapter):
+    labelled = [slug for slug, _ in labels(chapter)]
+    known = {number for slug in labelled for number in every_number(slug)}
+    tags = re.findall(r"\\tag\{([^}]*)\}", "\n".join(cells(chapter, "markdown")))
+    assert set(tags) <= known, sorted(set(tags) - known)
+    assert len(tags) == len(set(tags)), "an equation is numbered once"
+
+
+def every_number(slug: str) -> list[str]:
+    """All numbers of an equation; of a range those in between as well."""
+    found = []
+    for number in equations.ALL[slug]:
+        if "-" in number:
+            first, last = number.split("-")
+            chapter, low = first.split(".")
+            found += [f"{chapter}.{n}" for n in range(int(low), int(last.split(".")[1]) + 1)]
+        else:
+            found += [number] if number else []
+    return found
+
+
+@pytest.mark.parametrize("slug", equations.NUMBERED)
+def test_equation_stands_in_one_chapter(slug):
+    homes = [chapter.name for chapter in CHAPTERS for found, _ in labels(chapter) if found == slug]
+    assert len(homes) == 1, f"{slug} is labelled in {homes or 'no chapter'}"
+
+
+PROOFS = proving.proofs(ROOT)
+
+
+def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
+    proved = {slug for proof in PROOFS for slug in proof.slugs}
+    assert set(equations.NUMBERED) <= proved, sorted(set(equations.NUMBERED) - proved)
+    assert proved <= set(equations.ALL), sorted(proved - set(equations.ALL))
+    for proof in PROOFS:
+        assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
+
+
+def displayed(chapter: Path) -> list:
+    """What a chapter displays through `show.source`: functions, classes and methods."""
+    tree = ast.parse(read(chapter).script)
+    known = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slp_transformer"):
+            exec(ast.unparse(node), known)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        eval(ast.unparse(thing), known)
+        for call in calls
+        if ast.unparse(call.func) == "show.source"
+        for thing in call.args
+    ]
+
+
+@every_chapter
+def test_what_a_chapter_displays_fits_a_screen(chapter):
+    """At most 15 lines of body for each function, and for each method of a class."""
+    long = {}
+    for thing in displayed(chapter):
+        thing = thing.fget if isinstance(thing, property) else inspect.unwrap(thing)
+        source = textwrap.dedent(inspect.getsource(thing))
+        lines = source.splitlines()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                first = min((statement.lineno for statement in body), default=node.end_lineno + 1)
+                count = sum(bool(line.strip()) for line in lines[first - 1 : node.end_lineno])
+                if count > 15:
+                    long[f"{thing.__qualname__}: {node.name}"] = count
+    assert not long

@@ -1,0 +1,440 @@
+"""Checks of readers' attempts: right ones pass, planted mistakes are named, nothing escapes."""
+
+import io
+import math
+import random
+import subprocess
+import sys
+import time
+from contextlib import redirect_stdout
+
+import planted
+import pytest
+import torch
+import torch.nn.functional as F
+from test_package import environment
+
+import slp_transformer as slp
+from slp_transformer import check, interpret, modern, sampling
+from slp_transformer.attention import attention
+from slp_transformer.check.verdict import Verdict, announce
+from slp_transformer.embedding import one_hot_lookup
+from slp_transformer.loss import next_token_loss, perplexity
+from slp_transformer.model_sizes import PublishedModel
+from slp_transformer.multi_head import join_heads, split_heads
+from slp_transformer.scaling_laws import approximate_parameters
+from slp_transformer.training.train_config import TrainingSettings
+
+
+def label(one):
+    return f"{one.check}: {one.what}"
+
+
+# --- Planted attempts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", planted.RIGHT, ids=label)
+def test_right_solution_passes_however_it_is_written(one):
+    found = planted.verdict(one)
+    assert found, str(found)
+
+
+@pytest.mark.parametrize("one", planted.WRONG, ids=label)
+def test_planted_mistake_is_never_right_and_is_named(one):
+    found = planted.verdict(one)
+    assert not found
+    assert found.mistakes == (one.mistake,), str(found)
+    assert found.text and found.example, "it says what is wrong and where it shows"
+
+
+@pytest.mark.parametrize("one", planted.ODD, ids=label)
+def test_odd_mistake_is_never_right(one):
+    found = planted.verdict(one)
+    assert not found
+    assert found.text.endswith((".", "?")) and found.example
+
+
+def test_enough_is_planted():
+    assert len(planted.WRONG) >= 60
+    checked = {one.check for one in planted.ALL}
+    assert checked == set(check.CHECKS), "every check is tried"
+    assert {one.check for one in planted.RIGHT} == {one.check for one in planted.WRONG} == checked
+
+
+# --- The table itself ---------------------------------------------------------------------------
+
+
+def attempt_of(one: check.Check, *slips: str):
+    """A reader's function that makes these slips."""
+    arguments = ", ".join(one.arguments)
+    scope = {"solve": one.solve, "slips": frozenset(slips)}
+    given = ", ".join((*one.arguments, "slips"))
+    exec(f"def attempt({arguments}):\n    return solve({given})", scope)
+    return scope["attempt"]
+
+
+every_check = pytest.mark.parametrize("name", check.CHECKS)
+
+
+@every_check
+def test_every_known_mistake_is_told_from_every_other(name):
+    one = check.CHECKS[name]
+    assert one(attempt_of(one))
+    for slip in one.accepted:
+        assert one(attempt_of(one, slip)), slip
+    for slip in one.slips:
+        assert one(attempt_of(one, slip)).mistakes == (slip.partition(" (")[0],), slip
+
+
+@every_check
+def test_check_is_offered_and_explained(name):
+    one = check.CHECKS[name]
+    assert getattr(check, name) is one and name in check.__all__
+    assert f"`{one.asked}" in one.__doc__.replace("\n    ", " ")
+    assert all(sentence.endswith(".") for sentence in one.slips.values())
+    assert one.asked in repr(one)
+
+
+def test_two_mistakes_at_once_are_both_named():
+    def two(Q, K, V, mask):
+        return torch.softmax(Q @ K.T + mask, dim=0) @ V
+
+    found = check.attention(two)
+    assert found.mistakes == ("no scaling", "other axis")
+
+
+# --- Right is what the package computes ---------------------------------------------------------
+
+
+def causal_mha(X, W_Q, W_K, W_V, W_O, A):
+    mha = slp.MultiHeadAttention(len(W_Q), A, W_Q.shape[1] // A, W_V.shape[1] // A)
+    with torch.no_grad():
+        for name, W in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items():
+            getattr(mha, name).copy_(W)
+    return mha(X, causal=True)
+
+
+def one_head(X, W_Q, W_K, W_V, W_O):
+    head = slp.AttentionHead(W_Q.shape[0], W_Q.shape[1], W_V.shape[1])
+    for name, W in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items():
+        getattr(head, name).data = W
+    return head(X, slp.causal_mask(len(X)))[0]
+
+
+def cross(X, H_enc, W_Q, W_K, W_V):
+    return attention(X @ W_Q, H_enc @ W_K, H_enc @ W_V)[0]
+
+
+def norm(x, gamma, beta):
+    layer = slp.LayerNorm(len(gamma))
+    layer.gamma.data, layer.beta.data = gamma, beta
+    return layer(x)
+
+
+def encoding(ids, E, P, start, scaled=False):
+    layer = slp.InputEncoding(len(E), len(P), E.shape[1], scaled=scaled)
+    layer.tokens.E.data, layer.positions.P.data = E, P
+    return layer(ids, start)
+
+
+def feedforward(kind):
+    def layer(x, W_1, *others):
+        made = kind(W_1.shape[0], W_1.shape[1])
+        for parameter, value in zip(made.parameters(), (W_1, *others), strict=True):
+            parameter.data = value
+        return made(x)
+
+    return layer
+
+
+def lens(H, gamma, beta, E):
+    config = slp.TransformerConfig(len(E), 8, H.shape[1], 1, 1)
+    model = slp.TransformerLM(config)
+    model.stack.final_norm.gamma.data, model.stack.final_norm.beta.data = gamma, beta
+    model.embedding.tokens.E.data = E
+    return interpret.logit_lens(model, H)
+
+
+def circuit(W_Q, W_K):
+    mha = slp.MultiHeadAttention(len(W_Q), 1, W_Q.shape[1])
+    with torch.no_grad():
+        mha.W_Q.copy_(W_Q), mha.W_K.copy_(W_K)
+    return interpret.qk_circuit(mha, 0)
+
+
+def rms_norm(x, gamma, eps):
+    layer = modern.RMSNorm(len(gamma), eps)
+    layer.gamma.data = gamma
+    return layer(x)
+
+
+def todays_parameters(L, d, A, G, d_k, d_ff):
+    sizes = PublishedModel(L, d, d_ff, A, G, d_k, True, 1, True, 0, 0, "")
+    return sizes.matrices
+
+
+def probabilities(f):
+    return lambda u, size: slp.next_word_probabilities(f(u, size))
+
+
+def smoothed(u, word, share):
+    return next_token_loss(u[None], torch.tensor([word]), label_smoothing=share)
+
+
+PACKAGE = {
+    "attention": lambda Q, K, V, mask: attention(Q, K, V, mask)[0],
+    "causal_mask": lambda N: slp.causal_mask(N),
+    "padding_mask": lambda ids, pad_id: slp.padding_mask(ids, pad_id),
+    "head": one_head,
+    "multi_head_attention": causal_mha,
+    "split_heads": lambda X, A: split_heads(X, A),
+    "join_heads": lambda heads: join_heads(heads),
+    "layer_norm": norm,
+    "ffn": feedforward(slp.FeedForward),
+    "swiglu": feedforward(slp.SwiGLU),
+    "one_hot_lookup": lambda w, E: one_hot_lookup(torch.tensor(w), E),
+    "input_encoding": encoding,
+    "sinusoid": lambda N, d: slp.sinusoidal_positions(N, d),
+    "lm_head": lambda H, E: slp.lm_head(H, E),
+    "parameters": lambda L, d: approximate_parameters(L, d),
+    "temperature": probabilities(sampling.temperature),
+    "top_k": probabilities(sampling.top_k),
+    "top_p": probabilities(sampling.top_p),
+    "next_token_loss": lambda U, ids: next_token_loss(U[:-1], ids[1:]),
+    "perplexity": lambda p: perplexity(-p.log().mean().item()),
+    "cross_attention": cross,
+    "induction_score": lambda alpha, period: interpret.induction_score(alpha[None], period),
+    "logit_lens": lens,
+    "qk_circuit": circuit,
+    "rms_norm": rms_norm,
+    "rotary": lambda X, start, base: modern.RotaryPositions(X.shape[1], base)(X, start),
+    "shared_keys": lambda K, A: modern.shared(K, A),
+    "todays_parameters": todays_parameters,
+    "smoothed_loss": smoothed,
+    "rate_of_2017": lambda step, d, warmup: TrainingSettings.of_2017(d, 1, warmup).rate(step - 1),
+    "scaled_input": lambda ids, E, P: encoding(ids, E, P, 0, scaled=True),
+}
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_what_the_package_computes_is_right(name):
+    found = check.CHECKS[name](PACKAGE[name])
+    assert found, str(found)
+
+
+# --- Modules, arguments -------------------------------------------------------------------------
+
+
+def test_the_packages_own_modules_pass_with_their_own_parameters():
+    class Causal(slp.MultiHeadAttention):
+        def forward(self, X):
+            return super().forward(X, causal=True)
+
+    layers = {"layer_norm": slp.LayerNorm(5), "ffn": slp.FeedForward(3, 5)}
+    layers |= {"multi_head_attention": Causal(6, 2, 5, 7)}
+    for name, layer in layers.items():
+        before = {key: value.clone() for key, value in layer.state_dict().items()}
+        assert check.CHECKS[name](layer)
+        for key, value in layer.state_dict().items():
+            assert torch.equal(value, before[key]), f"{name} keeps its {key}"
+
+
+def test_a_wrong_module_is_told_its_mistake():
+    class MyNorm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.bias = torch.nn.Parameter(torch.zeros(3))
+
+        def forward(self, x):
+            return (
+                self.weight * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + self.bias
+            )
+
+    assert check.layer_norm(MyNorm()).mistakes == ("unbiased",)
+
+
+def test_arguments_by_name_by_order_and_with_more_of_their_own():
+    def other_order(mask, *, value, key, query, eps=0.0):
+        return attention(query, key, value, mask)[0]
+
+    assert check.attention(other_order)
+    assert check.attention(lambda a, b, c, d: attention(a, b, c, d)[0])
+    assert check.attention(lambda *rows: attention(*rows)[0])
+    assert check.softmax(lambda z, dim=-1: F.softmax(z, dim))
+
+
+@pytest.mark.parametrize(
+    "attempt, words",
+    [
+        (lambda Q, K: Q, "called as attention(Q, K, V, mask), but yours takes (Q, K)"),
+        (lambda a, b, c, d, e: a, "yours takes (a, b, c, d, e)"),
+        (torch.nn.Linear, "Linear is a class"),
+        (torch.zeros(3), "without calling it; this is of type Tensor"),
+        (lambda Q, K, V, mask: None, "returns nothing yet"),
+        (lambda Q, K, V, mask: ..., "returns nothing yet"),
+        (lambda Q, K, V, mask: "text", "of type str"),
+        (lambda Q, K, V, mask: Q + 1j, "plain real numbers"),
+        (lambda Q, K, V, mask: [Q, [1]], "a list of 2"),
+        (lambda Q, K, V, mask: torch.zeros(3, device="meta"), "tensor of numbers"),
+        (lambda Q, K, V, mask: V[:0], "It returns [0×"),
+        (lambda Q, K, V, mask: torch.rand_like(Q @ K.T @ V), "different answers"),
+        (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_a_sentence(attempt, words):
+    found = check.attention(attempt)
+    assert not found and not found.mistakes
+    assert words in found.text, found.text
+
+
+# --- Nothing escapes ----------------------------------------------------------------------------
+
+
+def test_an_error_is_told_with_the_readers_line():
+    def broken(Q, K, V, mask):
+        scores = Q @ K.T
+        return scores @ undefined  # noqa: F821
+
+    found = check.attention(broken)
+    assert "“return scores @ undefined" in found.text and "NameError" in found.text
+    assert found.example[0].startswith("for       Q = [")
+
+
+def test_leaving_and_recursion_are_told():
+    def leaves(scores):
+        sys.exit(3)
+
+    def recursive(scores):
+        return recursive(scores)
+
+    assert "SystemExit" in check.softmax(leaves).text
+    assert "RecursionError" in check.softmax(recursive).text
+
+
+def hangs(scores):
+    while True:
+        scores = scores + 1
+
+
+def hangs_and_swallows(scores):
+    while True:
+        try:
+            while True:
+                pass
+        except:  # noqa: E722
+            pass
+
+
+@pytest.mark.parametrize("attempt", [hangs, hangs_and_swallows])
+def test_a_loop_without_end_is_ended(attempt):
+    start = time.monotonic()
+    found = check.softmax(attempt, seconds=0.2)
+    assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
+    assert time.monotonic() - start < 30  # against hanging, not a measure
+
+
+def test_inputs_and_random_generators_stay_as_they_are(unchecked):
+    def draws(scores):
+        torch.rand(5), random.random()
+        return torch.softmax(scores, -1)
+
+    torch.manual_seed(3)
+    random.seed(3)
+    before = torch.get_rng_state(), random.getstate()
+    assert check.softmax(draws)
+    assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
+
+
+def test_changing_an_input_in_place_is_right_but_told():
+    def in_place(scores):
+        scores -= scores.amax(-1, keepdim=True)
+        return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+    found = check.softmax(in_place)
+    assert found and "changes scores in place" in found.text
+
+
+# --- How a verdict looks ------------------------------------------------------------------------
+
+
+def test_a_verdict_shows_mistake_and_example_in_text_and_in_html():
+    found = check.attention(lambda Q, K, V, mask: torch.softmax(Q @ K.T + mask, -1) @ V)
+    text = str(found)
+    assert text == repr(found)
+    assert text.startswith(
+        "Not yet. The scores are not divided by √d_k.\n    for       Q = [[2 0 0 0]]"
+    )
+    expected = 1 / (1 + math.exp(-1))  # of the values 9 and 1, with scores 1 and 0
+    assert f"expected  [[{1 + 8 * expected:.3g}]]" in text
+    assert f"yours     [[{1 + 8 / (1 + math.exp(-2)):.3g}]]" in text
+    shown = found._repr_html_()
+    assert "<strong" in shown and "√d_k" in shown and "expected" in shown
+
+
+def test_the_example_is_small_and_shows_the_mistake_rather_than_what_is_allowed():
+    def over_tokens(x, gamma, beta):
+        axis = 0 if x.dim() == 2 else -1
+        mu = x.mean(axis, keepdim=True)
+        return gamma * (x - mu) / x.std(axis, keepdim=True, correction=0) + beta
+
+    assert "x = [[0 2] [4 8]]" in check.layer_norm(over_tokens).example[0]
+
+    def largest_of_all(Q, K, V, mask):
+        scores = Q @ K.T / Q.shape[1] ** 0.5 + mask
+        powers = torch.exp(scores - scores.max())
+        return powers / powers.sum(-1, keepdim=True) @ V  # NaN where nothing is seen: allowed
+
+    def five_keys(Q, K, V, mask):
+        head = torch.softmax(Q @ K.T / Q.shape[1] ** 0.5 + mask, -1) @ V
+        return head + (len(K) == 5)
+
+    assert "K = [[" in (shown := check.attention(five_keys).example[0]), shown
+    assert shown.split("K = ")[1].split("  V")[0].count("]") == 5 + 1
+    found = check.attention(largest_of_all)
+    assert found.mistakes == ("largest of all",) and "Q = [[1000] [1]]" in found.example[0]
+
+
+def test_an_error_about_shapes_comes_with_a_hint():
+    def flat(x, gamma, beta):
+        return gamma * (x - x.mean(-1)) / x.std(-1, correction=0) + beta
+
+    assert "keepdim=True" in check.layer_norm(flat).text
+
+
+def test_a_script_prints_the_verdict_and_a_prompt_shows_it_by_itself(monkeypatch):
+    out = io.StringIO()
+    with redirect_stdout(out):
+        check.causal_mask(lambda N: slp.causal_mask(N))
+    assert out.getvalue().startswith("Right. It agrees with mask")
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    out = io.StringIO()
+    with redirect_stdout(out):
+        check.causal_mask(lambda N: slp.causal_mask(N))
+    assert out.getvalue() == ""
+
+
+def test_a_terminal_without_the_letters_gets_the_rest(monkeypatch):
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    announce(Verdict(False, "no √d_k"))
+    narrow.flush()
+    assert narrow.buffer.getvalue().decode() == f"Not yet. no ?d_k{chr(10)}"
+
+
+def test_html_is_escaped():
+    assert "&lt;b&gt;" in Verdict(False, "<b>", ("<i>",))._repr_html_()
+
+
+def test_the_table_is_one_command():
+    result = subprocess.run(
+        [sys.executable, "-m", "slp_transformer.check"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**environment(), "PYTHONIOENCODING": "utf-8"},
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    known = sum(len(one.slips) for one in check.CHECKS.values())
+    assert f"{len(check.CHECKS)} checks know {known} mistakes." in result.stdout

@@ -1,0 +1,173 @@
+"""What the command line tells of a run: evaluate, and info."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from commands import SENTENCE, SMALL, fine, refused
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.cli.evaluate_tabs import piece_bits
+from slp_transformer.cli.generation_session import Tablature, Writing
+from slp_transformer.cli.samples import playability
+from slp_transformer.data import reopen
+from slp_transformer.guitar import (
+    STANDARD,
+    Bar,
+    Event,
+    Note,
+    Tab,
+    TabTokenizer,
+    practice_corpus,
+    write_tab,
+)
+from slp_transformer.tasks import BUILT_IN
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.evaluation import mean_loss
+
+
+def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
+    text = SENTENCE * 20
+    text = text[:1148] + "ü" + text[1149:]  # the last character that counts, and the only wide one
+    Path("apples.txt").write_text(text, encoding="utf-8")
+    fine("train", "apples.txt", "--run", "a", *SMALL)
+    capsys.readouterr()
+    fine("evaluate", "a", "--json")
+    measured = json.loads(capsys.readouterr().out)
+    held_out = reopen("a/tokens").held_out
+    assert measured["loss"] == mean_loss(load_model("a"), held_out, 13, batch_size=3)
+    fine("info", "a", "--json")
+    assert measured["loss"] == json.loads(capsys.readouterr().out)["training"]["best_valid_loss"]
+    count = (len(held_out) - 1) // 13 * 13
+    said = text[-len(held_out) :][1 : count + 1]
+    nats = torch.tensor(measured["loss"] * count, dtype=torch.float64)
+    bits = (nats / torch.tensor(2.0).double().log()).item()
+    assert measured["tokens"] == measured["characters"] == len(said) < measured["bytes"]
+    assert measured["bits_per_character"] == pytest.approx(bits / len(said))
+    assert measured["bits_per_byte"] == pytest.approx(bits / len(said.encode()))
+    assert measured["perplexity"] == pytest.approx(2 ** (bits / count))
+
+
+def test_evaluate_another_source_takes_all_of_it(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    Path("other.txt").write_text(SENTENCE[:40], encoding="utf-8")
+    capsys.readouterr()
+    fine("evaluate", "a", "other.txt", "--json")
+    assert json.loads(capsys.readouterr().out)["tokens"] == 39
+    Path("odd.txt").write_text("Ω" * 40, encoding="utf-8")
+    assert "'Ω'" in refused(capsys, "evaluate", "a", "odd.txt")
+
+
+def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    which = ["--tokens", "30", "--seed", "3"]
+    capsys.readouterr()
+    fine("generate", "a", "--num-samples", "2", *which)
+    texts = capsys.readouterr()
+    fine("evaluate", "a")
+    numbers = capsys.readouterr().out
+    fine("evaluate", "a", "--samples", "2", *which)
+    said = capsys.readouterr()
+    assert said.out == f"{numbers}\n{texts.out}" and said.err == texts.err
+    fine("generate", "a", "--num-samples", "2", *which, "--json")
+    listed = json.loads(capsys.readouterr().out)
+    fine("evaluate", "a", "--samples", "2", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["samples"] == listed and "events" not in measured
+    fine("evaluate", "a", "--json")
+    assert "samples" not in json.loads(capsys.readouterr().out)
+
+
+def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    which = ["--samples", "2", "--tokens", "80", "--seed", "5"]
+    capsys.readouterr()
+    fine("evaluate", "g", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert 0 < measured["chords"] < measured["events"] and len(measured["samples"]) == 2
+    assert measured["playable_chords"] < measured["playable_events"] < 1  # it hardly learned
+    fine("evaluate", "g", *which)
+    said = capsys.readouterr().out
+    for what in ("events", "chords"):
+        share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
+        assert re.search(rf"^playable {what} +{re.escape(share)}$", said, re.MULTILINE)
+    fine("evaluate", "g", "--samples", "1", "--tokens", "1")  # no room for a chord
+    assert re.search("^playable chords +none written$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    capsys.readouterr()
+    which = ["--samples", "2", "--tokens", "60", "--temperature", "1", "--seed", "5"]
+    fine("evaluate", "g", *which, "--json")
+    measured = json.loads(capsys.readouterr().out)
+    bits, figures = measured["bits_a_note"], measured["figures"]
+    assert list(bits) == ["model", "1-gram", "3-gram", "5-gram"]
+    assert bits["model"] > bits["1-gram"] > bits["3-gram"] > 0  # four steps are next to nothing
+    assert list(figures) == ["people", "model", "model without grammar"]
+    people, model, free = figures.values()
+    assert people["pieces"] == 1 and people["ended"] == people["playable_events"] == 1
+    assert 0 < people["longest_copy"] < people["events"] and "well_formed" not in people
+    assert model["pieces"] == free["pieces"] == 2
+    assert model["well_formed"] == 1 > free["well_formed"]
+    assert model["events"] == measured["events"]
+    fine("evaluate", "g", *which)
+    said = capsys.readouterr().out
+    assert re.search(r"^ +people +model +model without grammar$", said, re.MULTILINE)
+    shares = [re.escape(f"{each['chords']:.1%}") for each in figures.values()]
+    assert re.search(f"^chords among moments +{' +'.join(shares)}$", said, re.MULTILINE)
+    assert re.search(r"^bits a note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
+
+
+def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(7, context_length=6, model_dim=8, num_heads=2))
+    piece = [1, 3, 5, 2, 4, 6, 0, 2, 2, 5, 1, 3, 6, 6]
+    expected = 0.0
+    for told in range(1, len(piece)):  # windows begin at 0, then go on by half of six
+        first = next(f for f in (0, 4, 8) if told <= f + 6)
+        u = model.eval()(torch.tensor([piece[first:told]]))[0, -1]
+        expected -= u.log_softmax(-1)[piece[told]].item() / math.log(2)
+    assert piece_bits(model, piece) == pytest.approx(expected, rel=1e-5)
+    assert piece_bits(model, piece[:1]) == 0
+
+
+def test_what_is_playable_is_counted_over_all_samples():
+    tokenizer = TabTokenizer()
+    world = Tablature(tokenizer, STANDARD)
+    single, chord = (Note(6, 3),), (Note(5, 3), Note(4, 2))
+    out_of_reach, open_string = (Note(6, 1), Note(1, 9)), (Note(6, 0), Note(1, 9))
+    pieces = [[single, out_of_reach, chord], [open_string], [single, single, out_of_reach]]
+    written = []
+    for piece in pieces:
+        bar = Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece)))
+        written.append(Writing(tokenizer.encode(Tab(bars=(bar,))), 4, 0))
+    assert playability(world, written) == {
+        "events": 7, "playable_events": 5 / 7, "chords": 4, "playable_chords": 2 / 4,
+    }  # fmt: skip
+
+
+def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL, "--tokenizer", "characters")
+    capsys.readouterr()
+    fine("info", "a", "--json")
+    told = json.loads(capsys.readouterr().out)
+    model = load_model("a")
+    assert told["parameters"]["total"] == sum(p.numel() for p in model.parameters())
+    assert told["training"]["step"] == told["training"]["of"] == 4 and told["training"]["finished"]
+    assert told["model"]["model_dim"] == 8 and told["settings"]["every"] == 2
+    fine("info", "a")
+    assert "characters" in capsys.readouterr().out
+    fine("info", "--json")
+    here = json.loads(capsys.readouterr().out)
+    assert "moby-dick" in here["data"]["corpora"] and set(here["recipes"]) == set(BUILT_IN)
+    assert here["versions"]["torch"] == torch.__version__ and "cpu" in here["machine"]["devices"]

@@ -1,0 +1,209 @@
+"""LoRA on the command line: what learns, what is kept, what is refused, and what merging gives."""
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from commands import SMALL, fine, refused, weights
+
+from slp_transformer.cli import main
+from slp_transformer.cli import train as train_command
+from slp_transformer.data.batches import TokenWindows
+from slp_transformer.lora import lora_weights, merge_lora, remove_lora
+from slp_transformer.training.checkpoint_files import read_base, read_memory
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import checkpoint_folder
+
+FROM = ["train", "wolf.txt", "--from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
+IDS = torch.arange(13).remainder(11)[None]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The run a, and b, which is fine-tuned from it by LoRA."""
+    folder = tmp_path_factory.mktemp("lora")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, text in (("fox", "The quick brown fox. "), ("wolf", "The brown queer ox. ")):
+            Path(f"{name}.txt").write_text(text * 60, encoding="utf-8")
+        fine("train", "fox.txt", "--run", "a", *SMALL)
+        fine(*FROM, "--lora", "2", "--run", "b")
+    return folder
+
+
+@pytest.fixture
+def at(runs, tmp_path, monkeypatch):
+    """A folder with copies of both runs, not where b says that a is."""
+    shutil.copytree(runs, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def adapters(run: str) -> bytes:
+    return (checkpoint_folder(run) / "lora.safetensors").read_bytes()
+
+
+def moved(run: str, to: Path) -> None:
+    """Have a run name its base somewhere else."""
+    path = checkpoint_folder(run) / "base.json"
+    text = json.dumps(json.loads(path.read_text()) | {"checkpoint": str(to)})
+    path.write_text(text)
+    manifest = path.with_name("checkpoint.json")
+    told = json.loads(manifest.read_text())
+    told["files"][path.name] = len(text)
+    manifest.write_text(json.dumps(told))
+
+
+def test_a_and_b_alone_learn_and_are_kept(at, monkeypatch):
+    seen, train = [], train_command.train
+
+    def watched(model, *args, **options):
+        seen.append(model)
+        return train(model, *args, **options)
+
+    monkeypatch.setattr(train_command, "train", watched)
+    before = weights("a")
+    fine(*FROM, "--lora", "2", "--run", "c")
+    assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
+    B = [W for name, W in lora_weights(seen[0]).items() if name.endswith(".B")]
+    assert len(B) == 4 and all((W != 0).any() for W in B)
+    remove_lora(seen[0])
+    base, trained = load_model("a").state_dict(), seen[0].state_dict()
+    assert base.keys() == trained.keys()
+    assert all(torch.equal(trained[name], W) for name, W in base.items())
+    folder = checkpoint_folder("b")
+    assert not (folder / "model.safetensors").exists()
+    numbers = 2 * 4 * (8 + 8)  # r (k + d) for each of four matrices [8×8]
+    assert sum(W.numel() for W in lora_weights(load_model("b")).values()) == numbers
+    assert len(adapters("b")) < len(before) / 3
+
+
+def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
+    said = {}
+    for run in "ab":
+        fine("evaluate", run, "wolf.txt", "--json")
+        said[run] = json.loads(capsys.readouterr().out)["loss"]
+    assert said["b"] < said["a"] - 1e-3, "it has learned from the other text"
+    fine("evaluate", "b", "--json")
+    best = min(record.valid_loss for record in read_memory(checkpoint_folder("b")).records)
+    assert json.loads(capsys.readouterr().out)["loss"] == pytest.approx(best, rel=1e-6)
+    fine("generate", "b", "--prompt", "The", "--tokens", "7")
+    assert capsys.readouterr().out.startswith("The")
+    fine("info", "b", "--json")
+    told = json.loads(capsys.readouterr().out)["lora"]
+    assert told["rank"] == 2 and Path(told["beside"]).parent.name == "a"
+
+
+def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
+    unmerged = load_model("b")(IDS)
+    fine("merge", "b", "--run", "m")
+    shutil.rmtree("a")
+    moved("b", at / "nowhere")
+    shutil.move("b", "elsewhere")
+    merged = load_model("m")
+    assert not lora_weights(merged) and read_base(checkpoint_folder("m")) is None
+    torch.testing.assert_close(merged(IDS), unmerged)
+    capsys.readouterr()
+    fine("evaluate", "m")  # on what b held out
+    assert "nats per token" in capsys.readouterr().out
+    assert "has no A and B to merge" in refused(capsys, "merge", "m", "--run", "n")
+    assert "has no A and B to go on with" in refused(capsys, "train", "--run", "m", "--resume")
+    fine("train", "wolf.txt", "--from", "m", "--run", "n", *SMALL[-9:])
+
+
+def test_merged_it_writes_the_same_words(at, capsys):
+    fine("merge", "b", "--run", "m")
+    written = []
+    for run in "bm":
+        capsys.readouterr()
+        fine("generate", run, "--prompt", "The", "--tokens", "9", "--seed", "3")
+        written.append(capsys.readouterr().out)
+    assert written[0] == written[1]
+    model = load_model("b")
+    merge_lora(model)
+    whole = load_model("m").state_dict()
+    assert all(torch.equal(W, whole[name]) for name, W in model.state_dict().items())
+
+
+def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
+    """Stopped after step 5, between two measurements."""
+    more, draw, drawn = ["--steps", "7", "--dropout", "0.2"], TokenWindows.draw, []
+
+    def stop_at_the_fifth(*args):
+        drawn.append(1)
+        if len(drawn) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return draw(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TokenWindows, "draw", stop_at_the_fifth)
+        assert main([*FROM, "--lora", "2", "--run", "c", *more]) == 130
+    assert read_memory(checkpoint_folder("c")).step == 5
+    fine("train", "--run", "c", "--resume", "--quiet")
+    fine(*FROM, "--lora", "2", "--run", "d", *more)
+    once, again = (read_memory(checkpoint_folder(run)) for run in "dc")
+    assert once == again and once.step == 7
+    assert adapters("c") == adapters("d") != adapters("b")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--from", "a", "--lora", "0"], "lora must be a whole number of 1 or more, not 0"),
+        (["--from", "a", "--lora", "-3"], "lora must be a whole number of 1 or more, not -3"),
+        (["--from", "a", "--lora", "two"], "--lora: must be a whole number"),
+        (["--lora", "2"], "lora fine-tunes the model of another run"),
+        (["--from", "a", "--lora", "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
+        (["--from", "b", "--lora", "2"], "make it whole first, by slp-transformer merge "),
+        (["--from", "b"], "make it whole first, by slp-transformer merge "),
+    ],
+)
+def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch, words, sentence):
+    monkeypatch.delattr(train_command, "prepare_data")
+    assert sentence in refused(capsys, "train", "wolf.txt", *words, "--run", "n", *SMALL[-9:])
+    assert not Path("n").exists()
+
+
+def test_another_rank_is_another_run(at, capsys):
+    said = refused(capsys, "train", "--run", "b", "--resume", "--lora", "3")
+    assert "begun with lora 2, which 3 contradicts" in said
+
+
+def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
+    moved("b", at / "nowhere" / "a" / checkpoint_folder("a").name)
+    fine("evaluate", "b")  # it is found beside b
+    commands = (
+        ["generate", "b"],
+        ["evaluate", "b"],
+        ["merge", "b", "--run", "m"],
+        ["train", "--run", "b", "--resume", "--steps", "9", "--quiet"],
+    )
+    path = checkpoint_folder("a") / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    for words in commands:
+        assert f"{path.name} has changed since" in refused(capsys, *words)
+    shutil.rmtree("a")
+    for words in commands:
+        assert "the weights that they stand beside are gone" in refused(capsys, *words)
+    assert not Path("m").exists()
+
+
+def test_merging_needs_a_free_folder(at, capsys):
+    assert "Say where the whole model is to be kept" in refused(capsys, "merge", "b")
+    assert "a holds a run already" in refused(capsys, "merge", "b", "--run", "a")
+    assert "a has no A and B to merge" in refused(capsys, "merge", "a", "--run", "m")
+    assert "There is no folder x" in refused(capsys, "merge", "x", "--run", "m")
+    assert not Path("m").exists()
+
+
+def test_a_damaged_base_file_is_refused_by_name(at, capsys):
+    path = checkpoint_folder("b") / "base.json"
+    path.write_text(path.read_text().replace('"rank": 2', '"rank": 0'))
+    assert "base.json: rank must be a whole number of 1 or more, not 0" in refused(
+        capsys, "generate", "b"
+    )

@@ -1,0 +1,190 @@
+"""The command line in processes of its own: pipes, Ctrl-C, torchrun."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import own_process
+import pytest
+import torch
+from commands import SIZES, SMALL, fine, weights
+
+from slp_transformer.data import moby_dick
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import checkpoint_folder
+
+ENVIRONMENT = {**os.environ, **own_process.OWN}
+COMMAND = [sys.executable, "-m", "slp_transformer"]
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
+
+
+def process(*words: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*COMMAND, *words], capture_output=True, env=ENVIRONMENT, timeout=300, **options
+    )
+
+
+def test_standard_input_and_utf8_in_a_process(at):
+    text = ("Süße Äpfel, €5.\n" * 40).encode()
+    ended = process("train", "-", "--run", "a", *SMALL, input=text)
+    assert ended.returncode == 0, ended.stderr
+    ended = process("generate", "a", "--prompt", "Süße", "--tokens", "3")
+    assert ended.stdout.decode("utf-8").startswith("Süße")
+    ended = process("train", "-", "--run", "b", input=b"")
+    assert ended.returncode == 2 and b"Standard input is empty" in ended.stderr
+    assert b"Traceback" not in ended.stderr and not Path("b").exists()
+
+
+@POSIX
+def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
+    long = [*SIZES, "--steps", "400", "--every", "50", "--batch-size", "2", "--dropout", "0.1"]
+    whole = process("train", "fox.txt", "--run", "whole", *long)
+    assert whole.returncode == 0, whole.stderr
+    started = subprocess.Popen(
+        [*COMMAND, "train", "fox.txt", "--run", "a b", *long],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    while not Path("a b/step-00000050").exists():
+        assert started.poll() is None, started.stderr.read()
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=300)
+    assert started.returncode == 130 and out == b"", err
+    assert b"slp-transformer train --run 'a b' --resume" in err and b"Traceback" not in err
+    step = json.loads((checkpoint_folder("a b") / "checkpoint.json").read_text("utf-8"))["step"]
+    assert 50 <= step < 400 and f"step {step} of 400 is kept".encode() in err
+    Path("fox.txt").unlink()  # its tokens are kept
+    resumed = process("train", "--run", "a b", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert weights("a b") == weights("whole")
+
+
+def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
+    """Exit code and stderr of a process that gets Ctrl-C once it is at work."""
+    started = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options
+    )
+    while not at_work(started):
+        assert started.poll() is None, started.stderr.read()
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    started.wait(timeout=300)
+    with started.stdout, started.stderr:
+        return started.returncode, started.stderr.read().decode("utf-8")
+
+
+@pytest.fixture
+def slow_torch(tmp_path):
+    """Variables with which Python imports a torch that takes as long as it likes, and says so."""
+    (tmp_path / "slow/torch").mkdir(parents=True)
+    (tmp_path / "slow/torch/__init__.py").write_text(
+        "import time\nprint('loading', flush=True)\ntime.sleep(300)\n", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(tmp_path / "slow"), ENVIRONMENT["PYTHONPATH"]])
+    return ENVIRONMENT | {"PYTHONPATH": path}
+
+
+def is_loading(started: subprocess.Popen) -> bool:
+    return started.stdout.readline() == b"loading\n"
+
+
+SCRIPT = "import sys\nfrom slp_transformer.__main__ import main\nsys.exit(main())\n"
+
+
+@POSIX
+@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["-mslp_transformer"], ["script"]])
+@pytest.mark.parametrize("words", [["info"], ["info", "--json"]])
+def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at):
+    if start == ["script"]:  # as pip writes it
+        Path("slp-transformer").write_text(SCRIPT, encoding="utf-8")
+        start = ["slp-transformer"]
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch)
+    assert ended == (130, "Loading PyTorch ...\nslp-transformer: Stopped before it began.\n")
+    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
+    assert ended == (130, "")
+
+
+@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["script.py"]])
+def test_ctrl_c_while_the_first_modules_are_read_is_a_sentence(start, at):
+    """The first module that the command line needs is one that Ctrl-C comes into."""
+    Path("first").mkdir()
+    Path("first/argparse.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    Path("script.py").write_text(SCRIPT, encoding="utf-8")
+    path = os.pathsep.join([str(Path("first").resolve()), ENVIRONMENT["PYTHONPATH"]])
+    ended = subprocess.run(
+        [sys.executable, *start, "info"],
+        env=ENVIRONMENT | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "slp-transformer: Stopped before it began.\n"
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "start", [["-c", "from slp_transformer import TransformerLM"], ["-m", "another"], ["other.py"]]
+)
+def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
+    Path("another").mkdir()
+    for name in ("other.py", "another/__init__.py"):
+        Path(name).write_text("from slp_transformer import TransformerLM\n", encoding="utf-8")
+    words = [sys.executable, *start, "slp_transformer", "slp-transformer"]
+    code, said = interrupted(words, is_loading, slow_torch)
+    assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe", "standard input"])
+def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
+    piped = kind == "standard input"
+    if not piped:
+        pytest.importorskip("tokenizers")
+        Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+    begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
+    options = [] if piped else ["--tokenizer", kind]
+    words = [*COMMAND, "train", "-" if piped else "long.txt", "--run", "a", *options, *SMALL]
+    code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
+    assert (code, said) == (
+        130, "slp-transformer: Stopped before the first step; nothing is kept.\n",
+    )  # fmt: skip
+    assert not Path("a").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
+def test_a_broken_pipe_is_quiet(at):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    started = subprocess.Popen(
+        [*COMMAND, "generate", "a", "--tokens", "100000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    started.stdout.read(20)
+    started.stdout.close()
+    err = started.stderr.read()
+    assert started.wait(timeout=300) == 141 and err == b"Loading PyTorch ...\n", err
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without distributed")
+@pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
+def test_two_processes_train_as_one_and_the_first_one_speaks(at):
+    # The "--" keeps torchrun from taking our --run for an abbreviation of its own --run-path.
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words = ["train", "fox.txt", *SMALL, "--batch-size", "2"]
+    ended = subprocess.run(
+        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--run", "two",
+         "--accumulation", "2", "--dropout", "0"],
+        capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("Trained 4 steps") == 1
+    fine(*words, "--run", "one", "--accumulation", "2", "--dropout", "0")
+    two, one = (load_model(run).state_dict() for run in ("two", "one"))
+    assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)

@@ -1,0 +1,187 @@
+"""The command line on models that others have published, and their tokenizers."""
+
+import json
+import math
+
+import pytest
+import torch
+from commands import fine, refused
+from foreign import MODELS, foreign
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+from tokenizers import decoders as decoding_of
+from transformers import PreTrainedTokenizerFast
+
+from slp_transformer import TransformerLM
+from slp_transformer.modern import TodaysConfig, from_pretrained, load_tokenizer
+
+TEXT = "Le café est très chaud ce matin. " * 4 + "The quick brown fox jumps over the lazy dog. " * 4
+V = 300
+
+
+def make_tokenizer(begin: bool = False) -> Tokenizer:
+    """Byte-level BPE as GPT-2 has it, with tokens that begin and end a text."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoding_of.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=V - 3,  # the model's is rounder
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<pad>", "<begin>", "<end>"],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([TEXT], trainer)
+    if begin:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<begin> $A", special_tokens=[("<begin>", 1)]
+        )
+    return tokenizer
+
+
+@pytest.fixture(params=["gpt2", "llama"])
+def published(request, at, monkeypatch):
+    """A folder as others publish it, and their model."""
+    kind, config, sizes = MODELS[request.param]
+    monkeypatch.setitem(MODELS, request.param, (kind, config, sizes | {"vocab_size": V}))
+    theirs = foreign(request.param, at / "model")
+    (at / "model" / "generation_config.json").unlink()
+    make_tokenizer(begin=request.param == "llama").save(str(at / "model" / "tokenizer.json"))
+    return theirs
+
+
+def test_generate_writes_what_they_write(published, capsys):
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file="model/tokenizer.json")
+    ids = tokenizer("The quick", return_tensors="pt").input_ids
+    kind = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
+    written = published.generate(ids, **kind, eos_token_id=[2, 3])[0]
+    fine("generate", "model", "--prompt", "The quick", "--tokens", "12", "--temperature", "0")
+    printed = capsys.readouterr().out
+    assert printed == tokenizer.decode(written, skip_special_tokens=True) + "\n"
+    assert printed.startswith("The quick") and len(printed) > 10
+    ending = ["generate", "model", "--prompt", "The quick", "--tokens", "12", "--temperature", "0"]
+    fine(*ending, "--json")
+    (one,) = json.loads(capsys.readouterr().out)
+    assert one["text"] + "\n" == printed and one["tokens"] == len(written) - ids.shape[1]
+
+
+def test_generate_without_a_prompt_begins_a_text(published, capsys):
+    fine("generate", "model", "--tokens", "5", "--json")
+    (one,) = json.loads(capsys.readouterr().out)
+    assert one["tokens"] == 5 or one["ended"] == "stop"
+
+
+def test_evaluate_measures_what_they_say(published, at, capsys):
+    (at / "text.txt").write_text(TEXT, encoding="utf-8")
+    ids = torch.tensor(Tokenizer.from_file("model/tokenizer.json").encode(TEXT).ids)
+    N = published.config.max_position_embeddings
+    count = (len(ids) - 1) // N * N
+    assert count > 0
+    windows, targets = ids[:count].view(-1, N), ids[1 : count + 1]
+    with torch.no_grad():
+        U = published(windows).logits.flatten(0, 1)
+    loss = torch.nn.functional.cross_entropy(U, targets).item()
+    fine("evaluate", "model", "text.txt", "--json", "--samples", "1", "--tokens", "3")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["loss"] == pytest.approx(loss, abs=1e-4)
+    assert measured["tokens"] == count
+    said = Tokenizer.from_file("model/tokenizer.json").decode(targets.tolist())
+    size = len(said.encode())
+    assert size > len(said), "a text of ASCII alone would not tell bytes from characters"
+    assert measured["bits_per_byte"] == pytest.approx(loss * count / size / math.log(2), rel=1e-4)
+    fine("evaluate", "model", "text.txt")
+    assert f"{loss:.3f}"[:4] in capsys.readouterr().out
+
+
+def test_info_tells_what_it_is_made_of(published, capsys):
+    fine("info", "model", "--json")
+    told = json.loads(capsys.readouterr().out)
+    total = sum(W.numel() for W in published.parameters())
+    assert told["parameters"]["total"] == total
+    E = published.get_input_embeddings().weight.numel()
+    assert told["parameters"]["embeddings"] >= E
+    assert sum(told["parameters"].values()) == 2 * total
+    assert told["model"]["kind"] == "TodaysLM" and told["model"]["vocab_size"] == V
+    assert told["tokenizer"] == {"kind": "BPE", "tokens": V - 3}
+    fine("info", "model")
+    assert f"{total:,}" in capsys.readouterr().out
+
+
+def test_what_is_refused_is_refused_in_a_sentence(published, at, capsys):
+    assert "SOURCE" in refused(capsys, "evaluate", "model")
+    assert "nowhere" in refused(capsys, "evaluate", "model", "nowhere.txt")
+    if published.config.model_type == "gpt2":  # the other puts a token in front
+        (at / "short.txt").write_text("a", encoding="utf-8")
+        assert "too little" in refused(capsys, "evaluate", "model", "short.txt")
+    (at / "model" / "tokenizer.json").rename(at / "tokenizer.json")
+    assert "no tokenizer.json" in refused(capsys, "generate", "model")
+    (at / "model" / "tokenizer.json").write_text("{}", encoding="utf-8")
+    for words in (["generate"], ["info"], ["evaluate"]):
+        assert "no tokenizer that can be read" in refused(capsys, *words, "model")
+    path = at / "model" / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(content | {"quantization_config": {"bits": 4}}), encoding="utf-8")
+    for words in (["generate"], ["info"], ["evaluate"]):
+        assert "quantization_config" in refused(capsys, *words, "model")
+
+
+def test_a_tokenizer_of_another_model_is_refused(published, at):
+    config = TodaysConfig(V - 4)
+    with pytest.raises(ValueError, match=f"has token {V - 4}"):
+        load_tokenizer(at / "model", config)
+
+
+def test_bert_is_no_language_model(at, capsys, monkeypatch):
+    kind, config, sizes = MODELS["bert"]
+    monkeypatch.setitem(MODELS, "bert", (kind, config, sizes | {"vocab_size": V}))
+    foreign("bert", at / "model")
+    make_tokenizer().save(str(at / "model" / "tokenizer.json"))
+    assert "cannot write on" in refused(capsys, "generate", "model")
+    fine("info", "model")
+    assert "Bert" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no language model, but a Bert"):
+        TransformerLM.from_pretrained(at / "model")
+
+
+def test_the_books_class_loads_them_too(published):
+    model = TransformerLM.from_pretrained("model", dtype=torch.float64)
+    assert isinstance(model, TransformerLM)
+    ids = torch.arange(3, 9)[None]
+    assert torch.equal(model(ids), from_pretrained("model", dtype=torch.float64)(ids))
+
+
+# --- Tokenizers --------------------------------------------------------------------------------
+
+
+def test_ids_come_and_go(published, at):
+    tokenizer = load_tokenizer(at / "model", TodaysConfig(V, begin_id=1, end_ids=(2, 3)))
+    library = Tokenizer.from_file("model/tokenizer.json")
+    assert tokenizer.encode(TEXT) == library.encode(TEXT, add_special_tokens=False).ids
+    assert tokenizer.encode(TEXT, whole=True) == library.encode(TEXT).ids
+    assert tokenizer.decode([1, *tokenizer.encode(TEXT), 2]) == TEXT
+    assert tokenizer.decode(torch.tensor(tokenizer.encode("café"))) == "café"
+    assert tokenizer.decode([V - 1]) == "", "the model has three rows more than there are tokens"
+    assert (tokenizer.vocab_size, tokenizer.end_id) == (V - 3, 2)
+    again = at / "again"
+    again.mkdir()
+    tokenizer.save(again)
+    assert load_tokenizer(again, TodaysConfig(V)).encode(TEXT) == tokenizer.encode(TEXT)
+    assert "BPE" in repr(tokenizer)
+
+
+def test_a_stream_says_the_same_piece_by_piece(published, at):
+    """A character of several tokens comes when it is whole; one that never is, at the end."""
+    tokenizer = load_tokenizer(at / "model", TodaysConfig(V))
+    ids = tokenizer.encode("très chaud ☕ ça")
+    stream = tokenizer.stream()
+    said = [stream.add(i) for i in ids]
+    assert "".join(said) == "très chaud ☕ ça" and "�" not in "".join(said) and "" in said
+    assert stream.finish() == ""
+    cut = tokenizer.encode("☕")[:-1]
+    stream = tokenizer.stream()
+    assert [stream.add(i) for i in cut] == [""] * len(cut) and "�" in stream.finish()
+
+
+def test_a_stream_survives_bytes_that_are_no_text(published, at):
+    tokenizer = load_tokenizer(at / "model", TodaysConfig(V))
+    stream, generator = tokenizer.stream(), torch.Generator().manual_seed(3)
+    for i in torch.randint(3, V, (400,), generator=generator).tolist():
+        assert isinstance(stream.add(i), str)

@@ -1,0 +1,172 @@
+"""What is answered before PyTorch is loaded, and what importing the package offers all the same."""
+
+import importlib
+import json
+import pickle
+import re
+
+import numpy as np
+import own_process
+import pytest
+
+import slp_transformer
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.json_schema import read_as
+from slp_transformer.data import TextTokenizer
+from slp_transformer.data.text_tokenizer import byte_alphabet
+from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.guitar import TabTokenizer
+from slp_transformer.training.train_config import TrainingSettings
+
+pytest.importorskip("pydantic", reason="files are checked with the text extra")
+
+LIGHT = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "numpy", "jaxtyping"):
+            raise AssertionError(f"{name} was imported")
+
+sys.meta_path.insert(0, NoTorch())
+from slp_transformer.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "Train small language models"),
+        (["--help"], 0, "Train small language models"),
+        (["--version"], 0, slp_transformer.__version__),
+        (["train", "--help"], 0, "--learning-rate"),
+        (["generate", "--help"], 0, "draw from the k most probable words only"),
+        (["evaluate", "--help"], 0, "--samples"),
+        (["trian"], 2, 'did you mean "train"?'),
+        (["train", "--stpes", "3"], 2, 'did you mean "--steps"?'),
+        (["train", "nowhere.txt", "--run", "a"], 2, "nor a corpus of that name"),
+        (["train", "nowhere", "--guitar", "--run", "a"], 2, "There is no folder"),
+        (["train", "moby-dick", "--run", "a", "--dropout", "2"], 2, "share to drop"),
+        (["train", "moby-dick", "--show-recipe", "--recipe", "txet"], 2, 'did you mean "text"?'),
+        (["generate", "nowhere"], 2, "There is no folder nowhere"),
+        (["evaluate", "."], 2, "There is no checkpoint in ."),
+        (["info", "nowhere"], 2, "There is no folder nowhere"),
+    ],
+)
+def test_what_needs_no_model_is_answered_without_pytorch(words, code, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = own_process.python("-c", LIGHT, *words)
+    assert ended.returncode == code and said in ended.stdout + ended.stderr, ended.stderr
+
+
+PACKAGES = ["slp_transformer", *(f"slp_transformer.{p}" for p in ("text", "guitar", "training"))]
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "slp_transformer.generation"])
+def test_each_name_that_a_package_offers_is_there(package):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert name.isupper() or getattr(module, name).__name__ == name
+        assert name in dir(module)
+    with pytest.raises(AttributeError, match="no attribute 'nothing_of_ours'"):
+        _ = module.nothing_of_ours
+
+
+def test_modules_are_attributes_and_star_brings_every_name():
+    said = own_process.printed(
+        "import slp_transformer\n"
+        "print(slp_transformer.attention.attention.__name__)\n"
+        "from slp_transformer import *\n"
+        "print(TransformerLM.__name__, generate.__name__)\n"
+    )
+    assert said.split() == ["attention", "TransformerLM", "generate"]
+
+
+# --- Sizes from elsewhere ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numpys_whole_numbers_are_sizes_and_come_out_as_pythons():
+    config = TransformerConfig(np.int64(23), np.int32(11), np.int64(14), np.int64(2), np.int8(1))
+    assert config == TransformerConfig(23, 11, 14, 2, 1)
+    assert all(type(size) is int for size in (config.vocab_size, config.num_blocks))
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert TransformerLM(config).config.model_dim == 14
+    settings = TrainingSettings(steps=np.int64(7), seed=np.int64(3))
+    assert type(settings.to_dict()["steps"]) is int and type(settings.seed) is int
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [True, np.bool_(True), 2.0, np.float64(2), "2", None, [2]])
+def test_what_is_no_whole_number_is_no_size(size):
+    with pytest.raises(ValueError, match="vocab_size must be a whole number of 1 or more"):
+        TransformerConfig(size)
+
+
+# --- Files, checked whole -------------------------------------------------------------------------
+
+TEXT = TextTokenizer("bpe", [*sorted(byte_alphabet()), "ab"], [("a", "b")]).to_json()
+TAB = json.loads(TabTokenizer().to_json())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"vocabulary": None}, "vocabulary should be a valid"),
+        ({"vocabulary": [1, 2]}, "vocabulary.0 should be a valid string, not 1"),
+        ({"vocabulary": []}, "empty"),
+        ({"kind": "cuneiform"}, "kind should be 'characters', 'words' or 'bpe'"),
+        ({"kind": "words"}, "lacks <unk>"),
+        ({"kind": "characters"}, "no single character"),
+        ({"merges": [["a"]]}, "merges.0.1 is missing"),
+        ({"merges": [["a", "c"]]}, "merge of 'a' and 'c' has no token"),
+        ({"vocabulary": ["a", "☃"], "merges": []}, "no row of bytes"),
+        ({"kind": "characters", "vocabulary": ["\ud800"], "merges": []}, "damaged"),
+        ({"extra": 1}, "extra is nothing that this version knows"),
+    ],
+)
+def test_a_damaged_text_tokenizer_is_refused_in_a_sentence(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TextTokenizer.from_json(TEXT | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"max_fret": 10**12}, "max_fret must be a whole number from 0 to 65536"),
+        ({"max_position": 1.5}, "max_position should be a valid integer, not 1.5"),
+        ({"tunings": {"standard": [1.5] * 6}}, "tunings.standard.0 should be a valid integer"),
+        ({"tunings": [1]}, "tunings should be an object"),
+        ({"tunings": {"two": [1, 2]}}, "must have 6 open strings"),
+        ({"kind": "tabs"}, "kind should be 'tab tokens'"),
+        ({"code": "placed", "styles": ["Jazz", "a<b"]}, "'a<b' will not do"),
+        ({"code": "placed", "styles": [1]}, "styles.0 should be a valid string, not 1"),
+    ],
+)
+def test_a_damaged_tab_tokenizer_is_refused_in_a_sentence(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TabTokenizer.from_json(json.dumps(TAB | change))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, "1" * 5_000, "\xff", "{"])
+def test_json_of_any_kind_is_read_or_refused_in_a_sentence(text, tmp_path):
+    path = tmp_path / "some.json"
+    path.write_text(text, encoding="latin-1")
+    for read in (read_json, lambda path: read_as(dict, path)):
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            read(path)
+
+
+def test_an_id_outside_the_vocabulary_is_a_damaged_file(tmp_path):
+    for size in (9, 2**16 + 9):
+        store = write_tokens(tmp_path / "a.tokens", [1, 2, 3], size)
+        assert store[1:].tolist() == [2, 3]
+        content = bytearray((tmp_path / "a.tokens").read_bytes())
+        content[-1] |= 0x80
+        (tmp_path / "a.tokens").write_bytes(content)
+        store = TokenStore(tmp_path / "a.tokens")
+        assert store[:2].tolist() == [1, 2]
+        with pytest.raises(ValueError, match=f"an id that is not from 0 to {size - 1}"):
+            store[:]

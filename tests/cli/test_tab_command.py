@@ -1,0 +1,241 @@
+"""`slp-transformer tab`: pitches in, tab that can be played out."""
+
+import subprocess
+import sys
+
+import pytest
+from commands import fine, refused
+
+from slp_transformer.guitar import read_file
+from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
+from slp_transformer.guitar.fingering.hand_model_file import About, save_hand
+from slp_transformer.guitar.formats.alphatex import read_alphatex
+from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
+from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
+from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable
+from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+
+mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
+
+ODE = (64, 64, 65, 67, 67, 65, 64, 62, 60, 60, 62, 64, 64, 62, 62)
+CHORDS = {0: (48, 55), 8: (45,), 14: (43, 55)}
+
+
+def sounding(tab: Tab) -> list[tuple[int, ...]]:
+    return [tuple(sorted(map(tab.tuning.pitch, event.notes))) for event in tab.events()]
+
+
+def expected(shift: int = 0) -> list[tuple[int, ...]]:
+    return [
+        tuple(sorted(p + shift for p in (pitch, *CHORDS.get(i, ())))) for i, pitch in enumerate(ODE)
+    ]
+
+
+@pytest.fixture(scope="module")
+def song(tmp_path_factory):
+    """A melody with some chords, quarter notes in four bars, as any program writes it."""
+    path = tmp_path_factory.mktemp("songs") / "song.mid"
+    track = mido.MidiTrack()
+    for pitches in expected():
+        for kind, wait in (("note_on", 0), ("note_off", 480)):
+            for first, pitch in enumerate(pitches):
+                time = 0 if first else wait
+                track.append(mido.Message(kind, note=pitch, velocity=80, time=time))
+    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(path)
+    return path
+
+
+def written(path) -> Tab:
+    (tab,), problems = read_file(path)
+    assert not problems
+    return tab
+
+
+def test_a_midi_file_becomes_tab_that_can_be_played(song, tmp_path, capsys):
+    out = tmp_path / "song.txt"
+    fine("tab", str(song), "-o", str(out))
+    said = capsys.readouterr()
+    tab = written(out)
+    assert sounding(tab) == expected() and tab.tuning == STANDARD
+    assert all(is_playable(event.notes) for event in tab.events())
+    assert max(note.fret for event in tab.events() for note in event.notes) <= 3
+    assert "e|" in said.out and "standard" in said.err and "20 at 15 moments" in said.err
+    assert "Loading" not in said.err
+
+
+def test_without_an_output_all_of_it_is_shown(song, capsys):
+    fine("tab", str(song))
+    assert capsys.readouterr().out.count("|") >= 6 * 3
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [
+        (".mid", lambda path: read_midi_tab(path)[0]),
+        (".gp5", lambda path: read_guitar_pro(path)[0][0]),
+        (".atex", lambda path: read_alphatex(path)[0]),
+    ],
+)
+def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix, read):
+    pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
+    fine("tab", str(song), "-o", str(tmp_path / "a.txt"), "--tuning", "drop-D", "--capo", "1")
+    fine("tab", str(song), "-o", str(tmp_path / f"a{suffix}"), "--tuning", "drop-D", "--capo", "1")
+    text, other = written(tmp_path / "a.txt"), read(tmp_path / f"a{suffix}")
+    assert other.tuning == text.tuning == Tuning(DROP_D.open_pitches, 1)
+    assert [e.notes for e in other.events()] == [e.notes for e in text.events()]
+    assert sounding(other) == expected()
+    # And in again, to be fingered anew.
+    fine("tab", str(tmp_path / f"a{suffix}"), "-o", str(tmp_path / "b.txt"))
+    assert sounding(written(tmp_path / "b.txt")) == expected()
+
+
+def test_musicxml_says_string_and_fret_of_every_note(song, tmp_path):
+    fine("tab", str(song), "-o", str(tmp_path / "a.musicxml"))
+    text = (tmp_path / "a.musicxml").read_text(encoding="utf-8")
+    assert text.count("<fret>") == text.count("<string>") == sum(map(len, expected()))
+
+
+def test_wishes_are_heeded(song, tmp_path):
+    def frets(*flags):
+        fine("tab", str(song), "-o", str(tmp_path / "x.txt"), *flags)
+        tab = written(tmp_path / "x.txt")
+        assert sounding(tab) == expected()
+        return [note.fret for event in tab.events() for note in event.notes]
+
+    usual = frets()
+    assert frets("--avoid-open").count(0) < usual.count(0) <= frets("--prefer-open").count(0)
+    assert max(usual) < 5 <= max(frets("--position", "5", "--avoid-open"))
+    assert max(frets("--max-fret", "3")) <= 3
+
+
+def test_a_pinned_place_is_kept(song, tmp_path):
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--pin", "1:3=3/10", "--pin", "2:1=2/8")
+    events = list(written(tmp_path / "x.txt").events())
+    assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
+
+
+def test_alternatives_differ_and_are_numbered(song, tmp_path):
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--alternatives", "3")
+    tabs = [written(tmp_path / name) for name in ("x.txt", "x-2.txt", "x-3.txt")]
+    assert len({tuple(event.notes for event in tab.events()) for tab in tabs}) == 3
+    assert all(sounding(tab) == expected() for tab in tabs)
+
+
+def test_notes_out_of_reach_are_reported_and_moved_or_dropped_only_if_asked(song, tmp_path, capsys):
+    out = tmp_path / "x.txt"
+    high = ["tab", str(song), "-o", str(out), "--capo", "5"]
+    said = refused(capsys, *high)
+    assert "One moment is out of this guitar's reach" in said
+    assert "bar 4, moment 3: G2 is not on this neck, which goes from A2 to B5" in said
+    assert not out.exists()
+    fine(*high, "--out-of-reach", "octave")
+    assert "G2 is moved to G3" in capsys.readouterr().err
+    assert sounding(written(out))[-1] == (55, 62)
+    fine(*high, "--out-of-reach", "drop")
+    assert "bar 4, moment 3: G2 is left out" in capsys.readouterr().err
+    assert sounding(written(out))[-1] == (55, 62) and sounding(written(out))[:-1] == expected()[:-1]
+
+
+def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys):
+    path, out = tmp_path / "piano.mid", tmp_path / "x.txt"
+    guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
+    chord = tuple(Note(string, 0) for string in range(8, 0, -1))
+    write_midi(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
+    assert "8 notes at once need more than 6 strings" in refused(capsys, "tab", str(path))
+    fine("tab", str(path), "--out-of-reach", "drop", "-o", str(out))
+    (kept,) = sounding(written(out))
+    assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
+
+
+def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
+    rows = {"E": "----0---", "B": "--3---1-", "G": "-" * 8, "D": "-" * 8, "A": "-" * 8}
+    text = "\n".join(f"{name}|{row}|" for name, row in (*rows.items(), ("E", "3-------")))
+    (tmp_path / "in.txt").write_text(text + "\n", encoding="utf-8")
+    fine("tab", str(tmp_path / "in.txt"), "--tuning", "D A D G A D", "-o", str(tmp_path / "x.txt"))
+    tab = written(tmp_path / "x.txt")
+    assert tab.tuning.open_pitches == (62, 57, 55, 50, 45, 38)
+    assert sounding(tab) == [(43,), (62,), (64,), (60,)]
+    needs = refused(capsys, "tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"))
+    assert "--steps-per-quarter" in needs and not (tmp_path / "x.mid").exists()
+    steps = ("--steps-per-quarter", "2")
+    fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"), *steps)
+    assert [note.pitch for note in read_midi(tmp_path / "x.mid")[0].notes] == [43, 62, 64, 60]
+
+
+def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
+    from slp_transformer.guitar.formats.guitar_pro_writer import write_guitar_pro
+
+    notes = (Note(6, 3), Note(1, 0))
+    event = Event(0, notes, techniques=((Technique("dead"),), (Technique("vibrato"),)))
+    bars = (Bar(4, (event,)),)
+    write_guitar_pro(Tab("", STANDARD, bars, "", 1), tmp_path / "a.gp5")
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
+    said = capsys.readouterr().err
+    assert "without a pitch is left out" in said and "how a note is played is left out" in said
+    assert sounding(written(tmp_path / "x.txt")) == [(64,)]
+
+
+def test_models_of_the_hand_are_asked(song, tmp_path):
+    config = HandConfig(num_blocks=0)
+    runs = [tmp_path / "run", tmp_path / "other"]
+    for run in runs:
+        save_hand(run, HandModel(config), About(config, 0, 0))
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
+    assert sounding(written(tmp_path / "x.txt")) == expected()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["-o", "none/x.txt"], "There is no folder none"),
+        (["-o", "x.pdf"], "x.pdf does not say what to write"),
+        (["--tuning", "banjo"], 'There is no tuning "banjo"'),
+        (["--capo", "30"], "--capo must be from 0 to 12, not 30"),
+        (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
+        (["--position", "20"], "--position must be from 1 to 15"),
+        (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
+        (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
+        (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
+        (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
+        (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
+        (["--tracks", "40"], "has no notes there"),
+        (["--model", "none"], "none holds no model of the hand"),
+        (["--prefer-open", "--avoid-open"], "not allowed with"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(
+    song, tmp_path, monkeypatch, capsys, flags, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert said in refused(capsys, "tab", str(song), *flags)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_no_use_are_named(tmp_path, capsys):
+    (tmp_path / "a.mid").write_bytes(b"not a MIDI file")
+    (tmp_path / "a.txt").write_text("no tab at all", encoding="utf-8")
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+    for name, said in (
+        ("a.mid", "a.mid"),
+        ("a.wav", "of no kind that is read here"),
+        ("b.mid", "b.mid"),
+    ):
+        assert said in refused(capsys, "tab", str(tmp_path / name))
+    assert main_says(capsys, str(tmp_path / "a.txt"))
+
+
+def main_says(capsys, path: str) -> bool:
+    from slp_transformer.cli import main
+
+    assert main(["tab", path]) == 2
+    return "no tablature" in capsys.readouterr().err
+
+
+def test_it_needs_no_pytorch(song):
+    script = (
+        "import sys; from slp_transformer.cli import main; "
+        f"code = main(['tab', {str(song)!r}]); assert 'torch' not in sys.modules; sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,364 @@
+"""Translation from the command line: trained, killed, resumed, judged and used."""
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from commands import fine, refused, weights
+
+pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
+
+from torch._inductor.exc import CppCompileError, InductorError
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.cli import main
+from slp_transformer.data import number_pairs, reopen_pairs
+from slp_transformer.data.translation_metrics import judge
+from slp_transformer.generation.translation import Translator
+from slp_transformer.tasks.datasets import batches
+from slp_transformer.training.checkpoint_files import read_memory
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import checkpoint_folder, step_folders
+from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.trainer import train
+
+PAIRS = number_pairs(60)
+SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "29"]
+SMALL = [*SIZES, "--tokenizer", "words", "--vocab-size", "90", "--batch-tokens", "100"]
+SMALL += ["--steps", "6", "--every", "2", "--keep", "2", "--device", "cpu"]
+SMALL += ["--learning-rate", "0.05"]  # so that it learns where sentences end
+TRAIN = ["train", "pairs.csv", "--translation", *SMALL, "--quiet"]
+
+
+def write_pairs() -> None:
+    lines = [f'"{source}","{target}"\n' for source, target in PAIRS]
+    Path("pairs.csv").write_text("\ufeffEnglish,Spanish\n" + "".join(lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """A folder with pairs, and a run that learned from them."""
+    folder = tmp_path_factory.mktemp("translation")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_pairs()
+        fine(*TRAIN, "--run", "run")
+        (folder / "pairs.csv").unlink()  # a run needs its source no more
+    return folder
+
+
+@pytest.fixture
+def at(trained, tmp_path, monkeypatch) -> Path:
+    """A folder with such a run, to work in."""
+    shutil.copytree(trained / "run", tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys, *words: str) -> str:
+    capsys.readouterr()
+    fine(*words)
+    return capsys.readouterr().out
+
+
+# --- Training ----------------------------------------------------------------------------------
+
+
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
+    """Its batches follow from the step, so the epochs go on where they were."""
+    write_pairs()
+    fine(*TRAIN, "--run", "cut", "--steps", "3")
+    fine("train", "--run", "cut", "--resume", "--steps", "6", "--quiet")
+    straight = load_model("run", "last").state_dict()
+    resumed = load_model("cut", "last").state_dict()
+    assert straight.keys() == resumed.keys()
+    # The learning rate follows from the steps, of which the first part meant to make just three.
+    assert TrainingSettings(steps=3).rate(1) != TrainingSettings(steps=6).rate(1)
+    fine(*TRAIN, "--run", "slow")
+    stopped = Path("slow")
+    for folder in step_folders(stopped):
+        if folder.name > "step-00000004":
+            shutil.rmtree(folder)
+    (stopped / "checkpoints.json").unlink()
+    fine("train", "--run", "slow", "--resume", "--quiet")
+    assert weights("slow") == weights("run")
+
+
+def test_the_last_checkpoints_are_kept_and_averaged(at):
+    assert [folder.name for folder in step_folders(Path("run"))][-2:] == [
+        "step-00000004",
+        "step-00000006",
+    ]
+    both = [load_model(Path("run") / f"step-0000000{n}").state_dict() for n in (4, 6)]
+    mean = load_model("run", "average").state_dict()
+    for name, W in mean.items():
+        torch.testing.assert_close(W, (both[0][name] + both[1][name]) / 2)
+    assert any(not torch.equal(both[0][name], both[1][name]) for name in mean)
+
+
+def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
+    write_pairs()
+    capsys.readouterr()
+    fine(*[word for word in TRAIN if word != "--quiet"], "--run", "loud")
+    told = capsys.readouterr().err
+    assert "From English to Spanish." in told and "An epoch is about" in told
+    assert told.count("\n  source ") == told.count("\n  prediction ") == 3 * 3
+    held_out = json.loads(Path("loud/tokens/held-out.json").read_text(encoding="utf-8"))
+    assert f"  reference  {held_out[0][1]}\n" in told
+    assert told.count("BLEU") == 3 and "nrefs:1|case:mixed|eff:no|tok:13a" in told
+
+
+def test_the_first_run_needs_no_files(at, capsys):
+    told = said(capsys, "train", "--translation", "--show-recipe")
+    assert 'kind = "translation"' in told
+    fine("train", "--translation", "--run", "numbers", *SIZES, "--steps", "1", "--quiet")
+    assert "English" in said(capsys, "info", "numbers")
+
+
+def test_two_vocabularies_make_a_model_of_two(at, capsys):
+    write_pairs()
+    fine(*TRAIN, "--run", "two", "--no-shared-vocabulary", "--steps", "2")
+    assert "tokens of the source" in said(capsys, "info", "two")
+    config = load_model("two").config
+    assert config.source_vocab_size is not None
+    assert said(capsys, "translate", "two", "twelve").count("\n") == 1
+
+
+WRONG = {
+    "no such file": (["no.csv", "--translation"], "no.csv"),
+    "no such target": (["pairs.csv", "--translation", "--target", "no.es"], "no.es"),
+    "no such column": (["pairs.csv", "--translation", "--source-language", "Thai",
+                        "--target-language", "English"], 'no column "Thai"'),
+    "another encoding": (["latin.csv", "--translation"], "line 2 has the byte 0xE9"),
+    "a gzip cut short": (["cut.csv.gz", "--translation"], "cut.csv.gz is cut short"),
+    "a table with a target": (["pairs.csv", "--translation", "--target", "latin.csv"], "no use"),
+    "lora": (["pairs.csv", "--translation", "--lora", "2"], "lora"),
+    "windows": (["pairs.csv", "--translation", "--training-context-length", "9"], "windows"),
+    "text with a target": (["fox.txt", "--target", "fox.txt"], "--target"),
+    "tabs in tokens": (["--guitar", "--batch-tokens", "9"], "--batch-tokens"),
+    "batches too small": (["pairs.csv", "--translation", "--batch-tokens", "3"], "batch just 3"),
+    "all too long": (["pairs.csv", "--translation", "--context-length", "2"], "--too-long"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words, told", WRONG.values(), ids=WRONG)
+def test_bad_pairs_are_refused_in_a_sentence(at, capsys, words, told):
+    write_pairs()
+    Path("fox.txt").write_text("The fox.\n", encoding="utf-8")
+    Path("latin.csv").write_bytes("a,b\nx,é\n".encode("latin-1"))
+    import gzip
+
+    Path("cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,y\n")[:-6])
+    small = ["--device", "cpu", "--quiet", "--steps", "1", "--run", "wrong"]
+    sizes = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1"]
+    assert told in refused(capsys, "train", *sizes, *words, *small)
+    assert not Path("wrong/recipe.toml").exists()
+
+
+# --- Judging -----------------------------------------------------------------------------------
+
+
+def test_evaluate_judges_what_the_run_held_out(at, capsys):
+    told = json.loads(said(capsys, "evaluate", "run", "--json", "--samples", "2"))
+    assert (
+        told["pairs"] == 3 == len(json.loads(Path("run/tokens/held-out.json").read_text("utf-8")))
+    )
+    assert told["loss"] == pytest.approx(
+        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_valid_loss"], rel=1e-5
+    )
+    sources = [sample["source"] for sample in told["samples"]]
+    translations = [sample["prediction"] for sample in told["samples"]]
+    assert said(capsys, "translate", "run", *sources) == "".join(f"{t}\n" for t in translations)
+    assert "tok:13a" in told["bleu_signature"] and 0 <= told["bleu"] <= 100
+
+
+def test_evaluate_takes_other_pairs(at, capsys):
+    Path("a.en").write_text("twelve\nfive\n", encoding="utf-8")
+    Path("a.es").write_text("doce\ncinco\n", encoding="utf-8")
+    told = said(capsys, "evaluate", "run", "a.en", "--target", "a.es", "--num-beams", "1")
+    assert "2, translated with 1 beams" in told and "BLEU" in told
+    for words, sentence in (
+        (["--target", "a.es"], "name its source too"),
+        (["--tokens", "9"], "--tokens"),
+        (["a.en"], "--target"),
+    ):
+        assert sentence in refused(capsys, "evaluate", "run", *words)
+
+
+def test_judging_counts_as_sacrebleu_does():
+    references = ["the cat sat on the mat today", "a dog"]
+    assert judge(references, references).bleu == pytest.approx(100)
+    assert judge(references, references).chrf == pytest.approx(100)
+    worse = judge(["the cat sat on the mat", "a cow"], references)
+    assert 0 < worse.bleu < 100 and "version:" in worse.bleu_signature
+    with pytest.raises(ValueError, match="there are 1 and 2"):
+        judge(["a"], references)
+
+
+# --- Translating -------------------------------------------------------------------------------
+
+
+def piped(monkeypatch, content: bytes, terminal: bool = False) -> None:
+    buffer = io.BytesIO(content)
+
+    def no_file() -> int:
+        raise OSError("no file")
+
+    stdin = SimpleNamespace(buffer=buffer, isatty=lambda: terminal, fileno=no_file)
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+
+def test_lines_come_from_words_files_and_pipes_alike(at, capsys, monkeypatch):
+    lines = ["twelve", "", "five hundred and one", "\x00\x1b[2J 日本\x0b", "   "]
+    by_words = said(capsys, "translate", "run", *lines)
+    assert by_words.count("\n") == 5 and by_words.split("\n")[1] == by_words.split("\n")[4] == ""
+    Path("lines.txt").write_bytes("\r\n".join(lines).encode() + b"\r\n")
+    assert said(capsys, "translate", "run", "--input", "lines.txt") == by_words
+    piped(monkeypatch, "\n".join(lines).encode())
+    assert said(capsys, "translate", "run") == by_words
+    assert said(capsys, "translate", "run", "--input", "lines.txt", "--output", "out.txt") == ""
+    assert Path("out.txt").read_text(encoding="utf-8") == by_words
+
+
+def test_n_best_are_different_and_in_the_order_of_their_scores(at, capsys):
+    sources = [source for source, _ in PAIRS[:9]]
+    told = said(capsys, "translate", "run", *sources, "--n-best", "2", "--scores")
+    blocks = [block.splitlines() for block in told.split("\n\n")[:-1]]
+    assert len(blocks) == 9 and max(map(len, blocks)) == 2
+    for block in blocks:
+        scores, texts = zip(*(line.split("\t") for line in block), strict=True)
+        assert list(map(float, scores)) == sorted(map(float, scores), reverse=True)
+        assert float(scores[0]) < 0 and len(set(texts)) == len(texts)
+    told = said(capsys, "translate", "run", sources[0], "--json", "--num-beams", "3")
+    (best,) = json.loads(told)["translations"]
+    assert best["text"] == blocks[0][0].split("\t")[1]
+
+
+def test_the_score_is_the_mean_log_probability_of_what_was_written(at):
+    from slp_transformer.tasks.datasets import tokenizer_of
+
+    model, tokenizer = load_model("run"), tokenizer_of(Path("run"))
+    translator = Translator(model, tokenizer)
+    (best, *_), _ = translator(["two hundred", "twelve"], num_beams=2, max_new_tokens=7)
+    source = torch.tensor([tokenizer.encode_source("two hundred")])
+    target = torch.tensor([[tokenizer.begin_id, *best.ids]])
+    log_y = model(source, target[:, :-1]).log_softmax(-1)
+    each = log_y[0, torch.arange(len(best.ids)), target[0, 1:]]
+    assert best.score == pytest.approx(each.mean().item(), rel=1e-5)
+    assert best.text == tokenizer.decode_target(best.ids)
+
+
+def test_on_a_terminal_it_asks_for_sentences(at, capsys, monkeypatch):
+    piped(monkeypatch, b"", terminal=True)
+    asked = iter(["twelve", "twelve " * 40, "five", ""])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(asked))
+    capsys.readouterr()
+    fine("translate", "run")
+    told = capsys.readouterr()
+    assert told.out == said(capsys, "translate", "run", "twelve", "five")
+    assert "From English into Spanish" in told.err and "41 tokens" in told.err
+
+
+def test_attention_is_drawn(at, capsys):
+    word = "hundred"
+    told = said(capsys, "translate", "run", word, "--attention", "heads.html")
+    page = Path("heads.html").read_text(encoding="utf-8")
+    assert told.count("\n") == 1 and "Cross-attention" in page and word in page
+    for words in (["a", "b"], [""], []):
+        assert "one sentence" in refused(capsys, "translate", "run", *words, "--attention", "a.svg")
+    assert ".svg" in refused(capsys, "translate", "run", "twelve", "--attention", "a.png")
+
+
+REFUSED = {
+    "a language it does not know": (["x", "--target-language", "Thai"], 'into "Thai"'),
+    "a source language": (["x", "--source-language", "Spanish"], "from English into Spanish"),
+    "a long sentence": (["five", "five " * 40], "Line 2 has 41 tokens"),
+    "no beams": (["x", "--num-beams", "0"], "--num-beams"),
+    "fewer beams than asked for": (["x", "--num-beams", "2", "--n-best", "3"], "--num-beams 3"),
+    "no such file": (["--input", "none.txt"], "none.txt"),
+    "another encoding": (["--input", "latin.txt"], "line 1 has the byte 0xE9"),
+}
+
+
+@pytest.mark.parametrize("words, told", REFUSED.values(), ids=REFUSED)
+def test_bad_sentences_are_refused(at, capsys, words, told):
+    Path("latin.txt").write_bytes("é".encode("latin-1"))
+    assert told in refused(capsys, "translate", "run", *words)
+
+
+def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
+    piped(monkeypatch, b"five\n\xe9\n")
+    capsys.readouterr()
+    assert main(["translate", "run"]) == 2
+    assert "line 2 has the byte 0xE9" in capsys.readouterr().err
+
+
+def test_runs_of_another_kind_are_refused(at, capsys):
+    assert "translates from English" in refused(capsys, "generate", "run")
+    Path("fox.txt").write_text("The quick brown fox. " * 20, encoding="utf-8")
+    small = [*SIZES[:-1], "9", "--steps", "1", "--device", "cpu", "--quiet"]
+    fine("train", "fox.txt", "--run", "text", *small)
+    assert "does not translate" in refused(capsys, "translate", "text", "five")
+    assert "does not translate" in refused(capsys, "evaluate", "text", "--num-beams", "2")
+    write_pairs()
+    new = ["train", "pairs.csv", "--translation", "--run", "new", "--quiet"]
+    assert "leave out --translation" in refused(capsys, *new, "--from", "text")
+    started = ["--from", "run", "--steps", "1"]
+    assert "leave out --guitar" in refused(capsys, *new[:2], "--guitar", *new[3:], *started)
+    fine(*new, *started, "--learning-rate", "1e-9", "--device", "cpu")
+    for mine, theirs in zip(
+        load_model("new").parameters(), load_model("run").parameters(), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs)  # one step of next to nothing
+    assert checkpoint_folder("run").name == "step-00000006"
+
+
+# --- Epochs, and compilers that fail --------------------------------------------------------------
+
+
+def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_pairs()
+    by_epoch = ["--every", "epoch", "--keep", "9", "--batch-tokens", "400", "--steps", "7"]
+    fine(*TRAIN, *by_epoch, "--run", "run")
+    corpus = reopen_pairs(Path("run/tokens"))
+    source = batches(corpus.learned, corpus.tokenizer, TrainingSettings(7, batch_tokens=400))
+    drawn, steps = 0, 0
+    while drawn < len(source):  # until each pair was drawn once
+        drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
+        steps += 1
+    kept = {read_memory(folder).step for folder in step_folders(Path("run"))} - {0}
+    assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
+    assert '"epoch"' in Path("run/recipe.toml").read_text(encoding="utf-8")
+    fine("train", "--run", "run", "--resume", "--steps", "9", "--quiet")
+    said = refused(capsys, *TRAIN, "--batch-tokens", "none", "--every", "epoch", "--run", "b")
+    assert "have none: give a number of steps" in said and not Path("b").exists()
+    said = refused(capsys, *TRAIN, "--every", "epochs", "--run", "b")
+    assert """must be a whole number or "epoch", not 'epochs'""" in said
+    model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
+    with pytest.raises(ValueError, match="drawn at random have none"):
+        train(model, torch.arange(50) % 7, torch.arange(50) % 7, every="epoch", steps=3)
+
+
+def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_pairs()
+
+    def fails(model):
+        def compile(*given):
+            raise InductorError(CppCompileError(["g++"], "a page of errors"), None)
+
+        model.register_forward_pre_hook(compile)
+        return model
+
+    monkeypatch.setattr(torch, "compile", fails)
+    assert main([*TRAIN, "--compile", "--run", "run"]) == 2
+    said = capsys.readouterr().err
+    assert "train without --compile" in said.splitlines()[-1] and "page of errors" not in said
+    fine("train", "--run", "run", "--resume", "--no-compile", "--quiet")
+    assert read_memory(checkpoint_folder(Path("run"))).step == 6

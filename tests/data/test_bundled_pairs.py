@@ -1,0 +1,125 @@
+"""The pairs that come with the package: said as the two languages say them, and never twice."""
+
+import re
+from datetime import date, timedelta
+
+import pytest
+
+from slp_transformer.data import (
+    english_date,
+    english_number,
+    number_pairs,
+    spanish_date,
+    spanish_number,
+)
+
+NUMBERS = {
+    0: ("zero", "cero"),
+    13: ("thirteen", "trece"),
+    16: ("sixteen", "dieciséis"),
+    21: ("twenty-one", "veintiuno"),
+    30: ("thirty", "treinta"),
+    31: ("thirty-one", "treinta y uno"),
+    90: ("ninety", "noventa"),
+    100: ("one hundred", "cien"),
+    101: ("one hundred and one", "ciento uno"),
+    515: ("five hundred and fifteen", "quinientos quince"),
+    900: ("nine hundred", "novecientos"),
+    1000: ("one thousand", "mil"),
+    1001: ("one thousand and one", "mil uno"),
+    2342: ("two thousand three hundred and forty-two", "dos mil trescientos cuarenta y dos"),
+    21_000: ("twenty-one thousand", "veintiún mil"),
+    31_100: ("thirty-one thousand one hundred", "treinta y un mil cien"),
+    100_000: ("one hundred thousand", "cien mil"),
+    101_021: ("one hundred and one thousand and twenty-one", "ciento un mil veintiuno"),
+    999_999: (
+        "nine hundred and ninety-nine thousand nine hundred and ninety-nine",
+        "novecientos noventa y nueve mil novecientos noventa y nueve",
+    ),
+}
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_numbers_are_said_as_people_say_them(n):
+    assert (english_number(n), spanish_number(n)) == NUMBERS[n]
+
+
+@pytest.mark.parametrize("language", [english_number, spanish_number])
+def test_no_two_numbers_sound_alike(language):
+    numbers = [*range(3000), *range(3000, 1_000_000, 1013)]
+    assert len({language(n) for n in numbers}) == len(numbers)
+
+
+DATES = {
+    date(1984, 3, 21): (
+        "Wednesday, March twenty-first, nineteen eighty-four",
+        "Wednesday, the twenty-first of March, nineteen eighty-four",
+        "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro",
+    ),
+    date(1900, 1, 1): (
+        "Monday, January first, nineteen hundred",
+        "Monday, the first of January, nineteen hundred",
+        "lunes, primero de enero de mil novecientos",
+    ),
+    date(1807, 8, 12): (
+        "Wednesday, August twelfth, eighteen oh seven",
+        "Wednesday, the twelfth of August, eighteen oh seven",
+        "miércoles, doce de agosto de mil ochocientos siete",
+    ),
+    date(2005, 9, 30): (
+        "Friday, September thirtieth, two thousand and five",
+        "Friday, the thirtieth of September, two thousand and five",
+        "viernes, treinta de septiembre de dos mil cinco",
+    ),
+    date(2010, 2, 28): (
+        "Sunday, February twenty-eighth, twenty ten",
+        "Sunday, the twenty-eighth of February, twenty ten",
+        "domingo, veintiocho de febrero de dos mil diez",
+    ),
+}
+
+
+@pytest.mark.parametrize("day", DATES)
+def test_dates_are_said_as_people_say_them(day):
+    said = english_date(day), english_date(day, day_first=True), spanish_date(day)
+    assert said == DATES[day]
+
+
+def test_every_day_of_a_month_has_its_ordinal():
+    days = [english_date(date(1999, 12, 1) + timedelta(n)).split()[2].strip(",") for n in range(31)]
+    assert days[:5] == ["first", "second", "third", "fourth", "fifth"]
+    assert days[7:9] + days[11:12] == ["eighth", "ninth", "twelfth"]
+    assert days[19:23] == ["twentieth", "twenty-first", "twenty-second", "twenty-third"]
+    assert len(set(days)) == 31
+
+
+def test_pairs_are_different_the_same_again_and_begin_alike():
+    pairs = number_pairs(3011, seed=3)
+    assert len(set(pairs)) == 3011
+    assert len({spanish for _, spanish in pairs}) == 3011  # nothing is said twice in other words
+    assert number_pairs(211, seed=3) == pairs[:211] != number_pairs(211, seed=5)
+
+
+def test_half_are_dates_and_numbers_have_all_lengths():
+    pairs = number_pairs(2003)
+    dates = [english for english, _ in pairs if "," in english]
+    assert 850 < len(dates) < 1250
+    assert 300 < sum(", the " in english for english in dates) < 700
+    small = [english for english, _ in pairs if not re.search("hundred|thousand|,", english)]
+    assert 80 < len(small) <= 100
+
+
+@pytest.mark.parametrize("n", [-1, 1_000_000])
+def test_other_numbers_are_refused(n):
+    for language in (english_number, spanish_number):
+        with pytest.raises(ValueError, match="from 0 to 999,999, not"):
+            language(n)
+
+
+def test_other_days_and_too_many_pairs_are_refused():
+    for say in (english_date, spanish_date):
+        with pytest.raises(ValueError, match="from 1800 to 2099, not of 2100"):
+            say(date(2100, 1, 1))
+    for count in (-1, 200_000):
+        with pytest.raises(ValueError, match="from 0 to 109,573 pairs, not"):
+            number_pairs(count)

@@ -1,0 +1,313 @@
+"""Pairs of sentences: read from files, made tokens of, and put into batches."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
+
+from slp_transformer.data import (
+    EncodedPairs,
+    PairTokenizer,
+    prepare_pairs,
+    read_pairs,
+    reopen_pairs,
+    train_pair_tokenizer,
+)
+from slp_transformer.data.bucketing import PairsByLength
+from slp_transformer.data.text_tokenizer import SENTENCE, TextTokenizer
+from slp_transformer.data.vocabulary import train_tokenizer
+
+ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
+THAI = ["ชายกับสุนัข", "สุนัขสองตัววิ่ง", "สุนัขวิ่ง", "แมวนอน"]
+PAIRS = list(zip(ENGLISH, THAI, strict=True))
+
+
+def written(path: Path, lines: list[str], end: str = "\n") -> str:
+    text = "".join(line + end for line in lines).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return str(path)
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_aligned_files_plain_or_gzip_give_their_lines_in_order(tmp_path, end):
+    """A vertical tab, at which str.splitlines would cut, is a character like any other."""
+    source = written(tmp_path / "train.en.gz", ENGLISH, end)
+    target = written(tmp_path / "train.th", THAI, end)
+    assert read_pairs(source, target) == (PAIRS, ("en", "th"))
+    assert read_pairs(source, target, ("English", None))[1] == ("English", "th")
+
+
+TABLE = '\ufeffid,English,Thai\r\n1,"A man, a dog.",ชายกับสุนัข\r\n2,"say ""so""",แมวนอน\r\n\r\n'
+
+
+def test_a_table_has_quoted_commas_a_byte_order_mark_and_columns_by_name(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_bytes(TABLE.encode())
+    wanted = [("A man, a dog.", "ชายกับสุนัข"), ('say "so"', "แมวนอน")]
+    assert read_pairs(str(path), None, ("english", "THAI")) == (wanted, ("English", "Thai"))
+    swapped = read_pairs(str(path), None, ("thai", "english"))
+    assert swapped == ([(b, a) for a, b in wanted], ("Thai", "English"))
+
+
+def test_a_table_of_two_columns_needs_no_names(tmp_path):
+    path = tmp_path / "pairs.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\tb\nx, y\tz\n"))
+    assert read_pairs(str(path)) == ([("x, y", "z")], ("a", "b"))
+
+
+def wrong_tables() -> dict[str, tuple[bytes, str]]:
+    utf16 = "a,b\nx,y\n".encode("utf-16")
+    return {
+        "column": (b"a,b,c\n1,2,3\n", 'has no column "thai": its header names a, b, c'),
+        "cell": (b"a,thai\nx,y\nx\n", "line 3 is empty"),
+        "empty": (b"a,thai\nx,y\nx,  \n", "line 3 is empty"),
+        "blank": (b"a,thai\nx,y\n\nx,y\n", "line 3 is empty"),
+        "quote": (b'a,thai\nx,"y\n', "line 2 is no row of a table"),
+        "nothing": (b"", 'has no column "a": its header names nothing'),
+        "header": (b"a,thai\n", "has no pairs below its header"),
+        "latin": ("a,thai\nx,é\n".encode("latin-1"), "line 2 has the byte 0xE9"),
+        "utf16": (utf16, "line 1 has the byte 0xFF"),
+    }
+
+
+@pytest.mark.parametrize("content, told", wrong_tables().values(), ids=wrong_tables())
+def test_a_wrong_table_is_refused_by_file_and_line(tmp_path, content, told):
+    path = tmp_path / "pairs.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as error:
+        read_pairs(str(path), None, ("a", "thai"))
+    assert told in str(error.value) and "pairs.csv" in str(error.value)
+
+
+def test_two_files_that_do_not_align_are_refused_by_file_and_line(tmp_path):
+    source = written(tmp_path / "a.en", ENGLISH)
+    short = written(tmp_path / "b.th", THAI[:3])
+    with pytest.raises(ValueError, match=r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"):
+        read_pairs(source, short)
+    hole = written(tmp_path / "c.th", [*THAI[:2], " ", THAI[3]])
+    with pytest.raises(ValueError, match=r"c.th: line 3 is empty"):
+        read_pairs(source, hole)
+    with pytest.raises(ValueError, match="a.en has sentences of one language"):
+        read_pairs(source)
+
+
+def test_a_damaged_gzip_is_refused(tmp_path):
+    target = written(tmp_path / "b.th", THAI * 500)
+    path = tmp_path / "a.en.gz"
+    whole = gzip.compress("".join(f"{i} {line}\n" for i, line in enumerate(ENGLISH * 500)).encode())
+    path.write_bytes(whole[:-20])
+    with pytest.raises(ValueError, match=r"a.en.gz is cut short"):
+        read_pairs(str(path), target)
+    path.write_bytes(whole[:50] + b"\0\1\2\3" * 9 + whole[86:])
+    with pytest.raises(ValueError, match=r"a.en.gz is damaged"):
+        read_pairs(str(path), target)
+
+
+def test_a_dataset_by_name_gives_its_pairs(monkeypatch):
+    """The library stands in for itself: nothing is downloaded."""
+    asked, rows = [], [{"translation": {"en": "a", "it": "b"}}]
+
+    def load_dataset(*words, split):
+        asked.append((*words, split))
+        if words[0] == "nothing":
+            raise FileNotFoundError("Dataset 'nothing' doesn't exist on the Hub.\nmore")
+        return rows
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    assert read_pairs("hf:books:en-it", None, ("en", "it")) == ([("a", "b")], ("en", "it"))
+    rows[:] = [{"en": "a", "it": "b"}, {"en": "c", "it": None}]
+    with pytest.raises(ValueError, match="hf:x/books@test: line 2 is empty"):
+        read_pairs("hf:x/books@test", None, ("en", "it"))
+    assert asked == [("books", "en-it", "train"), ("x/books", None, "test")]
+    with pytest.raises(ValueError, match=r"hf:nothing cannot be loaded: .* on the Hub\.$"):
+        read_pairs("hf:nothing", None, ("en", "it"))
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ImportError, match="pip install datasets"):
+        read_pairs("hf:books")
+
+
+# --- Tokens ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_sentences_come_back_from_their_tokens(kind, shared):
+    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), kind, shared=shared)
+    assert (tokenizer.source is tokenizer.target) == shared
+    for source, target in PAIRS:
+        assert tokenizer.decode_target(tokenizer.encode_target(target)) == target
+        ids = tokenizer.encode_source(source)
+        assert ids[-1] == tokenizer.end_id and 3 not in ids[:-1] and 0 not in ids
+    again = PairTokenizer.from_json(json.loads(json.dumps(tokenizer.to_json())))
+    assert again == tokenizer
+    assert again.encode_source("A dog") == tokenizer.encode_source("A dog")
+    assert (again.source is again.target) == shared
+
+
+def test_the_first_ids_are_the_special_ones():
+    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), "words")
+    assert tokenizer.target.vocabulary[:4] == ["[PAD]", "[UNK]", "[SOS]", "[EOS]"]
+    assert (tokenizer.pad_id, tokenizer.begin_id, tokenizer.end_id) == (0, 2, 3)
+    assert tokenizer.decode_target([2, 3, 0, 0]) == ""
+    with pytest.raises(ValueError, match="must begin with"):
+        plain = train_tokenizer(ENGLISH, "words")
+        PairTokenizer(("a", "b"), plain, plain)
+
+
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_what_was_never_seen_is_unknown_and_never_refused(kind):
+    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), kind)
+    ids = tokenizer.encode_source("\x00\x1b[31m 日本 \ud7ff")
+    assert tokenizer.source.unknown_id == 1 and 1 in ids
+
+
+def test_bpe_has_bytes_for_what_was_never_seen():
+    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), "bpe")
+    strange = "\x00\x1b[31m 日本 [EOS][PAD]"
+    ids = tokenizer.encode_target(strange)
+    assert not {0, 1, 2, 3} & set(ids)
+    assert tokenizer.target.decode(ids) == f" {strange}"
+
+
+def test_marks_stay_with_their_letters():
+    """Telugu and Thai write vowels and tones as marks, at which GPT-2's pattern cuts."""
+    words = ["ที่นี่", "కాళ్ళు"]
+    for marks, most in ((True, 1), (False, 2)):
+        tokenizer = train_tokenizer(words * 9, "bpe", 400, marks=marks)
+        lengths = [len(tokenizer.encode(word)) for word in words]
+        assert (max(lengths) == 1) == (most == 1), lengths
+        assert [tokenizer.decode(tokenizer.encode(word)) for word in words] == words
+        assert TextTokenizer.from_json(tokenizer.to_json()).encode(words[0]) == tokenizer.encode(
+            words[0]
+        )
+
+
+def test_a_vocabulary_has_room_for_the_special_tokens():
+    with pytest.raises(ValueError, match=r"at least 260 \(a token for each byte and one for \[PAD"):
+        train_pair_tokenizer(PAIRS, ("en", "th"), "bpe", 259)
+    assert train_pair_tokenizer(PAIRS, ("en", "th"), "bpe", 263).vocab_size == 263
+
+
+# --- Made ready --------------------------------------------------------------------------------
+
+
+def numbered(count: int) -> list[tuple[str, str]]:
+    return [(f"w{i} is here", f"v{i}") for i in range(count)]
+
+
+def test_a_share_from_all_over_is_held_out_and_never_learned():
+    pairs = numbered(20) + numbered(20)
+    corpus = prepare_pairs(pairs, ("a", "b"), 31, held_out=0.1, kind="words")
+    assert corpus.texts == [pairs[0], pairs[10], pairs[20], pairs[30]]
+    assert len(corpus.learned) == 40 - 4 and len(corpus.held_out) == 4
+    source, target = corpus.held_out[1]
+    assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
+    assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")
+    with pytest.raises(IndexError):
+        corpus.learned[36]
+
+
+def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
+    """Four tokens: a source of three characters and [EOS]; a target of three after [SOS]."""
+    pairs = [("abc", "xyz"), ("abcd", "x"), ("a", "wxyz"), ("ab", "x")]
+    held_out = [("abc", "xyz"), ("abcde", "wxyzv")]
+    how = {"held_out": held_out, "kind": "characters", "shared": False}
+    dropped = prepare_pairs(pairs, ("a", "b"), 4, **how)
+    assert len(dropped.learned) == 1 and dropped.texts == [("abc", "xyz")]
+    assert dropped.problems == [
+        "Of 3 pairs learned from, 2 of more than 4 tokens were dropped.",
+        "Of 2 pairs held out, 1 of more than 4 tokens were dropped.",
+    ]
+    cut = prepare_pairs(pairs, ("a", "b"), 4, too_long="truncate", **how)
+    assert [len(side) for side in cut.learned[0]] == [4, 1]
+    assert cut.learned[0][0][-1] == cut.tokenizer.end_id
+    assert [len(side) for side in cut.learned[1]] == [2, 3]
+    assert "were cut" in cut.problems[0] and len(cut.texts) == 2
+    with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
+        prepare_pairs(pairs, ("a", "b"), 1, **how)
+
+
+def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
+    corpus = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40, folder=tmp_path / "tokens")
+    again = reopen_pairs(tmp_path / "tokens")
+    memory = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40)
+    for kept in (corpus, again):
+        assert kept.tokenizer == memory.tokenizer and kept.texts == memory.texts
+        for part in ("learned", "held_out"):
+            mine, theirs = getattr(kept, part), getattr(memory, part)
+            assert len(mine) == len(theirs)
+            for i in range(len(mine)):
+                assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
+    (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"held-out.json is damaged"):
+        reopen_pairs(tmp_path / "tokens")
+
+
+def test_a_stream_that_ends_within_a_pair_is_refused():
+    assert len(EncodedPairs(torch.tensor([5, 3, 6, 3]), 3)) == 1
+    for ids in ([5, 3, 6], [5, 3], [5, 3, 6, 3, 7]):
+        with pytest.raises(ValueError, match="in the middle of one"):
+            EncodedPairs(torch.tensor(ids), 3)
+
+
+# --- Batches -----------------------------------------------------------------------------------
+
+
+def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    draw = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 14, (count, 2), generator=draw).tolist()
+    return [
+        (torch.full((m,), 5 + i), torch.full((n - 1,), 5 + i)) for i, (m, n) in enumerate(lengths)
+    ]
+
+
+def by_length(count: int = 211, tokens: int = 61) -> PairsByLength:
+    return PairsByLength(rows(count), tokens=tokens, pad_id=0, begin_id=2, end_id=3)
+
+
+def seen(batch) -> list[int]:
+    return batch.inputs[0][:, 0].tolist()
+
+
+def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
+    source, generator = by_length(), torch.Generator().manual_seed(7)
+    orders = []
+    for _ in range(2):
+        drawn = [source.draw(10**6, generator)]
+        while source.step < source.begun + len(source.batches):
+            drawn.append(source.draw(10**6, generator))
+        assert sorted(i for batch in drawn for i in seen(batch)) == list(range(5, 216))
+        for batch in drawn:
+            assert all(ids.numel() <= 61 for ids in (*batch.inputs[:2], batch.targets))
+        sizes = [batch.inputs[0].numel() + batch.targets.numel() for batch in drawn]
+        kept = sum(len(a) + len(b) + 1 for a, b in rows(211))
+        assert kept / sum(sizes) > 0.8  # drawn at random, half of it would be padding
+        orders.append([seen(batch) for batch in drawn])
+    assert orders[0] != orders[1]
+    assert [seen(b) for b in source.in_order(3)] != orders[0]
+    assert sorted(i for b in source.in_order(3) for i in seen(b)) == list(range(5, 216))
+    assert all(len(seen(batch)) <= 3 for batch in source.in_order(3))
+
+
+def test_a_source_goes_to_any_step():
+    generator = torch.Generator().manual_seed(7)
+    source, again = by_length(), by_length()
+    drawn = [seen(source.draw(9, generator)) for _ in range(200)]
+    again.go_to(153)  # in the third epoch
+    assert [seen(again.draw(9, generator)) for _ in range(47)] == drawn[153:]
+
+
+def test_a_pair_longer_than_a_batch_is_refused():
+    with pytest.raises(ValueError, match="has 13 tokens, but a batch just 12"):
+        by_length(tokens=12)
+    assert by_length().describe() != by_length(tokens=62).describe()
+    assert SENTENCE == ("[PAD]", "[UNK]", "[SOS]", "[EOS]")

@@ -1,0 +1,155 @@
+"""Reading text: files, folders, standard input and names, and what is said about bad ones."""
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from slp_transformer.data import corpus_names, find_texts, moby_dick, read_documents, read_pieces
+from slp_transformer.data import text_files as reading_module
+
+
+def standard_input(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, content in {
+        "b.txt": "bee",
+        "a/z.TXT": "zed",
+        "a-1.txt": "dash",
+        "a/notes.md": "# no",
+        "empty.txt": "",
+        ".hidden.txt": "no",
+        ".git/x.txt": "no",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    return tmp_path
+
+
+# --- What there is to read ---------------------------------------------------------------------
+
+
+def test_a_folder_is_read_in_the_same_order_everywhere(folder):
+    """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
+    found = [path.relative_to(folder).as_posix() for path in find_texts(folder)]
+    assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
+    assert list(read_documents(str(folder))) == ["zed", "dash", "bee"]
+    assert list(read_documents(folder, [".md", ".txt"])) == ["# no", "zed", "dash", "bee"]
+
+
+def test_a_file_of_any_name_is_read(folder):
+    assert list(read_documents(folder / "a" / "notes.md")) == ["# no"]
+
+
+def test_standard_input_is_one_document(monkeypatch):
+    standard_input(monkeypatch, "Ça\r\nva".encode())
+    assert list(read_documents("-")) == ["Ça\nva"]
+
+
+def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):
+    """Whatever the working directory has; a path of that name is given with a slash, or as one."""
+    (tmp_path / "moby-dick").write_text("another whale", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert list(read_documents("moby-dick")) == [moby_dick()]
+    assert list(read_documents("./moby-dick")) == ["another whale"]
+    assert list(read_documents(Path("moby-dick"))) == ["another whale"]
+    assert all(not set("./\\") & set(name) for name in corpus_names())
+
+
+# --- What the text comes out as ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
+def test_pieces_make_up_the_text(block, tmp_path, monkeypatch):
+    """A byte order mark, the line ends of three systems, and characters of 1 to 4 bytes."""
+    monkeypatch.setattr(reading_module, "BLOCK", block)
+    (tmp_path / "a").write_bytes("\ufeffone\r\ntwo\rthree\n\n\n é🎸日\n\tend\r".encode())
+    assert "".join(read_pieces(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
+
+
+def test_a_piece_ends_where_a_word_does(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading_module, "BLOCK", 10)
+    (tmp_path / "a").write_text("one\n\ntwo \n \nthree four", encoding="utf-8", newline="\n")
+    assert list(read_pieces(tmp_path / "a")) == ["one\n\ntwo", " \n \nthree", " four"]
+
+
+def test_what_has_no_space_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading_module, "BLOCK", 10)
+    (tmp_path / "a").write_text("x" * 95, encoding="utf-8")
+    assert [len(piece) for piece in read_pieces(tmp_path / "a")] == [10] * 9 + [5]
+
+
+def test_little_is_read_ahead_of_what_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading_module, "BLOCK", 100)
+    read = []
+
+    class Counted(io.BytesIO):
+        def read(self, size=-1):
+            read.append(size)
+            return super().read(size)
+
+    pieces = reading_module.decode_pieces(Counted(b"nine char\n" * 1000), "it")
+    for i in range(1, 20):
+        assert len(next(pieces)) <= 110 and read == [100] * i
+
+
+# --- Bad input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "byte"),
+    [
+        (b"one\ntwo\nca\xf1a\n", 3, "F1"),
+        ("Windows' own\n".encode("utf-16"), 1, "FF"),
+        (b"a\n" * 100 + b"\xe2\x82", 101, "E2"),
+        (b"\xc3\nx", 1, "C3"),
+    ],
+    ids=["Latin-1", "UTF-16", "cut short", "half a character"],
+)
+@pytest.mark.parametrize("block", [1, 5, 1000])
+def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading_module, "BLOCK", block)
+    (tmp_path / "bad.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"bad.txt is not UTF-8: line {line} has .* 0x{byte}, "):
+        list(read_documents(tmp_path))
+    standard_input(monkeypatch, content)
+    with pytest.raises(
+        ValueError, match=rf"Standard input is not UTF-8: line {line} .* 0x{byte}, "
+    ):
+        list(read_documents("-"))
+
+
+def test_a_missing_source_is_named_with_what_there_is(tmp_path):
+    with pytest.raises(ValueError, match=r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."):
+        find_texts(tmp_path / "gone.txt")
+    with pytest.raises(ValueError, match="no file or folder moby-duck"):
+        find_texts("moby-duck")
+
+
+def test_a_source_without_text_is_named(folder):
+    with pytest.raises(ValueError, match=r"empty.txt is empty"):
+        find_texts(folder / "empty.txt")
+    (folder / "none").mkdir()
+    with pytest.raises(ValueError, match=r"none has no text: there is no file ending in \.txt "):
+        find_texts(folder / "none")
+    with pytest.raises(ValueError, match=r"ending in \.markdown or \.rst "):
+        find_texts(folder, [".rst", ".markdown"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such mode")
+def test_a_file_that_may_not_be_read_is_named(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a", encoding="utf-8")
+    path.chmod(0)
+    try:
+        path.read_bytes()
+    except PermissionError:
+        with pytest.raises(ValueError, match=r"a.txt cannot be read: .*denied"):
+            list(read_documents(path))
+    else:
+        pytest.skip("this user may read everything")

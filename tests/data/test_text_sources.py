@@ -1,0 +1,96 @@
+"""Sources as people have them: pipes, other encodings, hidden files, folders that are closed."""
+
+import io
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from commands import SENTENCE, SMALL, fine, refused, weights
+
+from slp_transformer.data import find_texts, prepare
+from slp_transformer.guitar import practice_corpus, read_tabs, write_tab
+
+POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+
+
+def test_every_file_that_is_not_utf8_is_named_at_once(at, capsys):
+    Path("texts").mkdir()
+    for name in ("a", "b", "c", "d"):
+        Path(f"texts/{name}.txt").write_text(SENTENCE * 10, encoding="utf-8")
+    for name in ("b", "d"):
+        Path(f"texts/{name}.txt").write_bytes(b"One\ncaf\xe9\n")
+    said = refused(capsys, "train", "texts", "--run", "a", *SMALL)
+    assert "2 files cannot be read as text" in said
+    for name in ("b", "d"):
+        assert f"{Path('texts') / name}.txt is not UTF-8: line 2 has the byte 0xE9" in said
+    assert not Path("a").exists()
+
+
+@POSIX
+def test_a_pipe_is_read_as_standard_input_is(at):
+    os.mkfifo("pipe")
+    writing = "open('pipe', 'w').write(open('fox.txt').read())"
+    with subprocess.Popen([sys.executable, "-c", writing]):
+        fine("train", "pipe", "--run", "piped", *SMALL)
+    Path("pipe").unlink()
+    fine("train", "fox.txt", "--run", "file", *SMALL)
+    assert weights("piped") == weights("file")
+    fine("train", "--run", "piped", "--resume", "--quiet")  # nothing is read again
+
+
+def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Keyboard(b"some text\n")))
+    assert len(prepare("-", held_out=0.0).learned) == 10
+    assert "Waiting for text on standard input" in caplog.text
+
+
+class Keyboard(io.BytesIO):
+    """Bytes that come from a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_hidden_files_and_folders_are_left_out_by_both_readers(tmp_path):
+    (tab,) = practice_corpus(seed=0, pieces=1)
+    for place in (".hidden", "open/.hidden", "open"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        for name in (".secret.txt", "seen.txt"):
+            write_tab(tab, tmp_path / place / name)
+    assert find_texts(tmp_path) == [tmp_path / "open/seen.txt"]
+    tabs, problems = read_tabs(tmp_path)
+    assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or (hasattr(os, "geteuid") and os.geteuid() == 0),
+    reason="the administrator may read everything",
+)
+def test_what_may_not_be_read_is_named(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    for read in (find_texts, read_tabs):
+        with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
+            read(tmp_path)
+    (tmp_path / "a.txt").chmod(0)
+    with pytest.raises(ValueError, match=r"a\.txt cannot be read: Permission denied"):
+        find_texts(tmp_path / "a.txt")
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    """As the test above, for the administrator too."""
+    (tmp_path / "closed").mkdir()
+    real = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    for read in (find_texts, read_tabs):
+        with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
+            read(tmp_path)

@@ -1,0 +1,229 @@
+"""Tokenizers: what is encoded comes back, whole or one token at a time, here or from a file."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from slp_transformer.data import TextTokenizer, moby_dick, train_tokenizer
+from slp_transformer.data.text_tokenizer import END, UNKNOWN, byte_alphabet
+from slp_transformer.training.checkpoints import save_checkpoint
+from slp_transformer.training.run_folder import load_tokenizer
+
+KINDS = ("characters", "words", "bpe")
+TEXTS = [
+    "One fish, two fish.\n\nRed fish; blue fish!\n",
+    "  two  spaces, \ta tab, \r\nWindows' line ends\r\n and an o'clock can't\n \n",
+    "Ça coûte 3,50 € — naïve 日本語 🎸🎸 👩‍👩‍👧 e\u0301 \u00a0\u2028x\x00\ufeff",
+    "<|end|> <unk> <|end|>",
+    "a",
+    "\n",
+]
+
+
+@pytest.fixture(params=KINDS)
+def tokenizer(request):
+    return train_tokenizer(iter(TEXTS), request.param)
+
+
+# --- There and back ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_known_text_comes_back_to_the_last_character(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == tokenizer.decode(torch.tensor(ids)) == text
+    assert all(type(i) is int and 0 <= i < tokenizer.vocab_size for i in ids)
+
+
+def test_no_text_has_no_tokens(tokenizer):
+    assert tokenizer.encode("") == [] and tokenizer.decode([]) == ""
+
+
+@pytest.mark.parametrize("text", ["never seen: ЖŁ½ 🦑", "\x7f\x80ÿĀ\U0010ffff", "\r\r\n\t\t \t"])
+def test_bpe_takes_any_text(text):
+    tokenizer = train_tokenizer(["abc abd"], "bpe", 260)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_characters_are_numbered_as_they_are_sorted():
+    tokenizer = train_tokenizer(["bcab", "da"])
+    assert tokenizer.kind == "characters" and tokenizer.vocabulary == ["a", "b", "c", "d"]
+    assert tokenizer.encode("dab") == [3, 0, 1] and tokenizer.vocab_size == 4
+    assert tokenizer.end_id is None
+
+
+def test_words_take_the_space_before_them():
+    tokenizer = train_tokenizer(["the cat, the  cat's hat\n"], "words")
+    pieces = [tokenizer.decode([i]) for i in tokenizer.encode("the cat, the  cat's hat\n")]
+    assert pieces == ["the", " cat", ",", " the", " ", " cat's", " hat", "\n"]
+
+
+def test_the_most_frequent_words_are_kept_and_the_others_unknown():
+    tokenizer = train_tokenizer(["b b b b a a c"], "words", 3)
+    assert tokenizer.vocabulary == [UNKNOWN, " b", " a"]
+    assert tokenizer.vocab_size == 3
+    assert tokenizer.decode(tokenizer.encode("z b a q")) == "<unk> b a<unk>"
+
+
+def test_bpe_merges_the_most_frequent_pair_first():
+    tokenizer = train_tokenizer(["ab ab ab abc bc"], "bpe", 258)
+    assert tokenizer.vocabulary[256:] == ["ab", "Ġab"]
+    assert [tokenizer.decode([i]) for i in tokenizer.encode("ab abc")] == ["ab", " ab", "c"]
+
+
+def test_bpe_has_fewer_tokens_where_the_text_has_no_more():
+    assert train_tokenizer(["ab"], "bpe", 500).vocab_size == 257
+
+
+def test_the_bytes_are_written_as_the_library_writes_them():
+    """The library offers its alphabet without saying which byte is which: encoding tells."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    assert set(byte_alphabet()) == set(ByteLevel.alphabet())
+    library = ByteLevel(add_prefix_space=False, use_regex=False)
+    for character in map(chr, range(0x800)):
+        [(signs, _)] = library.pre_tokenize_str(character)
+        assert bytes(byte_alphabet()[sign] for sign in signs) == character.encode()
+
+
+# --- The end of a document ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_can_write_the_end_token(kind):
+    tokenizer = train_tokenizer(["<|end|>" * 50, "<|end|> end"], kind, end=True)
+    assert tokenizer.end_id == 0 and tokenizer.vocabulary[0] == END
+    for text in ("<|end|>", "<|end|> end<|end|>"):
+        assert 0 not in tokenizer.encode(text) and tokenizer.decode(tokenizer.encode(text)) == text
+    ids = tokenizer.encode("end")
+    assert tokenizer.decode([*ids, 0, *ids]) == "endend"
+
+
+# --- One token at a time -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_stream_gives_the_same_text_in_whole_characters(tokenizer, text):
+    stream = tokenizer.stream()
+    parts = [stream.add(i) for i in tokenizer.encode(text)]
+    assert "".join(parts) + stream.finish() == text
+    assert all("\ufffd" not in part for part in parts)
+
+
+def test_half_a_character_is_held_back():
+    tokenizer = train_tokenizer(["abc"], "bpe", 257)
+    stream, ids = tokenizer.stream(), tokenizer.encode("é🎸")
+    assert len(ids) == 6
+    assert [stream.add(i) for i in ids] == ["", "é", "", "", "", "🎸"]
+    assert stream.finish() == ""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_stream_of_nonsense_agrees_with_decoding_it_at_once(seed):
+    """An untrained model writes bytes that are no UTF-8."""
+    tokenizer = train_tokenizer([TEXTS[2] * 3], "bpe", 280)
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(tokenizer.vocab_size, (50,), generator=generator).tolist()
+    stream = tokenizer.stream()
+    assert "".join(map(stream.add, ids)) + stream.finish() == tokenizer.decode(ids)
+
+
+def test_a_character_that_never_ends_is_marked_as_such():
+    tokenizer = train_tokenizer(["abc"], "bpe", 257)
+    stream = tokenizer.stream()
+    assert stream.add(tokenizer.encode("é")[0]) == "" and stream.finish() == "\ufffd"
+
+
+# --- Keeping it --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", [False, True])
+def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
+    tokenizer = train_tokenizer(TEXTS, kind, end=end)
+    save_checkpoint(tmp_path, 1, torch.nn.Linear(2, 3), tokenizer=tokenizer.to_json())
+    again = TextTokenizer.from_json(load_tokenizer(tmp_path))
+    assert again == tokenizer and hash(again) == hash(tokenizer)
+    assert again.end_id == tokenizer.end_id == (0 if end else None)
+    assert [again.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
+
+
+def test_tokenizers_of_other_text_differ(tokenizer):
+    assert tokenizer != train_tokenizer(["other", "others"], tokenizer.kind)
+    assert tokenizer != "a string"
+
+
+TRAIN = """
+import json
+from slp_transformer.data import moby_dick, train_tokenizer
+print(json.dumps([train_tokenizer([moby_dick()[:20000]], kind).to_json()
+                  for kind in ("characters", "words", "bpe")]))
+"""
+
+
+def test_the_same_text_gives_the_same_tokenizer_in_every_process():
+    """No matter in which order Python's sets or the library's threads have it."""
+    runs = [subprocess.run([sys.executable, "-c", TRAIN], capture_output=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout and json.loads(runs[0].stdout)
+
+
+# --- Bad input ---------------------------------------------------------------------------------
+
+
+def test_an_unknown_character_is_named_with_its_place():
+    tokenizer = train_tokenizer(["abc \n"])
+    with pytest.raises(ValueError, match=r"Line 2, column 3 has 'é' \(U\+00E9\)"):
+        tokenizer.encode("abc\nabécé")
+
+
+@pytest.mark.parametrize("i", [-1, 257, 1000])
+def test_an_unknown_id_is_named(i):
+    tokenizer = train_tokenizer(["ab"], "bpe")
+    for decode in (tokenizer.decode, lambda ids: tokenizer.stream().add(ids[0])):
+        with pytest.raises(ValueError, match=f"Token {i} is unknown: ids go from 0 to 256"):
+            decode([i])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nothing", [[], [""], ""])
+def test_no_text_no_tokenizer(kind, nothing):
+    with pytest.raises(ValueError, match="no text to learn a vocabulary from"):
+        train_tokenizer(nothing, kind)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_wrong_kind_or_size_is_explained():
+    with pytest.raises(ValueError, match="kind must be one of characters, words, bpe, not 'char'"):
+        train_tokenizer(["a"], "char")
+    with pytest.raises(ValueError, match="every character of the text is kept"):
+        train_tokenizer(["a"], "characters", 5)
+    with pytest.raises(ValueError, match="at least 257 .*each byte and one for <.end.>.*, not 256"):
+        train_tokenizer(["a"], "bpe", 256, end=True)
+    with pytest.raises(ValueError, match="at least 2 .*beside <unk>.*, not 1"):
+        train_tokenizer(["a"], "words", 1)
+
+
+@pytest.mark.parametrize("content", [{}, {"format": "other"}])
+def test_another_tokenizers_json_is_refused(content):
+    with pytest.raises(ValueError, match="no text tokenizer that to_json wrote"):
+        TextTokenizer.from_json(content)
+    with pytest.raises(ValueError, match="damaged: kind is missing"):
+        TextTokenizer.from_json({"format": train_tokenizer(["a"]).to_json()["format"]})
+    with pytest.raises(ValueError, match="a token twice"):
+        TextTokenizer("characters", "aba")
+
+
+# --- The corpus in the package -----------------------------------------------------------------
+
+
+def test_moby_dick_begins_and_ends_as_it_should():
+    text = moby_dick()
+    assert text.startswith("CHAPTER 1. Loomings.\n\nCall me Ishmael.")
+    assert text.endswith("herds of walruses and whales.\n")
+    assert text.isascii() and "\r" not in text
+    assert 100_000 < len(text) < 150_000 and len(set(text)) == 74
+    tokenizer = train_tokenizer([text])
+    assert tokenizer.decode(tokenizer.encode(text)) == text

@@ -1,0 +1,261 @@
+"""The built site in a real browser: axe finds nothing, figures fit, controls do what they say.
+
+Where no Chromium is found the tests are skipped; SLP_CHROMIUM names one.
+"""
+
+import os
+import re
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.base")
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+TOUCHED = {"01_attention": 2, "03_one_matrix": 1, "06_decoding": 1}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder and says nothing about it."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@contextmanager
+def opened(browser, url, size=DESK, **how):
+    with browser.new_context(viewport=size, **how) as context:
+        page = context.new_page()
+        page.goto(url, wait_until="load")
+        yield page
+
+
+RULES = [
+    *("color-contrast", "scrollable-region-focusable", "target-size", "link-name", "label"),
+    *("button-name", "image-alt", "svg-img-alt", "role-img-alt", "aria-dialog-name", "select-name"),
+    *("link-in-text-block", "empty-table-header"),
+]
+
+
+def every_page(site):
+    """The address of each page, from the top of the site."""
+    found = [path.parent.relative_to(site).as_posix() for path in sorted(site.rglob("index.html"))]
+    return ["" if one == "." else f"{one}/" for one in found]
+
+
+def listed(site):
+    """All pages, of the reference one; if SLP_AXE is set, all of those too, which takes long."""
+    alike = () if "SLP_AXE" in os.environ else ("api/",)
+    pages = every_page(site)
+    return [one for one in pages if not one.startswith(alike) or one == "api/attention/"]
+
+
+def axe_finds(page, rules):
+    """What axe says of a page: the rule, how often, and where first."""
+    how = {"runOnly": {"type": "rule", "values": rules}, "resultTypes": ["violations"]}
+    for found in page.evaluate("how => axe.run(how)", how)["violations"]:
+        where = [node["target"] for node in found["nodes"][:3]]
+        yield found["id"], len(found["nodes"]), where
+
+
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture(scope="module")
+def walked(site, browser, address):
+    """Pages, each loaded once: what axe says on a phone, and which widths are too narrow for it.
+
+    On a phone most boxes scroll and targets are close together. Colors are looked at in both
+    schemes, all else in one.
+    """
+    said, too_wide = {}, {}
+    with browser.new_context(viewport=PHONE) as context:
+        page = context.new_page()
+        for name in listed(site):
+            page.emulate_media(color_scheme="light")
+            page.set_viewport_size(PHONE)
+            page.goto(address + name, wait_until="load")
+            page.evaluate(axe.AXE_SCRIPT)
+            found = list(axe_finds(page, RULES))
+            page.emulate_media(color_scheme="dark")
+            page.wait_for_selector("body[data-md-color-scheme=slate]")
+            found += [("dark", *one) for one in axe_finds(page, ["color-contrast"])]
+            if found:
+                said[name] = found
+            for width in (390, 1024, 1440):
+                page.set_viewport_size({"width": width, "height": 900})
+                try:  # what moves on a change of size needs a moment
+                    page.wait_for_function(FITS, timeout=5000)
+                except playwright.TimeoutError:
+                    too_wide.setdefault(name, []).append(width)
+    return said, too_wide
+
+
+def test_axe_finds_nothing(walked):
+    assert walked[0] == {}
+
+
+def test_no_page_scrolls_sideways(walked):
+    assert walked[1] == {}
+
+
+SMALL_LETTERS = """() => [...document.querySelectorAll(
+    '.slp-figure svg text, .slp-wiring text')].filter(t => t.getClientRects().length).map(t => {
+      const { a, b } = t.getScreenCTM(); // some words stand upright
+      return [parseFloat(getComputedStyle(t).fontSize) * Math.hypot(a, b), t.textContent];
+    }).filter(([size]) => size < 10.9)"""
+WIDE_BOXES = """() => [...document.querySelectorAll('.slp-figure, .slp-drawing, .slp-map')]
+    .filter(b => b.scrollWidth > b.clientWidth + 1 &&
+      !(innerWidth < 720 && b.classList.contains('slp-scrolls')))
+    .map(b => [b.scrollWidth, b.clientWidth, b.getAttribute('aria-label')])"""
+
+CUT = """() => [...document.querySelectorAll('.katex-display')]
+    .filter(box => box.scrollWidth > box.clientWidth + 2).length"""
+
+
+def test_formulas_are_broken_for_a_phone_rather_than_cut(browser, address):
+    cut = {}
+    for stem in CHAPTERS:
+        with opened(browser, f"{address}chapters/{stem}/", PHONE) as page:
+            cut[stem] = page.evaluate(CUT)
+    # Three formulas in a row, three rows below each other: it scrolls, and says so.
+    assert {stem: count for stem, count in cut.items() if count} == {"10_encoder_decoder": 1}
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_figures_fit_and_their_letters_can_be_read(size, browser, address):
+    wrong = {}
+    stems = CHAPTERS if size == PHONE else CHAPTERS[1:5]  # the widest ones
+    for name in ["", *(f"chapters/{stem}/" for stem in stems)]:
+        with opened(browser, address + name, size) as page:
+            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+            found = page.evaluate(SMALL_LETTERS)[:3] + page.evaluate(WIDE_BOXES)
+            width = page.evaluate("document.documentElement.scrollWidth")
+            if found or width > size["width"]:
+                wrong[name] = (found, width)
+    assert not wrong
+
+
+def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address):
+    with opened(browser, address) as page:
+        assert page.locator(".slp-map svg:visible").count() == 1
+        page.locator(".slp-lying a[aria-label^='multi-head attention']").click()
+        page.wait_for_url("**/03_one_matrix/#eq-mh-par-out")
+        label = page.locator("#eq-mh-par-out + .slp-ways-on")
+        assert label.get_by_text("proof").count() == label.get_by_text("code").count() == 1
+        label.get_by_text("proof").click()
+        page.wait_for_url("**/proofs/#test_*")
+
+
+@pytest.mark.parametrize(
+    ("column", "there"),
+    [
+        ("Chapter", "**/chapters/03_one_matrix/#eq-head-par"),
+        ("Code", "**/api/attention/#slp_transformer.attention.attention"),
+        ("Proof", "**/proofs/#test_*8_33*"),
+    ],
+)
+def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
+    column, there, browser, address
+):
+    with opened(browser, address) as page:
+        page.locator(".md-tabs").get_by_role("link", name="Equations").click()
+        place = page.locator(".slp-equations th").all_inner_texts().index(column) + 1
+        row = page.locator(".slp-equations tr:has(#head-par)")
+        assert "8.33" in row.inner_text()
+        row.locator(f"td:nth-child({place}) a").first.click()
+        page.wait_for_url(there)
+        anchor = page.url.partition("#")[2]
+        assert 0 <= page.locator(f"[id='{anchor}']").bounding_box()["y"] < DESK["height"]
+
+
+def test_a_head_s_equation_has_its_picture_above_it(browser, address):
+    with opened(browser, address + "chapters/03_one_matrix/") as page:
+        figure = page.locator("figure:has(+ p > #eq-head-par), figure:has(+ p #eq-head-par)")
+        assert figure.locator(".slp-wiring").count() == 1
+        assert re.match(r"Figure 3\.\d+\. ", figure.locator("figcaption").inner_text())
+
+
+@pytest.mark.parametrize("stem", TOUCHED)
+def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
+    with opened(browser, f"{address}chapters/{stem}/") as page:
+        figures = page.locator(".slp-touch")
+        assert figures.count() == TOUCHED[stem]
+        for figure in figures.all():
+            said = figure.locator("[role=status]")
+            first = said.inner_text()
+            controls = figure.locator(".slp-controls :is(select, input, button:enabled)")
+            for control in controls.all():
+                label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
+                assert label.strip()
+            control = controls.last
+            control.focus()
+            kind = control.evaluate("c => c.type")
+            page.keyboard.press("Enter" if kind == "button" else "ArrowDown")
+            page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
+                said.element_handle(), first
+            ])  # fmt: skip
+            assert not figure.locator(".slp-figure").is_visible()
+        page.emulate_media(media="print")
+        assert figures.first.locator(".slp-figure").is_visible()
+        assert not figures.first.locator(".slp-controls").is_visible()
+
+
+@pytest.mark.parametrize("stem", TOUCHED)
+def test_without_javascript_a_page_is_whole(stem, browser, address):
+    url = f"{address}chapters/{stem}/"
+    with opened(browser, url, java_script_enabled=False) as page:
+        # The page runs no script, but may be asked.
+        figures = page.locator("article .slp-figure, article .slp-drawing")
+        assert figures.count() and all(figure.is_visible() for figure in figures.all())
+        formulas = page.locator("article :not(details *) > .katex .katex-html")
+        assert formulas.count() and formulas.first.is_visible()
+        assert page.locator(".slp-touch .slp-figure").count() >= TOUCHED[stem]
+        assert page.locator(".slp-touch .slp-controls").count() == 0
+
+
+def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
+    with browser.new_context(viewport=DESK) as context:
+        page, asked = context.new_page(), []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address, wait_until="networkidle")
+        assert not [url for url in asked if "search_index" in url]
+        page.keyboard.press("/")
+        page.keyboard.type("perplexity")
+        page.wait_for_selector(".md-search-result__link[href*='07_training']")
+        assert len([url for url in asked if "search_index" in url]) == 1
+
+
+def test_boxes_that_scroll_are_reached_by_the_keyboard_and_others_are_not(browser, address):
+    with opened(browser, f"{address}chapters/03_one_matrix/", PHONE) as page:
+        wrong = page.evaluate("""() => [...document.querySelectorAll(
+            '.slp-text, .slp-figure, .slp-wide, .katex-display')].filter(b =>
+              (b.scrollWidth > b.clientWidth + 1) !== (b.tabIndex === 0)).length""")
+        assert wrong == 0
+
+
+def test_paper_has_figures_and_no_frame(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/", color_scheme="dark") as page:
+        page.emulate_media(media="print")
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        ink = page.evaluate("getComputedStyle(document.querySelector('.md-typeset')).color")
+        assert sum(map(int, re.findall(r"\d+", back)[:3])) > 600
+        assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
+        assert page.locator(".slp-map .slp-lying").is_visible()
+        assert not page.locator(".md-header").is_visible()

@@ -1,0 +1,134 @@
+"""Exercises: their solutions are right by themselves, and what a reader gets is without them."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+import exercises  # noqa: E402
+
+CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.py"))
+SETS = [path for path in map(exercises.path_of, CHAPTERS) if path.is_file()]
+every_set = pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
+
+
+def cells(path: Path) -> list:
+    return jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
+
+
+def trains(source: str) -> bool:
+    """Whether a cell trains a model, or prepares what it is trained on."""
+    return re.search("TransformerConfig|TransformerLM|pairs", source) is not None
+
+
+def run(sources: list[str]) -> list:
+    """Run cells in one fresh place, and what the last line of each gives, as a notebook would."""
+    place: dict = {}
+    shown = []
+    for source in sources:
+        *body, last = ast.parse(source).body
+        exec(compile(ast.Module(body, []), "<cell>", "exec"), place)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), "<cell>", "eval"), place))
+        else:
+            exec(compile(ast.Module([last], []), "<cell>", "exec"), place)
+    return shown
+
+
+def code(path: Path, training: bool = True) -> list[str]:
+    found = [cell for cell in cells(path) if cell.cell_type == "code"]
+    return [c.source for c in found if training or not trains(c.source)]
+
+
+def test_chapters_have_exercises():
+    assert CHAPTERS and len(SETS) == len(CHAPTERS), "each chapter has a set"
+    orphans = {p.name for p in (ROOT / "exercises").glob("*.py")} - {p.name for p in CHAPTERS}
+    assert not orphans, "exercises without a chapter"
+
+
+def test_the_books_own_exercises_are_among_them():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SETS)
+    named = re.findall(r"\(exercise (7\.\d) in the Aug 2026 draft\)", text)
+    assert sorted(named) == ["7.1", "7.2", "7.3", "7.4", "7.5"]
+
+
+@every_set
+def test_each_set_has_four_or_more_in_order_each_with_a_check(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# %% [markdown]\n# ## Exercises\n")
+    numbers = [int(n) for n in re.findall(r"^# ### Exercise (\d+) · ", text, flags=re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 4
+    solved = [cell.source for cell in cells(path) if "# solution" in cell.source]
+    assert len(solved) == len(numbers)
+    for source in solved:
+        assert "check." in source.splitlines()[-1]
+
+
+@every_set
+def test_cells_are_short_and_marked(path):
+    for cell in cells(path):
+        if cell.cell_type != "code":
+            continue
+        assert len(exercises.unmarked(cell.source).splitlines()) <= 15, cell.source
+        assert all(len(line) < 80 for line in cell.source.splitlines()), cell.source
+        assert ("# solution" in cell.source) == ("# end" in cell.source)
+        assert ("# solution" in cell.source) == exercises.is_exercise(cell)
+
+
+@every_set
+def test_solutions_are_right_by_themselves(path):
+    """Without the chapter before them, as in the notebook that a reader gets."""
+    sources = code(path, training=False)
+    shown = run([s for s in sources if "forgetful" not in s or "torch" in s])
+    verdicts = [v for v in shown if v is not None]
+    wrong = [str(v) for v in verdicts if not v]
+    assert len(wrong) == sum("forgetful" in source for source in sources), wrong
+    assert len(verdicts) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", [p for p in SETS if "check.at_most" in p.read_text("utf-8")], ids=lambda p: p.stem
+)
+def test_the_number_to_beat_is_beaten_by_the_solution_and_not_by_what_is_given(path):
+    sources = code(path)
+    assert run(sources)[-1]
+    given = [exercises.cut(source) for source in sources]
+    assert not run(given)[-1]
+
+
+@every_set
+def test_what_a_reader_gets_has_no_solution_and_says_so_kindly(path):
+    text = path.read_text(encoding="utf-8")
+    made = exercises.notebook(text, "1 · Attention")
+    nbformat.validate(made)
+    assert made.cells[0].source.startswith("# Exercises: 1 · Attention\n")
+    blanks = [cell.source for cell in made.cells if cell.cell_type == "code"]
+    for solved, blank in zip(code(path), blanks, strict=True):
+        assert "# solution" not in blank and "# end" not in blank
+        if "# solution" in solved:
+            taken = re.search(r"# solution\n(.*?)\n *# end", solved, flags=re.DOTALL)[1]
+            assert taken not in blank and "...  # your lines here" in blank
+    shown = [v for v in run([b for b in blanks if not trains(b)]) if v is not None]
+    assert shown and not any(shown), "nothing passes before anything is written"
+    for verdict in shown:
+        assert "Traceback" not in str(verdict)
+
+
+def test_solution_is_shown_without_its_marks():
+    source = "def f(x):\n    # solution\n    return x\n    # end\n\n\nf(1)"
+    assert exercises.unmarked(source) == "def f(x):\n    return x\n\n\nf(1)"
+    assert exercises.cut(source) == "def f(x):\n    ...  # your lines here\n\n\nf(1)"
+
+
+def test_notebooks_are_written_by_one_command(tmp_path):
+    written = exercises.write_all(ROOT, tmp_path)
+    assert [path.name for path in written] == [f"{p.stem}_exercises.ipynb" for p in SETS]
+    for path in written:
+        nbformat.validate(nbformat.read(path, as_version=4))

@@ -1,0 +1,254 @@
+"""The site's figures: numbered, captioned, drawn with letters to read, and true when touched."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from test_chapters import CHAPTERS, cells, every_chapter, read
+
+from slp_transformer import next_word_probabilities, plotting
+from slp_transformer.masks import causal_mask
+from slp_transformer.multi_head import split_heads
+from slp_transformer.plotting.canvas import LEAST, WIDE
+from slp_transformer.sampling import filtered
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+
+import figures  # noqa: E402
+import pictures  # noqa: E402
+import whole  # noqa: E402
+
+WORDS = "the guitarist tuned the string because it was flat".split()
+
+
+def link(slug):
+    return f"#eq-{slug}", f"({slug})"
+
+
+# --- Drawn for a phone ---------------------------------------------------------------------------
+
+
+def drawn():
+    yield plotting.heatmap(torch.rand(9, 9), WORDS, WORDS, title="α", top=1)
+    yield plotting.heatmap(torch.rand(7, 17), WORDS[:7], range(17), "Y", "N × |V|", top=1)
+    yield plotting.panels(
+        plotting.Panel(torch.rand(9, 8), "X", rows=WORDS, decimals=None),
+        "+",
+        plotting.Panel(torch.rand(9, 8), "H", columns=WORDS[:8], decimals=None),
+    )
+    yield plotting.heatmap(torch.rand(32, 48), decimals=None)
+    yield plotting.bars([0.5, 0.3], ["LoRA, r = 8, feedforward too", "all weights"], title="nats")
+    yield plotting.flow(causal_mask(9) == 0, WORDS, WORDS, row=6)
+    yield plotting.lines({"with": [1.0, 2.0], "without a cache at all": [2.0, 9.0]}, x="tokens")
+
+
+@pytest.mark.parametrize("picture", list(drawn()))
+def test_a_figure_fits_a_phone_with_letters_of_eleven_pixels(picture):
+    svgs = re.findall(r"<svg.*?</svg>", picture._repr_html_(), flags=re.DOTALL)
+    assert svgs
+    for svg in svgs:
+        least = float(re.search(r"min-width: (\d+)px", svg)[1])
+        natural = float(re.search(r"\* (\d+)px\)", svg)[1])
+        assert least <= 348, "wider than the text of a phone's page"
+        sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
+        assert all(size * 4 / 3 * least / natural >= 10.9 for size in sizes)
+
+
+def test_a_wide_matrix_goes_on_below_and_loses_no_column():
+    html = plotting.heatmap(torch.arange(34.0).view(2, 17) + 100, None, range(17))._repr_html_()
+    assert html.count("<svg") > 1
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", html)
+    assert [t for t in texts if len(t) == 3] and {str(n) for n in range(17)} <= set(texts)
+    assert sorted(t for t in texts if len(t) == 3) == [str(n) for n in range(100, 134)]
+
+
+def test_negative_bars_point_left_of_a_zero_line():
+    figure = plotting.bars([0.75, -0.5, -0.25], ["a", "b", "c"]).figure
+    line = figure.axes[0].lines[0].get_xdata()
+    boxes = [patch for patch in figure.axes[0].patches if patch.get_alpha() > 0.5]
+    up, down, less = ((box.get_x(), box.get_x() + box.get_width()) for box in boxes)
+    assert line[0] == line[1] == pytest.approx(up[0]) == pytest.approx(down[1])
+    assert less[1] == pytest.approx(line[0]) and down[0] < less[0] < line[0] < up[1]
+    assert (up[1] - up[0]) / (down[1] - down[0]) == pytest.approx(1.5)
+    assert not list(plotting.bars([0.75, 0.5], ["a", "b"]).figure.axes[0].lines)
+
+
+def test_long_labels_of_bars_are_not_cut():
+    figure = plotting.bars([1.0], ["a label that is far too long to stand beside its bar"]).figure
+    left = min(text.get_position()[0] for text in figure.axes[0].texts)
+    right = plotting.drawing.longest(["a label that is far too long to stand beside its bar"])
+    assert left >= 0 and left + right <= WIDE / LEAST
+
+
+# --- Numbers and captions ------------------------------------------------------------------------
+
+
+def all_figures():
+    taken, found = set(), {}
+    for path in CHAPTERS:
+        found[path.stem] = figures.of(read(path), taken)
+        taken |= {figure.slug for figure in found[path.stem]}
+    return found
+
+
+@every_chapter
+def test_figures_are_numbered_in_order_and_have_captions(chapter):
+    found = all_figures()[chapter.stem]
+    first = int(chapter.stem[:2])
+    assert [figure.number for figure in found] == [f"{first}.{k + 1}" for k in range(len(found))]
+    assert len({figure.name for figure in found}) == len(found)
+    for figure in found:
+        assert 8 < len(figure.caption) < 100 or first in (10, 11, 13), figure.caption
+        assert len(figure.alt) > len(figure.caption) or figure.slug, figure.number
+
+
+def test_a_caption_is_the_first_sentence_where_none_is_given():
+    assert figures.first_sentence("Bars of u. Flat is largest.") == "Bars of u"
+
+
+def test_references_get_the_numbers_of_their_figures():
+    known = {"01_a": [figures.Figure("1.2", "strip", "A strip", "…")], "02_b": []}
+    here = figures.with_references('<a href="#fig-strip">Figure</a>', "01_a", known)
+    there = figures.with_references('<a href="../01_a/#fig-strip">Figure</a>', "02_b", known)
+    assert ">Figure 1.2<" in here and ">Figure 1.2<" in there
+    with pytest.raises(ValueError, match="No figure 'other' stands in 01_a"):
+        figures.with_references('<a href="#fig-other">Figure</a>', "01_a", known)
+
+
+def test_several_drawings_side_by_side_are_one_figure_with_one_text():
+    figure = figures.Figure("1.1", "1-1", "Two & more", 'A "text"')
+    html = figures.described('<div class="slp-figure"><svg></svg><svg></svg></div>', figure)
+    assert html.count("aria-label") == 1 and html.count('aria-hidden="true"') == 2
+    assert "Figure 1.1</a>. Two &amp; more." in html and 'id="fig-1-1"' in html
+    assert figures.described("<p>no picture</p>", figure) == "<p>no picture</p>"
+
+
+# --- Wiring --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", pictures.BEFORE)
+def test_wiring_stands_before_its_equation_and_leads_to_equations(slug):
+    homes = {one: path.stem for path in CHAPTERS for one, _ in labels_of(path)}
+    assert slug in homes
+    asked = []
+    svg = pictures.BEFORE[slug].svg(lambda one: asked.append(one) or link(one))
+    assert len(asked) >= 3 and set(asked) <= set(homes), set(asked) - set(homes)
+    width = float(re.search(r'viewBox="0 0 (\d+)', svg)[1])
+    assert width <= 350 and svg.count("<a ") == len(asked)
+    for x in re.findall(r'<(?:rect|text)[^>]* x="(-?\d+)"', svg):
+        assert 0 <= float(x) <= width
+    body = f'<p>a</p><p><span id="eq-{slug}"></span></p>'
+    placed = figures.Figure("1.1", "w", "W", "…", slug=slug)
+    assert figures.with_wirings(body, [placed], link).startswith('<p>a</p><figure class="slp-fig"')
+
+
+def labels_of(path):
+    return figures.linking.declared(read(path))
+
+
+@pytest.mark.parametrize("upright", [False, True])
+def test_each_part_of_the_whole_leads_to_its_equation(upright):
+    svg = whole.drawing(link, frozenset({"mha"}), upright)
+    led = set(re.findall(r'href="#eq-([^"]+)"', svg))
+    parts = [part for part in (*whole.CHAIN, *whole.BESIDE) if part.slugs]
+    assert led == {part.slugs[0] for part in parts}
+    assert svg.count('class="w-here"') == 1 and 'role="group"' in svg and "aria-label=" in svg
+
+
+def test_a_chapter_is_where_its_equations_are():
+    places = {}
+    for path in CHAPTERS:
+        declared = {slug for slug, _ in labels_of(path)}
+        places[int(path.stem[:2])] = whole.here(int(path.stem[:2]), declared)
+    assert places[1] == {"mha"} and {"ffn", "add1", "lnf"} <= places[2]
+    assert places[4] == {"E", "sum", "P"} and {"head", "softmax"} <= places[5]
+    assert {"choose", "cache"} <= places[6] and places[7] == {"loss"} and places[8] == {"lora"}
+    assert all(places.values()) and "encoder" in places[10]
+    assert "positions" in whole.named(places[4])
+
+
+# --- Figures to touch ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def touch():
+    """Asks the functions that the page's controls call."""
+    from py_mini_racer import MiniRacer
+
+    engine = MiniRacer()
+    engine.eval((ROOT / "docs" / "assets" / "touch.js").read_text(encoding="utf-8"))
+
+    def ask(name, *values):
+        given = ", ".join(json.dumps(value) for value in values)
+        return json.loads(engine.eval(f"JSON.stringify(Touch.{name}({given}))"))
+
+    yield ask
+    engine.close()
+
+
+@pytest.mark.parametrize("tau", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("k", [1, 3, 7])
+@pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
+def test_the_page_samples_as_the_package_does(tau, k, p, touch):
+    u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
+    ours = next_word_probabilities(filtered(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[0]
+    theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
+    torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
+
+
+def test_the_page_scores_and_splits_as_the_package_does(touch):
+    X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(torch.tensor(touch("scores", X.tolist(), 3)), X[:4] @ X[3])
+    Q = torch.arange(30.0).view(5, 6)
+    steps = touch("steps", Q.tolist(), 3)
+    heads = torch.tensor([head["rows"] for head in steps[2]["show"]]).float()
+    torch.testing.assert_close(heads, split_heads(Q, 3))
+    assert steps[0]["show"][0]["rows"] == steps[-1]["show"][0]["rows"] == Q.tolist()
+
+
+def touchables():
+    alpha = torch.softmax(torch.randn(2, 9, 9) + causal_mask(9), dim=-1)
+    yield "weights", plotting.touch_weights(alpha, WORDS, start=6)
+    yield "sampling", plotting.touch_sampling([1.2, 0.9, 0.1], ["all", "the", "your"])
+    yield "scores", plotting.touch_scores(torch.eye(9)[:, :4], WORDS, list("abcd"))
+    yield "heads", plotting.touch_heads(torch.ones(5, 6), 3)
+
+
+@pytest.mark.parametrize(("kind", "figure"), list(touchables()))
+def test_a_figure_to_touch_carries_its_numbers_and_a_still_figure(kind, figure):
+    from html import unescape
+
+    html = figure._repr_html_()
+    values = json.loads(unescape(re.search(r'data-values="([^"]*)"', html)[1]))
+    assert f'data-kind="{kind}"' in html and values == figure.values
+    assert '<div class="slp-figure"' in html and "<svg" in html
+    script = (ROOT / "docs" / "assets" / "touch.js").read_text(encoding="utf-8")
+    assert f"    {kind}({{" in script
+
+
+def test_what_cannot_be_touched_is_refused():
+    with pytest.raises(ValueError, match=r"for 9 words, but the weights came with shape \(9, 9\)"):
+        plotting.touch_weights(torch.eye(9), WORDS)
+    with pytest.raises(ValueError, match=r"for 4 heads, but the matrix came with shape \(5, 6\)"):
+        plotting.touch_heads(torch.ones(5, 6), 4)
+
+
+def test_touched_figures_stand_in_the_chapters():
+    text = "\n".join("\n".join(cells(path, "code")) for path in CHAPTERS)
+    for kind in ("weights", "sampling", "scores", "heads"):
+        assert f"show.touch_{kind}(" in text
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_what_is_wider_than_its_cells_is_not_cut(columns):
+    figure = plotting.heatmap(torch.ones(2, columns), title="A title wider than its cells").figure
+    axes, wide = figure.axes[0], plotting.drawing.width_of
+    left, right = axes.get_xlim()
+    for text in axes.texts:
+        bold = text.get_fontweight() == "bold"
+        half = wide(text.get_text(), text.get_fontsize(), bold) / 2
+        assert left <= text.get_position()[0] - half <= text.get_position()[0] + half <= right

@@ -1,0 +1,116 @@
+"""The page "Hear it": its pieces are what it says, and a browser draws and plays them."""
+
+import functools
+import html
+import http.server
+import json
+import re
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from slp_transformer.guitar.formats.alphatex import parse_alphatex
+from slp_transformer.guitar.tab_metrics import playable_share
+
+pytest.importorskip("mkdocs", reason="the site needs the docs extra")
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+
+import hearing  # noqa: E402
+
+ASSETS = ROOT / "docs" / "assets" / "alphatab"
+
+
+@functools.cache
+def heard():
+    return hearing.pieces(ROOT)
+
+
+def test_every_piece_can_be_played_and_stands_there_as_text():
+    stage = hearing.stage(heard(), "assets/")
+    told = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
+    for piece, data in zip(heard(), json.loads(told), strict=True):
+        tab, problems = parse_alphatex(data["tex"])
+        assert problems == [] and tab.title == " ".join(piece.tab.title.split())
+        assert [e.notes for e in tab.events()] == [e.notes for e in piece.tab.events()]
+        assert playable_share(tab.events()) == 1.0
+    texts = [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", stage, re.DOTALL)]
+    assert len(texts) == len(heard()) and all("tuning: " in text for text in texts)
+    assert stage.count("<button") == len(heard()) + 2
+
+
+def test_the_generated_piece_is_the_kept_sample():
+    sample = (ROOT / "benchmarks" / "results" / "guitar_lm" / "sample.txt").read_text(
+        encoding="utf-8"
+    )
+    frets = sum(len(re.findall(r"\d+", line)) for line in sample.splitlines() if "|" in line)
+    first = heard()[0].tab
+    assert sum(len(event.notes) for event in first.events()) == frets
+    assert first.steps_per_quarter == 4
+
+
+def test_what_is_fetched_lies_beside_its_licence_and_is_no_larger_than_the_page_says():
+    sizes = {path.name: path.stat().st_size for path in ASSETS.iterdir()}
+    assert set(sizes) == {
+        "alphaTab.min.js", "Bravura.woff2", "sonivox.sf3", "hear.js", "LICENSE.txt",
+    }  # fmt: skip
+    assert sum(sizes.values()) < 2_600_000
+    licences = (ASSETS / "LICENSE.txt").read_text(encoding="utf-8")
+    for name in ("Mozilla Public License", "SIL OPEN FONT LICENSE", "Apache License"):
+        assert name in licences
+    assert "http" not in (ASSETS / "hear.js").read_text(encoding="utf-8")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder and says nothing."""
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def served(tmp_path):
+    """The stage as a page of its own, at an address on this machine."""
+    stage = hearing.stage(heard(), "alphatab/").replace('href="/', 'href="')
+    script = '<script src="alphatab/hear.js" defer></script>'
+    page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    shutil.copytree(ASSETS, tmp_path / "alphatab")
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_browser_draws_and_plays(served, browser):
+    page = browser.new_page()
+    asked, errors = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(served)
+    page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
+    assert "model" in page.inner_text("#slp-hear-how").lower()
+    page.click("[data-piece='1']")
+    page.wait_for_function(  # until then the piece before it is told to be drawn
+        """() => {
+            const drawn = document.getElementById("slp-hear-stage").innerText;
+            return drawn.includes("Ode to Joy") && drawn.split("3").length > 10;
+        }""",
+        timeout=90_000,
+    )
+    page.wait_for_selector("#slp-hear[data-ready=yes]", timeout=90_000)
+    page.click("#slp-hear-play")
+    page.wait_for_function(
+        "Number(document.getElementById('slp-hear').dataset.position || 0) > 300",
+        timeout=90_000,
+    )
+    assert page.inner_text("#slp-hear-play") == "Pause"
+    page.close()
+    outside = [url for url in asked if not url.startswith((served, "blob:", "data:"))]
+    assert outside == [] and errors == []

@@ -1,0 +1,502 @@
+"""The site's hook: what makes a chapter run again, and what is said when one fails."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+
+import depending  # noqa: E402
+import figures  # noqa: E402
+import linking  # noqa: E402
+import maths  # noqa: E402
+import notebook  # noqa: E402
+import proving  # noqa: E402
+import reading  # noqa: E402
+import reference  # noqa: E402
+import rooms  # noqa: E402
+import running  # noqa: E402
+import weaving  # noqa: E402
+
+CHAPTER = """\
+# %% [markdown]
+# # 7 · A small chapter (8.1)
+#
+# Sections 8.1 and 7.1
+#
+# What `f` does, and *why*. More of it.
+#
+# <span class="eq" id="eq-one">one · 8.6 · 7.6</span>
+# $$x_1$$
+
+# %%
+from slp_transformer.middle import f
+
+f(1)
+
+# %% alt="A box."
+from slp_transformer import plotting
+
+plotting.box()
+"""
+
+PACKAGE = {
+    "__init__": "from slp_transformer.low import g\nfrom .aside import h\n",
+    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three` (8.6-8.8, 7.6-7.8).\n    """\n'
+    "    return x + 1\n",
+    "middle": "from .low import g\n\n\ndef f(x):\n    return g(x)\n",
+    "aside": "def h(x):\n    return x\n",
+    "show": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
+    "def box():\n    return Box()\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "slp_transformer").mkdir()
+    (tmp_path / "chapters").mkdir()
+    for name, text in PACKAGE.items():
+        (tmp_path / "slp_transformer" / f"{name}.py").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def chapter(project, text=CHAPTER, name="07_small"):
+    path = project / "chapters" / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    return reading.read_chapter(path, project)
+
+
+def key(project, text=CHAPTER):
+    return depending.key_of(chapter(project, text))
+
+
+# --- What makes a chapter run again --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("More of it.", "Less of it."), ("# # 7 ·", "# # 8 ·"), ("A box.", "A square box."),
+     ("# $$x_1$$", "# $$x_2$$\n#\n# And so on.")],
+)  # fmt: skip
+def test_prose_and_alt_texts_run_nothing_again(project, old, new):
+    assert key(project, CHAPTER.replace(old, new)) == key(project)
+
+
+def test_code_runs_again(project):
+    assert key(project, CHAPTER.replace("f(1)", "f(2)")) != key(project)
+
+
+@pytest.mark.parametrize(
+    ("module", "again"),
+    [("middle", True), ("low", True), ("show", True), ("aside", False), ("__init__", False)],
+)
+def test_a_module_runs_its_importers_again_and_no_others(project, module, again):
+    before = key(project)
+    with open(project / "slp_transformer" / f"{module}.py", "a", encoding="utf-8") as file:
+        file.write("\n# edited\n")
+    assert (key(project) != before) == again
+
+
+def test_data_beside_an_imported_module_runs_its_importers_again(project):
+    data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
+    data.write_text("one", encoding="utf-8")
+    before = key(project)
+    inner.mkdir()
+    (inner / "words.txt").write_text("not imported", encoding="utf-8")
+    (data.parent / ".words.txt.swp").write_text("an editor's", encoding="utf-8")
+    assert key(project) == before
+    data.write_text("two", encoding="utf-8")
+    assert key(project) != before
+
+
+@pytest.mark.parametrize(
+    ("code", "again"),
+    [
+        ('open(root / "benchmarks" / "results" / "ladder" / "losses.csv")', True),
+        ('folder = "results"', True),
+        ('open(f"{root}/results/{name}/losses.csv")', True),
+        ("f(1)  # and what results", True),  # a run too many does no harm
+        ("f(1)", False),
+        ("my_results = f(1)", False),
+    ],
+)
+def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, code, again):
+    text = CHAPTER.replace("f(1)", code).replace("More of it.", "From `benchmarks/results/ladder`.")
+    keys = [key(project, text)]
+    recorded = project / "benchmarks" / "results" / "ladder" / "losses.csv"
+    recorded.parent.mkdir(parents=True)
+    for change in ("1.5", "1.4"):
+        recorded.write_text(change, encoding="utf-8")
+        keys.append(key(project, text))
+    recorded.rename(recorded.with_name("renamed.csv"))
+    keys.append(key(project, text))
+    recorded.with_name("renamed.csv").unlink()
+    keys.append(key(project, text))
+    assert len(set(keys)) == (4 if again else 1)
+    assert keys[-1] == keys[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("import slp_transformer.low", {"low"}),
+        ("from slp_transformer import g", {"low"}),
+        ("from slp_transformer import h", {"aside"}),
+        ("from slp_transformer import middle", {"middle", "low"}),
+        ("import slp_transformer", {"__init__", "low", "aside"}),
+        ("import torch", set()),
+    ],
+)
+def test_imports_are_followed_to_the_files_that_define(project, line, files):
+    small = chapter(project, f"# %%\n{line}\n")
+    assert {path.stem for path in depending.modules_behind(small)} == files
+
+
+def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
+    before = key(project)
+    monkeypatch.setattr(depending, "version", lambda library: "0")
+    assert key(project) != before
+
+
+def test_the_cache_keeps_outputs_for_one_key(project):
+    cache, small = running.Cache(project / ".cache"), chapter(project)
+    assert cache.load(small, "a") is None
+    cache.store(small, "a", [[], []])
+    assert cache.load(small, "a") == [[], []]
+    assert cache.load(small, "b") is None
+
+
+# --- What is said when one fails -----------------------------------------------------------------
+
+
+def test_a_cell_s_place_is_its_number_and_line(project):
+    text = CHAPTER + "\n# %%\nf(1)\n"
+    small = chapter(project, text)
+    assert [small.place(index) for index in range(3)] == [(2, 12), (3, 17), (4, 22)]
+    assert text.splitlines()[21] == "f(1)"
+
+
+BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cell begins at line 8
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("x = 1\n\ny = x / 0\n", "line 10 (cell 3): ZeroDivisionError: division by zero"),
+        ("def inner():\n    raise KeyError('k')\n\n\ninner()\n", "line 12 (cell 3): KeyError: 'k'"),
+        ("x = 1\ny = = 2\n", "line 9 (cell 3): SyntaxError"),
+    ],
+)
+def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, said):
+    with pytest.raises(running.ChapterError) as raised:
+        running.run_chapter(chapter(project, BROKEN + cell))
+    assert str(raised.value).startswith(f"chapters/07_small.py, {said}")
+    assert len(raised.value.outputs) == 2
+
+
+def test_all_chapters_are_tried_and_the_good_ones_kept(project):
+    good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
+    cache, said = running.Cache(project / ".cache"), []
+    failures = running.run_all([(bad, "b"), (good, "g")], cache, said.append)
+    assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
+    outputs = cache.load(good, "g")
+    assert outputs[0][0]["data"]["text/plain"] == "2"
+    assert cache.load(bad, "b") is None
+    assert "Running chapters/07_small.py" in said and "Failed chapters/08_bad.py" in said
+
+
+def test_beside_a_server_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
+    tried, done = [], threading.Semaphore(0)
+
+    def run(small):
+        tried.append(small.name)
+        if "bad" in small.name:
+            raise running.ChapterError(f"{small.name}, line 1")
+        return [[], []]
+
+    monkeypatch.setattr(running, "run_chapter", run)
+    good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
+    cache = running.Cache(project / ".cache")
+    background = running.Background(cache, lambda _: None, lambda _: done.release())
+    for _ in range(2):
+        background.want(good, "g")
+        background.want(bad, "b")
+        if len(tried) < 2:
+            assert done.acquire(timeout=10) and done.acquire(timeout=10)
+    assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
+    assert cache.load(good, "g") == [[], []]
+    assert sorted(tried).count("chapters/08_bad.py") == 1
+
+
+# --- Alt texts -----------------------------------------------------------------------------------
+
+PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<p><svg></svg>"}}
+PNG = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA"}}
+TEXT = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "<svg>"}}
+
+
+def test_a_figure_without_alt_text_is_named(project):
+    without = chapter(project, CHAPTER.replace(' alt="A box."', ""))
+    for shown in (PICTURE, PNG):
+        (sentence,) = running.missing_alts(without, [[], [shown]])
+        assert sentence.startswith("chapters/07_small.py, line 17 (cell 3): shows a figure")
+        assert running.missing_alts(chapter(project), [[], [shown]]) == []
+    assert running.missing_alts(without, [[], [TEXT]]) == []
+
+
+def test_the_alt_text_is_put_on_the_figure(project):
+    quoted = chapter(project, CHAPTER.replace("A box.", "A <box> & more."))
+    notebook = weaving.filled(quoted.notebook, [[], [PICTURE]], figures=figures.of(quoted))
+    html = notebook.cells[2].outputs[0].data["text/html"]
+    assert '<p><svg role="img" aria-label="A &lt;box&gt; &amp; more."></svg>' in html
+    assert html.startswith('<figure class="slp-fig" id="fig-7-1">') and "Figure 7.1</a>. A" in html
+    nbformat.validate(notebook)
+    assert "outputs" not in quoted.notebook.cells[2] or not quoted.notebook.cells[2].outputs
+
+
+# --- Pages and links -----------------------------------------------------------------------------
+
+
+def test_headings_get_ids_of_their_own_and_tables_a_box():
+    html, headings = weaving.finished(
+        "<style>x</style><h1>One</h1><h2>Two <code>f</code></h2><h2>Two f</h2><table></table>"
+    )
+    assert headings == [(1, "one", "One"), (2, "two-f", "Two f"), (2, "two-f_1", "Two f")]
+    assert "<style" not in html and '<div class="slp-wide" tabindex="0"><table>' in html
+
+
+def test_a_chapter_says_what_it_is(project):
+    summary = linking.summarize(chapter(project))
+    assert (summary.number, summary.title) == (7, "A small chapter")
+    assert (summary.text, summary.equations) == ("What `f` does, and why.", "8.6")
+
+
+def test_the_index_joins_labels_and_docstrings(project):
+    labels = '# <span class="eq" id="eq-two">two · 8.7 · 7.7</span>\n'
+    text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
+    one, two, three = linking.equations([chapter(project, text)], project)
+    assert (one.slug, one.numbers, one.chapters) == ("one", ["8.6", "7.6"], ["07_small"])
+    assert one.objects == two.objects == three.objects == ["slp_transformer.low.g"]
+    assert (three.slug, three.chapters) == ("three", [])
+
+
+def test_source_on_the_landing_page_is_the_package_s(project):
+    assert linking.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
+    with pytest.raises(KeyError):
+        linking.source_of("slp_transformer.low.missing", project)
+
+
+def test_a_formula_belongs_to_the_label_above_it(project):
+    labels = '# <span class="eq" id="eq-two">two · 8.7</span>\n# $$\n# y_2 \\tag{8.7}\n# $$\n'
+    text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
+    assert linking.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
+
+
+def test_of_labels_in_a_row_each_has_the_formula_with_its_number(project):
+    label = '# <span class="eq" id="eq-{0}">{0} · {1} · 7.9</span>\n'
+    labels = label.format("two", "8.7") + label.format("three", "8.8") + label.format("four", "8.9")
+    displays = "# $$y_2 \\tag{8.7}$$\n#\n# $$y_3\\tag{8.8}$$\n"
+    found = linking.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
+    assert found == {"one": "x_1", "two": "y_2", "three": "y_3", "four": "y_2"}
+
+
+def test_an_equation_of_a_chapter_is_found_in_a_source_without_its_number(project):
+    low = project / "slp_transformer" / "low.py"
+    text = low.read_text(encoding="utf-8")
+    named = '\n\ndef h():\n    """Add.\n\n    Source: Somebody, who has `one` and `h`.\n    """\n'
+    low.write_text(text + named, encoding="utf-8")
+    (one, *_) = linking.equations([chapter(project, CHAPTER)], project)
+    assert one.slug == "one" and "slp_transformer.low.h" in one.objects
+
+
+def test_tests_that_prove_an_equation_are_found_with_their_source(project):
+    (project / "tests").mkdir()
+    source = '@pytest.mark.proves("one", "two")\ndef test_one():\n    assert 1 == 1'
+    text = f"import pytest\n\n\n{source}\n\n\ndef test_other():\n    pass\n"
+    (project / "tests" / "test_small.py").write_text(text, encoding="utf-8")
+    (proof,) = proving.proofs(project)
+    assert (proof.id, proof.slugs) == ("tests/test_small.py::test_one", ("one", "two"))
+    assert proof.source == source
+
+
+def test_a_notebook_taken_from_the_site_installs_what_it_needs_and_links_back(project):
+    text = '# %% [markdown]\n# [Two](02_two.py#eq-x), <autoref identifier="a.f">`f`</autoref>\n'
+    cells = weaving.filled(chapter(project, text).notebook, None)
+    taken = notebook.to_take_away(cells, "https://host/me/it", "https://me/", {"a.f": "api/a/#a.f"})
+    assert (
+        taken.cells[0].source == '%pip install -q "slp-transformer[docs] @ git+https://host/me/it"'
+    )
+    back = '[Two](https://me/chapters/02_two/#eq-x), <a href="https://me/api/a/#a.f">`f`</a>'
+    assert taken.cells[1].source == back
+    alone = notebook.to_take_away(cells, "", "", {})
+    assert alone.cells[1].source == "[Two](02_two.py#eq-x), `f`"
+    nbformat.validate(taken)
+    assert len(cells.cells) == 1
+
+
+def test_addresses_in_outputs_are_left_out(project):
+    shown = {"output_type": "execute_result", "metadata": {}, "execution_count": 1}
+    shown["data"] = {"text/plain": "<function f at 0x7f00c0ffee00>"}
+    filled = weaving.filled(chapter(project).notebook, [[shown], []])
+    assert filled.cells[1].outputs[0].data["text/plain"] == "<function f>"
+
+
+def test_a_range_of_figures_is_no_range_of_equations(project):
+    text = (
+        '"""Low."""\n\n\ndef look():\n    """Looks.\n\n    Source: `x` (Figs 8.5-8.7).\n    """\n'
+    )
+    (project / "slp_transformer" / "low.py").write_text(text, encoding="utf-8")
+    one = linking.equations([chapter(project)], project)[0]
+    assert (one.slug, one.objects) == ("one", [])
+
+
+def test_what_is_imported_is_named_where_it_is_defined(project):
+    small = chapter(project, "# %%\nfrom slp_transformer import g, plotting\n")
+    assert depending.objects_named(small) == ["slp_transformer.low.g"]
+    assert depending.modules_named(small) == ["slp_transformer.low", "slp_transformer.plotting"]
+
+
+def test_what_is_shown_or_linked_counts_as_explained(project):
+    linked = CHAPTER.replace("More of it.", '<autoref identifier="a.b">b</autoref>')
+    shown = {"data": {"text/markdown": '<autoref identifier="a.c"><code>c</code></autoref>'}}
+    cells = chapter(project, linked).notebook.cells
+    assert linking.explained(cells, [[], [shown]]) == ["a.b", "a.c"]
+
+
+# --- Formulas -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "written", ["$x_i$", "$$x_i$$", r"\(x_i\)", r"\[x_i\]", "$$\nx_i\n$$", "($x_i$)"]
+)
+def test_a_formula_is_drawn_with_what_a_screen_reader_says(written):
+    html = maths.drawn(f"<p>Let {written} be</p>")
+    assert maths.has_formulas(html)
+    assert "<msub><mi>x</mi><mi>i</mi></msub>" in html and 'class="katex-html" aria-hidden' in html
+    assert ('display="block"' in html) == (written[1] in "$[" and written[0] != "(")
+    assert " ".join(re.sub(r"[()]", "", maths.as_text(html)).split()) == "<p>Let xi be</p>"
+
+
+@pytest.mark.parametrize(
+    "html",
+    ["<code>$x$</code>", "<pre>$$x$$</pre>", "from $5 to $10", "a$b$c", "$HOME", "<svg>$x$</svg>"],
+)
+def test_other_dollars_stay(html):
+    assert maths.drawn(html) == html
+
+
+def test_an_equation_keeps_its_number_and_signs():
+    html = maths.drawn(r"$$a &lt; b \tag{8.33}$$")
+    assert "<mo>&lt;</mo>" in html and 'class="katex-tag"' in html
+    assert maths.as_text(html).split() == ["a", "&lt;", "b", "(8.33)"]
+
+
+def test_a_wrong_formula_is_named():
+    with pytest.raises(maths.FormulaError, match=r"expected '}' .*, in the formula \\frac\{1"):
+        maths.drawn(r"$\frac{1$")
+
+
+# --- The whole, as a reader runs it --------------------------------------------------------------
+
+
+@pytest.mark.slow  # each builds a site
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BROKEN + "1 / 0\n", "line 8 (cell 3): ZeroDivisionError: division by zero"),
+        (BROKEN + 'open("left.txt", "w")\n', "leaves left.txt behind"),
+        (CHAPTER.replace("x_1", r"\nosuch"), "Undefined control sequence: \\nosuch"),
+        (CHAPTER.replace(' alt="A box."', ""), "line 17 (cell 3): shows a figure without alt"),
+    ],
+)
+def test_a_bad_chapter_fails_the_build(project, text, said):
+    chapter(project, text)
+    shutil.copy(ROOT / "mkdocs.yml", project)
+    shutil.copytree(ROOT / "docs", project / "docs")
+    index = project / "docs" / "index.md"
+    index.write_text("# Home\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-d", str(project / "site")],
+        cwd=project, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, encoding="utf-8",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "chapters/07_small.py" in done.stdout and said in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_references_lead_to_what_is_known_and_the_rest_is_left_or_forgotten():
+    text = (
+        '<autoref identifier="slp_transformer.low.g"><code>g</code></autoref> '
+        "<autoref optional identifier=slp_transformer.low.h>h</autoref>"
+    )
+    urls = {"slp_transformer.low.g": "../api/low/#slp_transformer.low.g"}
+    link = '<a href="../api/low/#slp_transformer.low.g"><code>g</code></a> '
+    left = "<autoref optional identifier=slp_transformer.low.h>h</autoref>"
+    assert reference.resolve(text, urls, forget=False) == link + left
+    assert reference.resolve(text, urls, forget=True) == link + "h"
+
+
+def test_references_ask_by_the_name_under_which_a_thing_is_shown():
+    text = (
+        '<autoref identifier="a.b.c.f"><code>f</code></autoref> <autoref optional identifier=a.g>'
+    )
+    names = {"a.b.c.f": "a.b.f"}
+    assert reference.renamed(text, lambda name: names.get(name, name)) == text.replace("b.c", "b")
+
+
+def test_what_packages_hand_on_is_known_by_its_definition(project):
+    assert linking.offered(project) == {}
+    with open(project / "slp_transformer" / "__init__.py", "a", encoding="utf-8") as file:
+        file.write('__all__ = ["g"]\n')
+    assert linking.offered(project) == {"slp_transformer.g": "slp_transformer.low.g"}
+
+
+def test_rooms_are_the_ground_floor_then_wings_then_helpers():
+    names = ["zz", "decoding.beams", "heads", "decoding", "attention", "command_line"]
+    found = rooms.arranged({f"slp_transformer.{name}": None for name in names})
+    assert [room.name for room in found] == [
+        *("attention", "heads", "decoding", "command_line", "zz")
+    ]
+    assert [room.is_listed for room in found] == [True, True, True, False, False]
+    assert (
+        found[2].path
+        == rooms.path_of("slp_transformer.generation.beam_search")
+        == "api/decoding.md"
+    )
+    written = rooms.markdown(found[2], {"slp_transformer.generation.beam_search": ["Beam"]})
+    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
+    beams = "slp_transformer.generation.beam_search"
+    assert rooms.url_of(beams) == f"api/decoding/#{beams}"
+
+
+def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change(project):
+    module, settings = project / "slp_transformer" / "low.py", project / "mkdocs.yml"
+    settings.write_text("a: 1\n", encoding="utf-8")
+    first = reference.key_of([module], settings)
+    kept = reference.Reference(project / ".cache" / "reference.json")
+    kept.keep("api/low.md", first, "<h1>low</h1>", [])
+    kept.save()
+    again = reference.Reference(project / ".cache" / "reference.json")
+    assert again.page("api/low.md", first)["content"] == "<h1>low</h1>"
+    for path in (module, settings):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("# edited\n")
+        assert again.page("api/low.md", reference.key_of([module], settings)) is None
+    assert again.page("api/other.md", first) is None
+
+
+def test_a_plain_notebook_is_marked_for_the_template(project):
+    cells = chapter(project).notebook
+    assert weaving.filled(cells, None, plain=True).metadata["plain"] is True
+    assert "plain" not in weaving.filled(cells, None).metadata
+    html, _ = weaving.finished('<div class="highlight"><pre>f(1) &lt; 2</pre></div>')
+    assert html == '<div class="highlight"><pre><code>f(1) &lt; 2</code></pre></div>'

@@ -1,0 +1,168 @@
+"""What readers rely on: each chapter ends alike, and the pages beside the chapters are true."""
+
+import ast
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from test_chapters import CHAPTERS, cells, every_chapter
+
+import slp_transformer
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+FOLDED = re.compile(r"<details><summary>([^<]+)</summary>\n\n(.+?)\n\n *</details>", re.DOTALL)
+ENDING = ["Try it", "To remember", "Test yourself"]
+PUZZLING = (
+    "third witness",
+    "foretell",
+    "fit on no desk",
+    "had better not",
+    "read along",
+    "optimizer",
+)
+
+
+def parts(chapter: Path) -> dict[str, str]:
+    """The text below each heading of the second level."""
+    text = "\n\n".join(cells(chapter, "markdown"))
+    pieces = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def points(text: str, mark: str) -> list[str]:
+    return re.split(rf"^{mark} ", text, flags=re.MULTILINE)[1:]
+
+
+@every_chapter
+def test_chapter_ends_with_what_to_try_to_remember_and_to_ask_oneself(chapter):
+    titles = [title for title in parts(chapter) if title != "Exercises"]
+    assert titles[-3:] == ENDING
+
+
+@every_chapter
+def test_questions_stand_open_and_their_outcomes_are_folded(chapter):
+    for title, label in (("Try it", "What happens"), ("Test yourself", "Answer")):
+        questions = points(parts(chapter)[title], r"\d\.")
+        assert len(questions) == 3 if title == "Test yourself" else len(questions) >= 3
+        for question in questions:
+            ((summary, answer),) = FOLDED.findall(question)
+            assert summary == label and len(answer.split()) >= 3, question
+            asked = question[: question.index("<details>")]
+            assert "?" in asked, f"this gives no question to think about: {asked}"
+
+
+@every_chapter
+def test_what_to_remember_are_five_points(chapter):
+    remembered = points(parts(chapter)["To remember"], "-")
+    assert len(remembered) == 5
+    assert all(len(point.split()) <= 45 for point in remembered)
+
+
+@every_chapter
+def test_chapter_says_how_long_it_takes(chapter):
+    opening = cells(chapter, "markdown")[0]
+    assert re.search(r"\d+ minutes|two hours|\(about \d+ minutes\)", opening), opening
+
+
+@every_chapter
+def test_words_are_plain_and_cells_are_not_clever(chapter):
+    prose, code = ("\n".join(cells(chapter, kind)) for kind in ("markdown", "code"))
+    for word in PUZZLING:
+        assert word not in prose.lower(), word
+    for node in ast.walk(ast.parse(code)):
+        where = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
+        assert not isinstance(node, ast.NamedExpr), f"an assignment inside an expression: {where}"
+        if isinstance(node, ast.Subscript):
+            inside = ast.walk(node.slice)
+            assert not any(isinstance(part, ast.Starred) for part in inside), where
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
+            sliced = [t for t in node.targets if isinstance(t, ast.Subscript)]
+            assert not any(isinstance(t.slice, ast.Slice) for t in sliced), where
+
+
+def test_ten_minutes_of_pytorch_run():
+    text = (DOCS / "pytorch.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 8 and sum("assert" in block for block in blocks) >= 8
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/pytorch.md", "exec"), names)
+
+
+@pytest.mark.parametrize("anchor", ["the-product", "axes-dim", "broadcasting", "gradients"])
+def test_pytorch_is_explained_where_the_first_chapter_uses_it(anchor):
+    assert f"../docs/pytorch.md#{anchor})" in "\n".join(cells(CHAPTERS[0], "markdown"))
+
+
+def notation() -> list[list[str]]:
+    """The cells of every row of the tables of letters."""
+    text = (DOCS / "notation.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| $")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_letters_are_introduced_in_the_chapter_that_is_named():
+    assert len(notation()) >= 40
+    for letter, *_, chapter in notation():
+        (stem,) = re.findall(r"\.\./chapters/(\w+)/", chapter)
+        text = (ROOT / "chapters" / f"{stem}.py").read_text(encoding="utf-8")
+        for symbol in re.findall(r"\\mathbf [A-Zxkquvyh](?:\^[QKVO])?|\\[a-z]+", letter):
+            if symbol in ("\\lvert", "\\rvert", "\\dots", "\\mathbf"):
+                continue
+            plain = symbol.replace("\\mathbf ", "")
+            greek = {"\\alpha": "α", "\\tau": "τ", "\\theta": "θ", "\\varepsilon": "ε"}
+            greek |= {"\\lambda": "λ", "\\eta": "η"}
+            assert symbol in text or plain in text or greek.get(symbol, "?") in text, (symbol, stem)
+
+
+def test_names_in_the_notation_are_those_of_the_package():
+    config = slp_transformer.TransformerConfig(5, 7, 6, num_heads=3, num_blocks=2)
+    model = slp_transformer.TransformerLM(config)
+    named = " ".join(row[-2] for row in notation())
+    for setting in ("context_length", "model_dim", "num_heads", "num_blocks", "vocab_size"):
+        assert f"`{setting}`" in named and hasattr(config, setting)
+    for setting in ("key_dim", "value_dim", "hidden_dim", "eps"):
+        assert f"`{setting}`" in named and hasattr(config, setting)
+    for path in re.findall(r"`(embedding\.[\w.]+)`", named):
+        assert reduce(getattr, path.split("."), model) is not None
+    for letter in ("W_Q", "W_K", "W_V", "W_O"):
+        assert f"`{letter}`" in named and hasattr(model.stack.blocks[0].attention, letter)
+
+
+def test_pages_for_teachers_and_contributors_name_what_there_is():
+    for page in ("teachers.md", "contributing.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        for stem in re.findall(r"\.\./chapters/(\w+)/", text):
+            assert (ROOT / "chapters" / f"{stem}.py").is_file(), stem
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            ast.parse(block)
+            for name in re.findall(r"check\.(\w+)", block):
+                assert callable(getattr(__import__("slp_transformer.check").check, name)), name
+
+
+def test_the_loop_for_teachers_tells_right_from_not_yet(tmp_path, monkeypatch, capsys):
+    text = (DOCS / "teachers.md").read_text(encoding="utf-8")
+    (loop,) = re.findall(r"```python\n(import importlib.*?)```", text, re.DOTALL)
+    (tmp_path / "handed-in").mkdir()
+    wrong = (
+        "import torch\n\n\ndef my_attention(Q, K, V, mask):\n"
+        "    scores = Q @ K.mT + mask\n"
+        "    return torch.softmax(scores, dim=-1) @ V\n"
+    )
+    score = "\n\ndef my_scaled_score(q_i, k_j):\n    return q_i @ k_j / len(k_j) ** 0.5\n"
+    right = wrong.replace(" + mask", " / K.shape[-1] ** 0.5 + mask") + score
+    for name, attempt in {"ann": right, "bob": wrong}.items():
+        (tmp_path / "handed-in" / f"{name}.py").write_text(attempt, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(loop, "docs/teachers.md", "exec"), {})
+    said = capsys.readouterr().out
+    assert "root" in said or "√" in said  # the verdict names bob's mistake
+    rows = [line.split("\t") for line in said.splitlines() if "\t" in line]
+    assert rows == [
+        ["ann", "my_scaled_score", "right"],
+        ["ann", "my_attention", "right"],
+        ["bob", "my_scaled_score", "not yet"],
+        ["bob", "my_attention", "not yet"],
+    ]

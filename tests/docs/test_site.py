@@ -1,0 +1,413 @@
+"""The built site: its links lead somewhere, it asks nothing of other hosts, its figures have words.
+
+The site is built once, strictly; chapters that did not change come from the cache. To check a site
+that is built already, name its folder: SLP_SITE=site python -m pytest tests/test_site.py
+"""
+
+import gzip
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import equations
+import pytest
+from test_chapters import depending, every_chapter, read, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
+PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
+VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
+SITE_LIMIT = 40_000_000
+
+
+@dataclass
+class Page:
+    """What the tests ask of a page."""
+
+    ids: list = field(default_factory=list)
+    links: list = field(default_factory=list)
+    loads: list = field(default_factory=list)  # what the browser fetches by itself
+    headings: list = field(default_factory=list)
+    undescribed: list = field(default_factory=list)  # figures without alt text
+    shown: str = ""  # the text outside code
+
+
+class Reader(HTMLParser):
+    """Reads a page; only the article counts for headings and text."""
+
+    def __init__(self):
+        super().__init__()
+        self.page, self.article, self.verbatim = Page(), 0, 0
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        page = self.page
+        if "id" in given:
+            page.ids.append(given["id"])
+        if tag == "a" and given.get("href"):
+            page.links.append(given["href"])
+        if tag in ("script", "img", "iframe", "source", "video", "audio") and given.get("src"):
+            page.loads.append(given["src"])
+        if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preload", "preconnect"):
+            page.loads.append(given["href"])
+        page.loads += re.findall(r"url\(([^)]+)\)", given.get("style") or "")
+        if tag == "article":
+            self.article += 1
+        if tag in ("pre", "code", "script", "style", "svg"):
+            self.verbatim += 1
+        if self.article and re.fullmatch("h[1-6]", tag):
+            page.headings.append(int(tag[1]))
+        if self.article and (tag == "img" and not given.get("alt")):
+            page.undescribed.append(given.get("src", "")[:60])
+        if tag == "div" and "slp-figure" in (given.get("class") or "").split():
+            if not (given.get("role") == "img" and given.get("aria-label")):
+                page.undescribed.append(self.get_starttag_text()[:60])
+        if self.article and tag == "svg" and given.get("aria-hidden") != "true":
+            if not (given.get("role") in ("img", "group") and given.get("aria-label")):
+                page.undescribed.append(self.get_starttag_text()[:60])
+
+    def handle_endtag(self, tag):
+        self.article -= tag == "article"
+        self.verbatim -= tag in ("pre", "code", "script", "style", "svg")
+
+    def handle_data(self, data):
+        if self.article and not self.verbatim:
+            self.page.shown += data
+
+
+@pytest.fixture(scope="session")
+def pages(site):
+    found = {}
+    for path in sorted(site.rglob("*.html")):
+        reader = Reader()
+        html = path.read_text(encoding="utf-8")
+        # What a formula looks like is hidden from readers that cannot see: they have its MathML.
+        html = re.sub(
+            r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', "", html, flags=re.S
+        )
+        reader.feed(re.sub(r"<annotation\b.*?</annotation>", "", html))
+        found[path.relative_to(site).as_posix()] = reader.page
+    assert "index.html" in found
+    return {name: page for name, page in found.items() if name != "404.html"}
+
+
+def target(site, page, link):
+    """The file that a link leads to, and its anchor."""
+    address, anchor = urldefrag(urljoin(f"http://site/{page}", link))
+    path = unquote(urlsplit(address).path).strip("/")
+    if (site / path).is_dir():
+        path = f"{path}/index.html".lstrip("/")
+    return path, unquote(anchor)
+
+
+def test_every_chapter_and_every_room_of_the_package_has_a_page(pages):
+    for stem in CHAPTERS:
+        assert f"chapters/{stem}/index.html" in pages
+    for module in rooms_of_the_package():
+        room, *inner = module.split(".")
+        page = pages[f"api/{room}/index.html"]
+        anchor = f"slp_transformer.{module}"
+        assert not inner or anchor in page.ids or "practice." in module, module
+
+
+def rooms_of_the_package():
+    """The modules that the reference describes, within the package."""
+    for path in sorted((ROOT / "slp_transformer").rglob("[a-z]*.py")):
+        names = path.relative_to(ROOT / "slp_transformer").with_suffix("").parts
+        yield ".".join(names)
+
+
+def test_what_a_wing_offers_comes_first_on_its_page_under_that_name(pages):
+    for wing, name in (("decoding", "generate"), ("training", "train"), ("guitar", "Tab")):
+        ids = [i for i in pages[f"api/{wing}/index.html"].ids if i.startswith("slp_transformer.")]
+        shown = f"slp_transformer.{wing}.{name}"
+        first_module = next(
+            i for i, one in enumerate(ids) if one.count(".") > 2 and one.split(".")[2].islower()
+        )
+        assert ids.index(shown) < first_module, (wing, ids[:12])
+
+
+def test_the_navigation_names_wings_and_no_internals(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    named = re.findall(r'href="(?:\./)?api/([\w.]*)/"[^>]*class="md-nav__link"', html)
+    assert {"attention", "heads", "decoding", "training"} <= set(named)
+    assert not [name for name in named if "command_line" in name or "." in name]
+    assert not {"offers", "starting", "sizes"} & set(named) and len(named) < 40
+
+
+def test_links_and_anchors_resolve(site, pages):
+    broken = []
+    for name, page in pages.items():
+        for link in page.links:
+            if urlsplit(link).scheme or link.startswith("//"):
+                continue
+            path, anchor = target(site, name, link)
+            if not (site / path).is_file():
+                broken.append(f"{name}: {link}")
+            elif anchor and path in pages and anchor not in pages[path].ids:
+                broken.append(f"{name}: {link} (no such anchor)")
+    assert not broken
+
+
+def test_nothing_is_loaded_from_elsewhere(site, pages):
+    loads = {(name, load) for name, page in pages.items() for load in page.loads}
+    for path in site.rglob("*.css"):
+        text = path.read_text(encoding="utf-8")
+        for load in re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", text):
+            loads.add((path.relative_to(site).as_posix(), "".join(load)))
+    assert loads
+    for name, load in loads:
+        if load.startswith(("data:", "#")):
+            continue
+        assert not urlsplit(load).scheme and not load.startswith("//"), f"{name} loads {load}"
+        path, _ = target(site, name, load)
+        assert (site / path).is_file(), f"{name} loads {load}, which is missing"
+
+
+def test_figures_have_alt_text(pages):
+    assert {name: page.undescribed for name, page in pages.items() if page.undescribed} == {}
+
+
+def test_headings_begin_with_one_title_and_skip_no_level(pages):
+    wrong = {}
+    for name, page in pages.items():
+        levels = page.headings
+        steps = zip(levels, levels[1:], strict=False)
+        if levels[:1] != [1] or levels.count(1) != 1 or any(b > a + 1 for a, b in steps):
+            wrong[name] = levels
+    assert not wrong
+
+
+def test_ids_are_unique(pages):
+    for name, page in pages.items():
+        assert [i for i, n in Counter(page.ids).items() if n > 1] == [], name
+
+
+def sent(path):
+    """Bytes that travel: text is sent gzipped by any host, fonts and pictures as they are."""
+    content = path.read_bytes()
+    return len(content) if path.suffix in (".woff2", ".png") else len(gzip.compress(content))
+
+
+def test_pages_are_light(site, pages):
+    heavy = {name: sent(site / name) for name in pages if not name.startswith("api/")}
+    assert {name: size for name, size in heavy.items() if size > PAGE_LIMIT} == {}
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < SITE_LIMIT
+
+
+def test_a_first_visit_is_light(site, pages):
+    fonts = "Main-Regular Main-Bold Math-Italic Size1-Regular Size2-Regular Size3-Regular".split()
+    always = [*site.glob("assets/fonts/*.woff2"), *site.glob("assets/javascripts/workers/*.js")]
+    always += [site / "assets" / "katex" / "fonts" / f"KaTeX_{name}.woff2" for name in fonts]
+    for name, page in ((n, p) for n, p in pages.items() if not n.startswith("api/")):
+        loads = {target(site, name, load)[0] for load in page.loads if not load.startswith("data:")}
+        visit = {site / name, *always, *(site / load for load in loads)}
+        assert sum(map(sent, visit)) <= VISIT_LIMIT, name
+
+
+def test_formulas_are_drawn_and_numbered_without_javascript(site):
+    for stem in CHAPTERS:
+        page = (site / "chapters" / stem / "index.html").read_text(encoding="utf-8")
+        written = (ROOT / "chapters" / f"{stem}.py").read_text(encoding="utf-8")
+        tags = re.findall(r"\\tag\{([^}]*)\}", written)
+        drawn = re.findall(r"<mtext>\(([\d.–-]+)\)</mtext>", page)
+        assert drawn == tags, stem
+        assert page.count('class="katex-tag"') == len(tags)
+        assert ("katex.min.css" in page) == ('class="katex"' in page)
+
+
+def test_no_raw_markdown_is_left_in_chapters(pages):
+    left = r"\$|\\\\[(\[]|^\s*!!! \w+|\]\[slp_|\]\(\w+\.py|^#{1,6} |\*\*\w|<autoref"
+    for stem in CHAPTERS:
+        text = pages[f"chapters/{stem}/index.html"].shown
+        assert re.findall(left, text, flags=re.MULTILINE) == [], stem
+
+
+def test_chapters_have_run_and_can_be_downloaded(site, pages):
+    for stem in CHAPTERS:
+        folder = site / "chapters" / stem
+        script = (folder / f"{stem}.py").read_text(encoding="utf-8")
+        assert script == (ROOT / "chapters" / f"{stem}.py").read_text(encoding="utf-8")
+        notebook = json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
+        assert any(cell.get("outputs") for cell in notebook["cells"]), stem
+        assert {f"{stem}.py", f"{stem}.ipynb"} <= set(pages[f"chapters/{stem}/index.html"].links)
+
+
+def test_chapters_and_reference_link_both_ways(pages):
+    for stem in CHAPTERS:
+        links = pages[f"chapters/{stem}/index.html"].links
+        modules = {m[1] for link in links if (m := re.match(r"\.\./\.\./api/([^/]+)/", link))}
+        shown = {m for m in modules if f"../../api/{m}/#" in " ".join(links)}
+        back = {
+            m for m in modules if f"../../chapters/{stem}/" in pages[f"api/{m}/index.html"].links
+        }
+        assert back and shown <= back, stem
+
+
+def typed(text):
+    """The types in a text that hold a shape or a choice of words, on one line each."""
+    found = re.findall(r"\b(?:Bool|Float|Int|Literal)\[[^\]]*\]", text)
+    return {re.sub(r"(?<=\[) |,? (?=\])", "", " ".join(one.split())) for one in found}
+
+
+def test_types_in_the_reference_read_as_in_the_source(site):
+    shown_anywhere = set()
+    for path in sorted((site / "api").glob("*/index.html")):
+        room = ROOT / "slp_transformer" / path.parent.name
+        modules = sorted(room.rglob("*.py")) if room.is_dir() else [room.with_suffix(".py")]
+        offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
+        places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
+        modules += [path for path in places if path.exists()]
+        page = path.read_text(encoding="utf-8")
+        page = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)  # the source itself
+        shown = typed(unescape(re.sub(r"<[^>]+>", "", page)))
+        written = typed("\n".join(module.read_text(encoding="utf-8") for module in modules))
+        assert shown <= written, path
+        shown_anywhere |= shown
+    for shape in ('"... #N #M"', '"*batch N d"', '"N d"', '"N"', '""'):
+        assert any(f"[Tensor, {shape}]" in one for one in shown_anywhere), shape
+
+
+def test_the_index_leads_to_each_equation_of_the_chapters(pages):
+    links = pages["equations/index.html"].links
+    for stem in CHAPTERS:
+        labels = [i for i in pages[f"chapters/{stem}/index.html"].ids if i.startswith("eq-")]
+        for label in labels:
+            assert f"../chapters/{stem}/#{label}" in links
+
+
+def test_each_equation_leads_to_its_code_and_to_its_proof(site, pages):
+    rows = json.loads((site / "equations.json").read_text(encoding="utf-8"))
+    by_slug = {row["slug"]: row for row in rows}
+    assert set(by_slug) == set(equations.ALL)
+    words = {"induction"}  # which the book has no formula for
+    older = {"score-unscaled"}  # of the Feb 2024 draft: the chapter says what became of it
+    for slug, row in by_slug.items():
+        assert row["chapters"] and (row["tex"] or slug in words), row
+        assert (row["tests"] and row["code"]) or slug in older, row
+        for test in row["tests"]:
+            file, name = test.split("::")
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+            assert name in pages["proofs/index.html"].ids
+            assert f"../proofs/#{name}" in pages["equations/index.html"].links
+        for place in row["chapters"]:
+            chapter = place.partition("#")[0] + "index.html"
+            assert any("proofs/#test_" in link for link in pages[chapter].links)
+    assert len({by_slug[slug]["tex"] for slug in ("L(N)", "L(D)", "L(C)")}) == 3
+
+
+def test_notebooks_run_on_their_own(site):
+    for stem in CHAPTERS:
+        text = (site / "chapters" / stem / f"{stem}.ipynb").read_text(encoding="utf-8")
+        assert "pip install" in json.loads(text)["cells"][0]["source"][0]
+        assert "<autoref" not in text and " at 0x" not in text
+
+
+def test_search_knows_prose_and_not_outputs(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    text = " ".join(" ".join(entry["text"] for entry in index["docs"]).split())
+    assert "residual stream" in text and "softmax ( mask (" in text
+    assert "slp-text" not in text and "torch.manual_seed(" not in text and "<annotation" not in text
+
+
+@pytest.fixture(scope="session")
+def search(site, request):
+    """Asks the site's own search, as the page does: groups of sections, best first."""
+    from py_mini_racer import MiniRacer
+
+    (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    engine = MiniRacer()
+    request.addfinalizer(engine.close)  # else the process would not end
+    engine.eval(
+        "var self = globalThis, location = {href: ''}, said = [], hear;"
+        "self.addEventListener = (kind, listener) => { hear = listener };"
+        "self.postMessage = message => { said.push(message) };"
+    )
+    engine.eval(worker.read_text(encoding="utf-8"))
+    engine.eval(f"hear({{data: {{type: 0, data: {json.dumps(index | {'options': {}})}}}}})")
+
+    def ask(words):
+        engine.eval(f"said.length = 0; hear({{data: {{type: 2, data: {json.dumps(words)}}}}})")
+        (answer,) = json.loads(engine.eval("JSON.stringify(said)"))
+        return [[section["location"] for section in group] for group in answer["data"]["items"]]
+
+    return ask
+
+
+QUERIES = {
+    "softmax": "chapters/01_attention/",
+    "multi-head attention": "chapters/01_attention/#several-heads",
+    "cross-attention": "chapters/10_encoder_decoder/",
+    "(8.33)": "chapters/03_one_matrix/#one-head-for-all-tokens",
+    "7.34": "chapters/03_one_matrix/#one-head-for-all-tokens",
+    "(8.53)": "chapters/06_decoding/#",
+    "head-par": "chapters/03_one_matrix/",
+    "causal mask": "chapters/03_one_matrix/#masks-here-masks-there",
+    "layer norm": "chapters/02_block/#layer-norm",
+    "LayerNorm": "chapters/02_block/#layer-norm",
+    "residual stream": "chapters/02_block/#the-residual-stream",
+    "feedforward": "chapters/02_block/#the-feedforward-layer",
+    "sinusoidal": "chapters/04_input/",
+    "logits": "chapters/05_language_model/",
+    "temperature": "chapters/06_decoding/#temperature",
+    "top-p": "chapters/06_decoding/#top-p",
+    "beam search": "chapters/06_decoding/#beam-search",
+    "KVCache": "chapters/06_decoding/",
+    "perplexity": "chapters/07_training/#perplexity",
+    "encoder decoder": "chapters/10_encoder_decoder/",
+    "guitar": "chapters/12_guitar_tab/",
+    "torchrun": "cluster/",
+    "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
+    "slp_transformer.training.train": "chapters/07_training/",
+}
+
+
+@pytest.mark.parametrize("words", QUERIES)
+def test_the_search_finds_first_what_a_reader_looks_for(words, search):
+    found = search(words)
+    assert found[0][0].startswith(QUERIES[words]), found[:3]
+
+
+@pytest.mark.parametrize(
+    ("words", "anchor"),
+    [
+        (
+            "slp_transformer.generation.generate",
+            "api/decoding/#slp_transformer.generation.generate",
+        ),
+        ("beam_search", "api/decoding/#slp_transformer.generation.beam_search.beam_search"),
+        ("MultiHeadAttention", "api/heads/#slp_transformer.multi_head.MultiHeadAttention"),
+    ],
+)
+def test_the_search_finds_the_reference_by_a_dotted_or_joined_name(words, anchor, search):
+    assert anchor in [section for group in search(words) for section in group]
+
+
+def shown_numbers(outputs):
+    """All numbers that a figure's letters show."""
+    html = "".join("".join(out.get("data", {}).get("text/html", "")) for out in outputs)
+    letters = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", html)).replace("−", "-")
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*", letters)]
+
+
+@every_chapter
+def test_numbers_in_the_words_for_a_figure_are_those_that_it_shows(chapter, site):
+    ran = read(chapter)
+    outputs = running.Cache(ROOT / ".cache" / "chapters").load(ran, depending.key_of(ran))
+    wrong = []
+    for cell, shown in zip(ran.code_cells, outputs, strict=True):
+        alt = str(cell.metadata.get("alt", "")).replace("minus ", "-").replace("−", "-")
+        if "show.lines" in cell.source:
+            continue  # a curve does not write its values down
+        for number in re.findall(r"-?(?<![\d.,])\d*\.\d+", alt):
+            places = len(number.partition(".")[2])
+            if float(number) not in [round(one, places) for one in shown_numbers(shown)]:
+                wrong.append((number, alt[:60]))
+    assert not wrong

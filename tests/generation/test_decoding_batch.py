@@ -1,0 +1,154 @@
+"""A batch is searched and written as one: the results of one by one, from fewer rows and calls."""
+
+import pytest
+import torch
+from writers import PROMPTS, SOURCES, V, make
+
+from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerLM, generate
+from slp_transformer._internal.reference_mode import plainly
+from slp_transformer.generation.decoding import Reader
+
+
+def rows_read(monkeypatch, model, method: str) -> list[int]:
+    """How many rows the model is called with, filled in as it is called."""
+    read, call = [], getattr(model, method)
+    monkeypatch.setattr(
+        model, method, lambda ids, *more, **how: read.append(len(ids)) or call(ids, *more, **how)
+    )
+    return read
+
+
+# --- Beams of all prompts together ----------------------------------------------------------------
+
+BEAMS = {
+    "plain": {},
+    "sum": {"length_penalty": 0.0, "stop": [6, 2]},
+    "between": {"length_penalty": 0.6, "stop": 6, "max_new_tokens": 5},
+    "penalised": {"repetition_penalty": 1.3, "stop": 6},
+    "hooked": {"allowed": lambda ids: {(ids[-1] + n) % V for n in (1, 3, 4)}, "stop": {6}},
+}
+
+
+@pytest.mark.parametrize("how", BEAMS)
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
+def test_beams_of_several_prompts_are_those_of_each_alone(kind, cached, how):
+    model, options = make(kind, seed=2).double(), {"num_beams": 4, "cached": cached, **BEAMS[how]}
+    translated = kind is EncoderDecoder
+    together = generate(model, PROMPTS, sources=SOURCES if translated else None, **options)
+    for prompt, source, result in zip(PROMPTS, SOURCES, together, strict=True):
+        of = [source] if translated else None
+        (alone,) = generate(model, [prompt], sources=of, **options)
+        assert (result.ids, result.ended) == (alone.ids, alone.ended)
+        assert result.score == pytest.approx(alone.score, abs=1e-9)
+    assert len({len(r.new) for r in together}) > 1 and len({tuple(r.new[:2]) for r in together}) > 1
+
+
+def test_beams_ask_the_hook_only_where_they_choose():
+    seen = []
+    generate(make(), PROMPTS, 3, num_beams=2, allowed=lambda ids: seen.append(ids))
+    for prompt in PROMPTS:  # no two begin alike
+        asked = sorted(len(ids) for ids in seen if ids[0] == prompt[0])
+        n = len(prompt)
+        assert asked == [n, n + 1, n + 1, n + 2, n + 2]
+
+
+def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
+    model = make()
+    read = rows_read(monkeypatch, model, "forward")
+    generate(model, [[3, 1], [5, 9], [2, 7]], 5, num_beams=4)
+    assert read == [3, 12, 12, 12, 12]
+
+
+def test_beams_are_queries_of_one_source_that_stays_where_it_is(monkeypatch):
+    read, look = [], MultiHeadAttention.look
+
+    def watched(self, Q, K, V, *more):
+        read.append((Q.shape[0], Q.shape[2], K.shape[0], K.data_ptr()))
+        return look(self, Q, K, V, *more)
+
+    monkeypatch.setattr(MultiHeadAttention, "look", watched)
+    model, sources = make(EncoderDecoder, seed=2), [[3, 1, 4], [2]]
+    generate(model, [[1], [5]], 8, sources=sources, num_beams=3)
+    blocks = len(model.decoder.blocks)
+    own, across = ([] for _ in range(2))
+    for n, each in enumerate(read[len(model.encoder.blocks) :]):
+        (own, across)[n % 2].append(each)
+    assert {each[:3] for each in own[blocks:]} == {(6, 1, 6)}  # a row for each hypothesis
+    assert {each[:3] for each in across[blocks:]} == {(2, 3, 2)}  # and one for each source
+    assert len({each[3] for each in across}) == blocks  # which is never copied
+
+
+def test_as_the_plain_way_where_beams_end_at_different_times():
+    """Some sources have fewer hypotheses than others; half of them are done before the rest."""
+    model, options = make(EncoderDecoder, seed=5).double(), {"num_beams": 4, "stop": [6, 2]}
+    sources = [SOURCES[n % 4] for n in range(8)]
+    found = generate(model, [[n] for n in range(8)], sources=sources, **options)
+    with plainly():
+        plain = generate(model, [[n] for n in range(8)], sources=sources, **options)
+    assert [r.ids for r in found] == [r.ids for r in plain]
+    assert [[h.ids for h in r.others] for r in found] == [[h.ids for h in r.others] for r in plain]
+    assert len({len(h.ids) for r in found for h in r.others}) > 2
+
+
+@torch.no_grad()
+def test_rows_read_their_source_wherever_they_go():
+    """Uneven beams, in any order; then two sources of five are left, and the others are let go."""
+    model, sources = make(EncoderDecoder, seed=2).double(), [[3, 1, 4], [2], [5, 6], [1, 1], [4, 2]]
+    rows, ids = list(range(5)), torch.tensor([[n] for n in range(5)])
+    reader, new = Reader(model, sources, 9), [[2], [7], [3], [1], [5], [6], [4]]
+    many = [4, 0, 0, 2, 1, 3, 4], [6, 1, 1, 2, 4, 0], [3, 4, 5, 0], [0, 1, 2, 3]
+    for kept in (*many, [3, 0], [1, 0], [0, 1]):
+        u, alone = reader(ids), Reader(model, [sources[row] for row in rows], None)(ids)
+        torch.testing.assert_close(u, alone)
+        reader.reorder(kept)
+        rows = [rows[row] for row in kept]
+        ids = torch.cat([ids[kept], torch.tensor(new[: len(kept)])], dim=1)
+    assert len(reader.sources.H_enc) == len(reader.cache[0].source.K) == 2
+
+
+def test_who_looks_on_sees_a_row_for_each_hypothesis():
+    model, seen = make(EncoderDecoder, seed=2), []
+    options = {"sources": [[3, 1, 4], [2]], "num_beams": 3}
+    found = generate(model, [[1], [5]], 4, **options)
+    hook = lambda module, given, A: seen.append(len(A))  # noqa: E731
+    with model.decoder.blocks[0].cross_attention.register_forward_hook(hook):
+        assert generate(model, [[1], [5]], 4, **options) == found
+    assert seen == [2, 6, 6, 6]
+
+
+# --- What has ended is dropped --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
+def test_what_has_ended_is_dropped_when_it_is_half_of_what_is_read(kind, cached, monkeypatch):
+    """Text n ends after the words that `until` names: the hook allows nothing but the stop then."""
+    until = [3, 9, 2, 6, 4, 9, 2, 11]
+    prompts = [[n] for n in range(8)]
+    options = {
+        "temperature": 0,
+        "stop": 8,
+        "allowed": lambda ids: [8] if len(ids) == until[ids[0]] else {*range(V)} - {8},
+        "cached": cached,
+    }
+    sources = [SOURCES[n % 4] for n in range(8)] if kind is EncoderDecoder else None
+    model = make(kind).double()
+    alone = [
+        generate(model, [p], sources=sources and [sources[n]], **options)[0]
+        for n, p in enumerate(prompts)
+    ]
+    read = rows_read(monkeypatch, model, "forward" if sources is None else "decode")
+    assert generate(model, prompts, sources=sources, **options) == alone
+    assert [len(r.new) for r in alone] == until
+    #     words so far: 0  1  2  3  4  5  6  7  8  9 10
+    #     still growing: 8  8  6  5  4  4  3  3  3  1  1
+    assert read == [8, 8, 8, 8, 4, 4, 4, 4, 4, 1, 1]
+
+
+def test_texts_that_end_by_their_length_are_dropped_too(monkeypatch):
+    model = make()
+    read = rows_read(monkeypatch, model, "forward")
+    results = generate(model, PROMPTS, 2, temperature=0)
+    assert [len(r.new) for r in results] == [2] * 4
+    assert read == [4, 4, 2, 2, 1, 1]  # from 1, 2, 3, 4, 7 and 8 tokens on

@@ -1,0 +1,549 @@
+"""The reader of ASCII tablature: what a file says is what the tab holds, and the rest is reported.
+
+Every tab text in here was written for these tests.
+"""
+
+import difflib
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from slp_transformer.guitar.ascii_frets import Run, readings, split_digits
+from slp_transformer.guitar.ascii_reader import decode, read_file, read_tabs, read_text
+from slp_transformer.guitar.ascii_realign import line_up
+from slp_transformer.guitar.fretboard import (
+    DOUBLE_DROP_D,
+    DROP_D,
+    HALF_STEP_DOWN,
+    STANDARD,
+    Note,
+)
+from slp_transformer.guitar.tab_header import stated_capo, stated_tuning, style_of, title_of
+
+PLAIN = """\
+e|-0---3---|-------5-|
+B|-1-------|---------|
+G|-----0---|-2-------|
+D|---------|---------|
+A|-3-------|---------|
+E|-----3---|-----0---|
+"""
+
+
+def system(*rows: str) -> str:
+    """Six string lines: the rows that are given, highest first, and empty strings below them."""
+    empty = "".join("|" if mark == "|" else "-" for mark in rows[0])
+    return "\n".join([*rows, *[empty] * (6 - len(rows))]) + "\n"
+
+
+def only(text: str):
+    """The one tab that a text without problems holds."""
+    tabs, problems = read_text(text)
+    assert problems == []
+    assert len(tabs) == 1
+    return tabs[0]
+
+
+def frets(text: str) -> list[list[tuple[int, int]]]:
+    """Events of the one tab in a text, as lists of (string, fret)."""
+    return [[tuple(note) for note in event.notes] for event in only(text).events()]
+
+
+def test_strings_bars_and_steps():
+    tab = only(PLAIN)
+    first, second = tab.bars
+    # A step is two columns: all frets stand an even number of columns from the first.
+    assert [(e.step, e.notes) for e in first.events] == [
+        (0, (Note(5, 3), Note(2, 1), Note(1, 0))),  # the lowest string first
+        (2, (Note(6, 3), Note(3, 0), Note(1, 3))),
+    ]
+    assert [(e.step, e.notes) for e in second.events] == [
+        (0, (Note(3, 2),)),
+        (2, (Note(6, 0),)),
+        (3, (Note(1, 5),)),
+    ]
+    assert [bar.steps for bar in tab.bars] == [4, 4]
+    assert tab.tuning == STANDARD
+
+
+def test_steps_are_columns_over_their_common_divisor():
+    # One free column after the bar line; frets at columns 1, 5, 7 and 3: a step is two columns.
+    tab = only(system("|-0---2-3-|---1-----|"))
+    assert [[event.step for event in bar.events] for bar in tab.bars] == [[0, 2, 3], [1]]
+    assert [bar.steps for bar in tab.bars] == [4, 4]
+    # A note one column further on: no common divisor, so steps are columns.
+    tab = only(system("|-0---2--3|---1-----|"))
+    assert [[event.step for event in bar.events] for bar in tab.bars] == [[0, 4, 7], [2]]
+    assert [bar.steps for bar in tab.bars] == [8, 8]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["e|", "B|", "G|", "D|", "A|", "E|"],
+        ["E|", "B|", "G|", "D|", "A|", "E|"],
+        ["E||", "B||", "G||", "D||", "A||", "E||"],
+        ["E-|", "B-|", "G-|", "D-|", "A-|", "E-|"],
+        ["e ", "b ", "g ", "d ", "a ", "e "],
+        ["e |", "B |", "G |", "D |", "A |", "E |"],
+        ["E:", "B:", "G:", "D:", "A:", "E:"],
+        ["|", "|", "|", "|", "|", "|"],
+        ["|-", "|-", "|-", "|-", "|-", "|-"],
+        ["", "", "", "", "", ""],
+        ["||", "||", "||*", "||*", "||", "||"],
+        ["     e||", "     B||", "17   G||", "17   D||", "     A||", "     E||"],
+        ["12 |", "   |", "   |", "   |", "   |", "   |"],
+        ["[", "[", "[", "[", "[", "["],
+    ],
+)
+def test_labels_and_left_edges_are_not_notes(labels):
+    width = max(map(len, labels))
+    rows = [label.ljust(width, "-" if "*" in label else " ") for label in labels]
+    body = ["-0---2--|", "--------|", "---10---|", "--------|", "--------|", "-3------|"]
+    if labels[2] == "||*":
+        rows = ["||-", "||-", "||*", "||*", "||-", "||-"]
+    text = "\n".join(a + b for a, b in zip(rows, body, strict=True))
+    assert frets(text) == [[(6, 3), (1, 0)], [(3, 10)], [(1, 2)]]
+
+
+def test_low_string_on_top_is_turned_over():
+    rows = PLAIN.splitlines()[::-1]
+    assert only("\n".join(rows)).bars == only(PLAIN).bars
+
+
+def test_bar_lines_and_repeats():
+    text = """\
+E||--0--||o-2---|--3--o||
+B||-----||--1---|------||
+G||*----||o-----|-----o||
+D||*----||------|-----*||
+A||-----||--3--@|------||
+E||-----||------|-----:||
+"""
+    tab = only(text)
+    assert [[event.notes for event in bar.events] for bar in tab.bars] == [
+        [(Note(1, 0),)],
+        [(Note(5, 3), Note(2, 1), Note(1, 2))],
+        [(Note(1, 3),)],
+    ]
+
+
+def test_other_upright_strokes_are_bar_lines():
+    text = "\n".join(["[--0---I--1---I"] + ["[------I------I"] * 5)
+    assert len(only(text).bars) == 2
+
+
+def test_marks_part_notes_and_grace_notes_are_notes():
+    row = "|-2h3p2-5/7\\5-(8)-<12>-3~~~-4===---7tr8-|"
+    assert [event[0][1] for event in frets(system(row))] == [2, 3, 2, 5, 7, 5, 8, 12, 3, 4, 7, 8]
+
+
+def test_dashes_of_windows_and_underscores():
+    text = PLAIN.replace("-", "\u2013")
+    assert only(decode(text.encode("cp1252"))).bars == only(PLAIN).bars
+    assert only(PLAIN.replace("-", "_")).bars == only(PLAIN).bars
+
+
+# Two digits -----------------------------------------------------------------------------------
+
+
+def test_two_digit_frets():
+    rows = ["|-10--12--|", "|---------|", "|--9--11--|"]
+    # 9 stands under the 0 of 10: they sound together.
+    assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
+    rows = ["|-10--12--|", "|---------|", "|-9---11--|"]
+    assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
+
+
+def test_digits_that_can_only_be_two_notes():
+    assert [e[0][1] for e in frets(system("|--34--02--|"))] == [3, 4, 0, 2]
+    assert [e[0][1] for e in frets(system("|--8--109--12--|"))] == [8, 10, 9, 12]
+    assert [e[0][1] for e in frets(system("|--1--131--3--|"))] == [1, 1, 3, 1, 3]
+    assert [e[0][1] for e in frets(system("|--8--121012--10--|"))] == [8, 12, 10, 12, 10]
+
+
+def test_eleven_is_one_fret_where_nothing_speaks_against_it():
+    assert [e[0][1] for e in frets(system("|--11--------|"))] == [11]
+    assert [e[0][1] for e in frets(system("|--1--11--3--|"))] == [1, 11, 3]
+
+
+def test_eleven_is_two_notes_beside_a_pair_in_the_same_columns():
+    rows = ["|--34---3--|", "|--11---1--|"]
+    assert frets(system(*rows)) == [
+        [(2, 1), (1, 3)],
+        [(2, 1), (1, 4)],
+        [(2, 1), (1, 3)],
+    ]
+
+
+def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
+    crowded = "|--31--20--02--31--03--02--|"
+    assert [e[0][1] for e in frets(system(crowded + "--1--12--0--|"))][-4:] == [1, 1, 2, 0]
+    high = "--9--12--10--|"
+    assert [e[0][1] for e in frets(system(crowded + high))][-3:] == [9, 12, 10]
+
+
+def test_readings_of_digits():
+    assert readings("34") == [(3, 4)]
+    assert readings("05") == [(0, 5)]
+    assert sorted(readings("12")) == [(1, 2), (12,)]
+    assert sorted(readings("109")) == [(1, 0, 9), (10, 9)]
+
+
+def test_split_digits_keeps_the_columns():
+    assert split_digits(Run(1, 5, "1210"), [Run(1, 2, "10")], 20.0) == [(5, 12), (7, 10)]
+    assert split_digits(Run(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
+
+
+# Text around --------------------------------------------------------------------------------
+
+
+def test_text_around_and_between_is_left_out():
+    text = f"""\
+Title: The 3 Ravens
+tuning: EADGBE    time: 3/4    tempo: 120
+
+   C7              G          CII------------
+1  | . . . | 2-1 3 4
+{PLAIN.strip()}   x2
+    1 2 3   4---4   2
+   There were three ra-vens sat on a tree (12 verses)
+
+Duration Legend
+---------------
+S - 16th note
+more tabs on page 12
+"""
+    tab = only(text)
+    assert tab.bars == only(PLAIN).bars
+    assert tab.title == "The 3 Ravens"
+
+
+def test_a_barre_mark_right_above_is_not_a_string():
+    text = "   CVII-----------   \n" + PLAIN
+    assert only(text).bars == only(PLAIN).bars
+    bare = "\n".join(row[2:] for row in PLAIN.splitlines())
+    assert only("CVII--------------\n" + bare).bars == only(PLAIN).bars
+    text = "   |   |  /~~3~~\\\n" + PLAIN
+    assert only(text).bars == only(PLAIN).bars
+
+
+def test_text_behind_the_last_bar_line():
+    rows = PLAIN.splitlines()
+    rows[0] += "  D.C. 2nd time to 9"
+    rows[3] += " 3x"
+    assert only("\n".join(rows)).bars == only(PLAIN).bars
+
+
+def test_systems_without_a_gap_and_with_gaps():
+    assert len(list(only(PLAIN + PLAIN).bars)) == 4
+    spaced = "\n\n".join(PLAIN.splitlines())
+    assert only(spaced).bars == only(PLAIN).bars
+
+
+def test_a_bar_that_breaks_over_two_systems_is_one_bar():
+    whole = "\n".join(["|-0---2-|-3---5-|-7---9-|"] + ["|-------|-------|-------|"] * 5)
+    first = "\n".join(["|-0---2-|-3-"] + ["|-------|---"] * 5)
+    rest = "\n".join(["--5-|-7---9-|"] + ["----|-------|"] * 5)
+    assert only(f"{first}\n\n{rest}\n").bars == only(whole).bars
+
+
+def test_lines_that_slipped_are_lined_up_bar_by_bar():
+    rows = ["|-0---2-|-3---5-|", "|-1----|-1-----|", *["|-------|-------|"] * 4]
+    tab = only("\n".join(rows))
+    assert [[e.notes for e in bar.events] for bar in tab.bars] == [
+        [(Note(2, 1), Note(1, 0)), (Note(1, 2),)],
+        [(Note(2, 1), Note(1, 3)), (Note(1, 5),)],
+    ]
+
+
+def test_line_up_puts_the_missing_dash_where_frets_then_agree():
+    assert line_up(("-0--2--3-", "-1-2--3-", *["---------"] * 4))[1] == "-1--2--3-"
+    assert line_up(("-0--2--3-", "-1---2--3-", *["---------"] * 4))[1] == "-1--2--3-"
+
+
+# Tunings, capo, title -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "low_to_high"),
+    [
+        ("tuning: DADGBE", [38, 45, 50, 55, 59, 64]),
+        ("Tuning - D A D F# B E   time - 4/4", [38, 45, 50, 54, 59, 64]),
+        ("Tuning: D-G-D-G-c-d#", [38, 43, 50, 55, 60, 63]),
+        ("TUNING: Eb Ab Db Gb Bb Eb", [39, 44, 49, 54, 58, 63]),
+        ("Tuning: E A D G B e", [40, 45, 50, 55, 59, 64]),
+        ("tunning : EBGDAE", [40, 45, 50, 55, 59, 64]),
+        ("D A D G B E", [38, 45, 50, 55, 59, 64]),
+        ("DADGAD", [38, 45, 50, 55, 57, 62]),
+        ("Drop D", [38, 45, 50, 55, 59, 64]),
+        ("in dropped-D tuning", [38, 45, 50, 55, 59, 64]),
+        ("Double drop D tuning", list(DOUBLE_DROP_D.open_pitches[::-1])),
+        ("6th = D", [38, 45, 50, 55, 59, 64]),
+        ("(6) = D, (3) = F#", [38, 45, 50, 54, 59, 64]),
+        ("6th string: tuned to D", [38, 45, 50, 55, 59, 64]),
+        ("The sixth string is tuned down to D.", [38, 45, 50, 55, 59, 64]),
+        ("tuned down half a step: 1/2 step down", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Standard tuning", [40, 45, 50, 55, 59, 64]),
+        ("tuning: standard", [40, 45, 50, 55, 59, 64]),
+        ("Drop C", [36, 43, 48, 53, 57, 62]),
+        ("Drop C tuning", [36, 43, 48, 53, 57, 62]),
+        ("Tuning: Drop C# (C# G# C# F# A# D#)", [37, 44, 49, 54, 58, 63]),
+        ("Tuning: Drop B", [35, 42, 47, 52, 56, 61]),
+        ("dropped A", [33, 40, 45, 50, 54, 59]),
+        ("double drop C", [36, 43, 48, 53, 57, 60]),
+        ("Drop Db", [37, 44, 49, 54, 58, 63]),
+        ("tune down 1 whole step", [38, 43, 48, 53, 57, 62]),
+        ("Tune down a whole step", [38, 43, 48, 53, 57, 62]),
+        ("tuned down one step", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: 1 step down", [38, 43, 48, 53, 57, 62]),
+        ("Whole step down", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: full step down", [38, 43, 48, 53, 57, 62]),
+        ("Tune down 1 1/2 steps", [37, 42, 47, 52, 56, 61]),
+        ("tuned one and a half steps down", [37, 42, 47, 52, 56, 61]),
+        ("Tune down 2 whole steps", [36, 41, 46, 51, 55, 60]),
+        ("tuned down two half steps", [38, 43, 48, 53, 57, 62]),
+        ("Tune all strings down 1/2 step", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Tune down half a step", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Tuning: Open G", [38, 43, 50, 55, 59, 62]),
+        ("Open D", [38, 45, 50, 54, 57, 62]),
+        ("open-E tuning", [40, 47, 52, 56, 59, 64]),
+        ("Tuned to open C", [36, 43, 48, 55, 60, 64]),
+        ("Tuning: open Dm", [38, 45, 50, 53, 57, 62]),
+        ("D standard", [38, 43, 48, 53, 57, 62]),
+        ("Tuning: Eb standard", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("C standard tuning", [36, 41, 46, 51, 55, 60]),
+        ("B Standard", [35, 40, 45, 50, 54, 59]),
+        ("tuning: Bb1 F2 Bb2 Eb3 G3 C4", [34, 41, 46, 51, 55, 60]),
+        ("tuning: E3 A3 D4 G4 B3 E4", [52, 57, 62, 67, 59, 64]),
+        ("Tuning: E4 B3 G3 D3 A2 D2", [38, 45, 50, 55, 59, 64]),
+    ],
+)
+def test_stated_tunings(line, low_to_high):
+    assert stated_tuning(line) == tuple(low_to_high[::-1])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E   A   D   G   B   E",  # chords
+        "a decade ago",
+        "measure 11 - 6th note changed to B",
+        "play the F (6th string, 1st fret)",
+        "move the bass from the 6th to D on the 5th, as in the tune",
+        "time: 6/8",
+        "tuning: B E A D G B E",  # seven strings
+        "then drop a note",
+        "let the open D string ring",
+        "slide down a whole step",
+        "play open G, then C",
+        "Bb1 F2 Bb2 Eb3 G3 C4",
+    ],
+)
+def test_what_states_no_tuning(line):
+    assert stated_tuning(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "capo"),
+    [
+        ("Capo: 2", 2),
+        ("capo on 7", 7),
+        ("Capo - 3rd fret", 3),
+        ("tuning: EADGBE   capo III", 3),
+        ("no capo", None),
+        ("2nd fret capo", 2),
+        ("Key: G, 3rd fret capo", 3),
+        ("capo on the third fret", 3),
+        ("Capo: fifth fret", 5),
+        ("(capo 4th fret)", 4),
+        ("Capo on fret 7", 7),
+        ("Tuning: Standard, Capo 2nd", 2),
+        ("Capo: none", None),
+        ("3 verses, then the capo comes off", None),
+        ("second verse without the capo", None),
+        ("It can also be played with a capo on the 2nd fret.", None),
+        ("[the video is in E - use capo on the 4th fret]", None),
+    ],
+)
+def test_stated_capo(line, capo):
+    assert stated_capo(line) == capo
+
+
+def test_tuning_and_capo_reach_the_tab():
+    tab = only("Some tune\nDrop D, capo 2\n\n" + PLAIN)
+    assert tab.tuning.open_pitches == DROP_D.open_pitches
+    assert tab.tuning.capo == 2
+    assert tab.title == "Some tune"
+    assert title_of(["", "****", "Song: Lark"]) == "Lark"
+
+
+@pytest.mark.parametrize(
+    ("line", "style"),
+    [
+        ("style: Blues", "Blues"),
+        ("Genre: Bossa  nova ", "Bossa nova"),
+        ("  STYLE = rock", "rock"),
+        ("style:", ""),
+        ("style: none", ""),
+        ("style: <b>", ""),
+        ("genre: a sentence that goes on for longer than a name", ""),
+    ],
+)
+def test_a_stated_style_is_no_title(line, style):
+    assert style_of(["Some tune", line]) == style
+    tab = only(f"{line}\nSome tune\n\n{PLAIN}")
+    assert (tab.title, tab.style) == ("Some tune", style)
+    assert only(f"{line}\n\n{PLAIN}").title == ""
+    assert only(f"style: Drop D\n\n{PLAIN}").tuning == STANDARD
+
+
+@pytest.mark.parametrize("line", ["Style council", "In the style of: me", "title: style: Blues"])
+def test_a_title_is_no_style(line):
+    tab = only(f"{line}\n\n{PLAIN}")
+    assert (tab.title, tab.style) == (line.removeprefix("title: "), "")
+
+
+def test_each_tab_of_a_file_has_its_style_or_the_first():
+    text = f"style: Rock\ntuning: DADGBE\n\n{PLAIN}\n{{}}tuning: EADGBE\n\n{PLAIN}"
+    for line, styles in (("style: Jazz\n", ["Rock", "Jazz"]), ("", ["Rock", "Rock"])):
+        tabs, _ = read_text(text.format(line))
+        assert [tab.style for tab in tabs] == styles
+
+
+def test_labels_state_a_tuning():
+    text = PLAIN.replace("E|", "D|").replace("G|", "F#|").replace("e|", "E|")
+    rows = [row if row.startswith("F#") else " " + row for row in text.splitlines()]
+    assert only("\n".join(rows)).tuning.open_pitches == (64, 59, 54, 50, 45, 38)
+    # Labels as in standard tuning do not overrule the text.
+    assert only("Drop D\n" + PLAIN).tuning == DROP_D
+
+
+def test_another_tuning_begins_another_tab():
+    text = f"First\ntuning: DADGBE\n\n{PLAIN}\nSecond\ntuning: EADGBE\n\n{PLAIN}\n{PLAIN}"
+    tabs, problems = read_text(text, "two.txt")
+    assert problems == []
+    assert [tab.tuning for tab in tabs] == [DROP_D, STANDARD]
+    assert [tab.title for tab in tabs] == ["First", "Second"]
+    assert [len(tab.bars) for tab in tabs] == [2, 4]
+    assert {tab.source for tab in tabs} == {"two.txt"}
+
+
+# Bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16"], ids=lambda name: name
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_encodings_and_line_ends(tmp_path, encoding, newline):
+    path = tmp_path / "estudio.txt"
+    text = ("Canción del niño\n\n" + PLAIN).replace("\n", newline)
+    path.write_bytes(text.encode(encoding))
+    tabs, problems = read_file(path)
+    assert problems == []
+    assert tabs[0].title == "Canción del niño"
+    assert tabs[0].bars == only(PLAIN).bars
+    assert tabs[0].source == "estudio.txt"
+
+
+def test_bytes_without_a_meaning_in_windows_are_latin_1():
+    assert decode(b"ni\xf1o \x81") == "ni\xf1o \x81"
+
+
+# Problems -------------------------------------------------------------------------------------
+
+
+def test_five_lines_are_reported_with_file_and_line():
+    five = "\n".join(PLAIN.splitlines()[:5])
+    tabs, problems = read_text(f"Lark\n\n{five}\n\n{PLAIN}", "lark.txt")
+    assert tabs[0].bars == only(PLAIN).bars
+    assert [str(problem) for problem in problems] == [
+        "lark.txt:3: 5 string lines where a system has six; they are left out"
+    ]
+
+
+def test_a_string_that_ends_early_costs_its_bar():
+    rows = PLAIN.splitlines()
+    rows[4] = rows[4][:15]
+    tabs, problems = read_text("\n".join(rows), "lark.txt")
+    assert [[e.notes for e in bar.events] for bar in tabs[0].bars] == [
+        [e.notes for e in only(PLAIN).bars[0].events]
+    ]
+    assert [str(problem) for problem in problems] == [
+        "lark.txt:5: this string ends before its bar does; the bar is left out"
+    ]
+
+
+def test_bar_lines_out_of_place_are_reported():
+    rows = PLAIN.splitlines()
+    rows[3] = "D|---|-----|---------|"
+    tabs, problems = read_text("\n".join(rows), "lark.txt")
+    assert len(tabs) == 1
+    assert [(problem.line, problem.source) for problem in problems] == [(4, "lark.txt")]
+
+
+def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "c.txt").write_text(PLAIN, encoding="utf-8")
+    (tmp_path / "b" / "z.TAB").write_text("Zed\n" + PLAIN, encoding="utf-8")
+    (tmp_path / "a.txt").write_text("only words\n", encoding="utf-8")
+    (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\0\0\0")
+    (tmp_path / "notes.md").write_text(PLAIN, encoding="utf-8")
+    tabs, problems = read_tabs(tmp_path)
+    assert [tab.source for tab in tabs] == ["b/z.TAB", "c.txt"]
+    assert [str(problem) for problem in problems] == [
+        "a.txt:1: no tablature: no six string lines one under the other",
+        "image.txt:1: this is not a text file",
+    ]
+
+
+def test_nothing_readable_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="No tablature in .* has no such file"):
+        read_tabs(tmp_path)
+    (tmp_path / "a.txt").write_text("only words\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"No tablature in .*First problem: a\.txt:1: "):
+        read_tabs(tmp_path)
+    with pytest.raises(ValueError, match="There is no folder"):
+        read_tabs(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="There is no file"):
+        read_file(tmp_path / "nothing.txt")
+
+
+def test_empty_strings_are_no_tab():
+    tabs, problems = read_text("\n".join(["|--------|"] * 6), "rests.txt")
+    assert tabs == []
+    assert [problem.line for problem in problems] == [1]
+
+
+# Real files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_real_files(split, tmp_path):
+    """Most notes of an answer key by another parser are read, in order, and few others."""
+    folder = os.environ.get("SLP_DATA")
+    if not folder:
+        pytest.skip("set SLP_DATA to a folder with classtab/{valid,test}.jsonl and _raw.tgz")
+    source = Path(folder) / "classtab"
+    if not (source / f"{split}.jsonl").is_file():
+        pytest.skip(f"SLP_DATA points to {folder}, which holds no classtab/{split}.jsonl")
+    with tarfile.open(source / f"{split}_raw.tgz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    read: dict[str, list[tuple[int, int]]] = {}
+    for tab in read_tabs(tmp_path)[0]:
+        notes = [tuple(note) for event in tab.events() for note in event.notes]
+        read.setdefault(Path(tab.source).name, []).extend(notes)
+    expected = found = common = 0
+    for line in (source / f"{split}.jsonl").read_text(encoding="utf-8").splitlines():
+        piece = json.loads(line)
+        key = [(6 - s, fret) for event in piece["events"] for s, fret in event[1]]
+        notes = read.get(piece["file"], [])
+        blocks = difflib.SequenceMatcher(None, key, notes, autojunk=False).get_matching_blocks()
+        expected, found = expected + len(key), found + len(notes)
+        common += sum(block.size for block in blocks)
+    assert common / expected > 0.98
+    assert 1 - common / found < 0.02

@@ -1,0 +1,314 @@
+"""ASCII tab: laid out as players know it, and nothing in it that cannot be read back."""
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from guitar_pieces import random_piece
+
+from slp_transformer.guitar.ascii_reader import read_file, read_text
+from slp_transformer.guitar.ascii_writer import columns_per_step, format_tab, write_tab
+from slp_transformer.guitar.fretboard import (
+    HALF_STEP_DOWN,
+    OPEN_D,
+    STANDARD,
+    Note,
+    Tuning,
+)
+from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+
+
+def event(step, *places):
+    return Event(step, tuple(Note(string, fret) for string, fret in places))
+
+
+C_AND_RUN = Tab(
+    title="C and a run",
+    tuning=Tuning(capo=2),
+    bars=(
+        Bar(4, (event(0, (5, 3), (4, 2), (3, 0), (2, 1), (1, 0)), event(2, (1, 3)))),
+        Bar(4, (event(1, (6, 12), (1, 9)), event(3, (6, 10)))),
+    ),
+)
+
+
+def test_a_page_by_hand():
+    assert format_tab(C_AND_RUN) == (
+        "C and a run\n"
+        "tuning: E A D G B E\n"
+        "capo: 2\n"
+        "\n"
+        "e|0-----3-----|---9--------|\n"
+        "B|1-----------|------------|\n"
+        "G|0-----------|------------|\n"
+        "D|2-----------|------------|\n"
+        "A|3-----------|------------|\n"
+        "E|------------|---12----10-|\n"
+    )
+
+
+def test_beats_stand_above_their_steps():
+    lines = format_tab(C_AND_RUN, steps_per_beat=2).splitlines()
+    assert lines[4] == "  1     2      1     2"
+    assert lines[5].startswith("e|0-----3-----|---9")
+
+
+@pytest.mark.parametrize(
+    ("bar", "columns"),
+    [
+        (Bar(4, (event(0, (1, 0)), event(2, (1, 2)))), 1),
+        (Bar(4, (event(0, (1, 0)), event(1, (1, 2)))), 2),
+        (Bar(4, (event(3, (1, 0)),)), 2),
+        (Bar(4, (event(2, (1, 10)),)), 2),
+        (Bar(4, (event(0, (1, 10)), event(1, (1, 2)))), 3),
+        (Bar(8, (event(0, (1, 10), (6, 2)), event(3, (1, 2)))), 1),
+        (Bar(2, ()), 1),
+    ],
+)
+def test_a_step_takes_the_columns_that_its_frets_need(bar, columns):
+    assert columns_per_step((bar,)) == columns
+
+
+def read_back(text, per_step):
+    """Bars of a written tab, by the plainest reading: columns are steps, `per_step` to each."""
+    systems = re.findall(r"((?:^[A-Ga-g][#b]? ?[| ][-\d|]+\n){6})", text, flags=re.MULTILINE)
+    bars, joined = [], False
+    for system in systems:
+        rows = system.splitlines()
+        margin = max(len(re.match(r"[A-Ga-g][#b]?", row).group()) for row in rows)
+        rows = [row[margin:] for row in rows]
+        opened = rows[0].startswith("|")
+        assert all(row.startswith("|") == opened for row in rows) and opened != joined
+        joined = not rows[0].endswith("|")
+        parts = list(zip(*(row.strip("| ").split("|") for row in rows), strict=True))
+        if not opened:
+            parts[0] = tuple(a + b for a, b in zip(bars.pop(), parts[0], strict=True))
+        bars += parts
+    return tuple(bar_of(rows, per_step) for rows in bars)
+
+
+def bar_of(rows, per_step):
+    notes = {}
+    for string, row in enumerate(rows, start=1):
+        for found in re.finditer(r"\d+", row):
+            assert found.start() % per_step == 0
+            notes.setdefault(found.start() // per_step, []).append(Note(string, int(found[0])))
+    assert len({len(row) for row in rows}) == 1 and len(rows[0]) % per_step == 0
+    events = (Event(step, tuple(reversed(notes[step]))) for step in sorted(notes))
+    return Bar(len(rows[0]) // per_step, tuple(events))
+
+
+@pytest.mark.parametrize("width", [24, 40, 80])
+def test_what_is_written_can_be_read_back(width):
+    for tab in practice_corpus(3, 60):
+        text = format_tab(tab, width)
+        assert read_back(text, columns_per_step(tab.bars)) == tab.bars
+        body = text.partition("tuning:")[2].splitlines()
+        assert max(map(len, body)) <= max(width, len(body[0]))
+
+
+def random_bar(rng, highest):
+    """A bar with notes anywhere on the neck, as no hand would play them."""
+    steps = rng.choice([5, 8, 11, 16])
+    events = []
+    for step in sorted(rng.sample(range(steps), rng.randint(2, 5))):
+        strings = sorted(rng.sample(range(1, 7), rng.choice([1, 1, 2, 3, 6])), reverse=True)
+        events.append(event(step, *((string, rng.randint(0, highest)) for string in strings)))
+    return Bar(steps, tuple(events))
+
+
+@pytest.mark.parametrize("highest", [9, 19, 24])
+def test_the_reader_finds_the_same_notes_however_unlikely(highest):
+    rng = random.Random(highest)
+    for _ in range(100):
+        tab = Tab("Far apart", bars=tuple(random_bar(rng, highest) for _ in range(5)))
+        (read,), problems = read_text(format_tab(tab))
+        assert [e.notes for e in read.events()] == [e.notes for e in tab.events()]
+        assert not problems
+
+
+def test_a_bar_that_is_too_long_is_cut_before_an_event():
+    long_bar = Bar(40, (event(0, (1, 1)), event(15, (1, 12)), event(20, (1, 3))))
+    systems = format_tab(Tab(bars=(long_bar, Bar(2, (event(0, (2, 5)),)))), 24).split("\n\n")[1:]
+    tops = [system.splitlines()[0] for system in systems]
+    assert tops == ["e|1--------------12---", "e 3-------------------|", "e|--|"]
+    long_silence = Bar(60, (event(0, (1, 1)),))
+    tops = [s.splitlines()[0] for s in format_tab(Tab(bars=(long_silence,)), 25).split("\n\n")[1:]]
+    assert tops == ["e|1" + "-" * 21, "e " + "-" * 22, "e " + "-" * 16 + "|"]
+
+
+@pytest.mark.parametrize(
+    ("tuning", "line", "labels"),
+    [
+        (STANDARD, "tuning: E A D G B E", ["e|", "B|", "G|", "D|", "A|", "E|"]),
+        (OPEN_D, "tuning: D A D F# A D", ["d |", "A |", "F#|", "D |", "A |", "D |"]),
+        (HALF_STEP_DOWN, "tuning: Eb Ab Db Gb Bb Eb", ["eb|", "Bb|", "Gb|", "Db|", "Ab|", "Eb|"]),
+        (
+            Tuning((64, 59, 67, 62, 57, 52)),
+            "tuning: E3 A3 D4 G4 B3 E4",
+            ["e|", "B|", "G|", "D|", "A|", "E|"],
+        ),
+    ],
+)
+def test_labels_and_tuning_say_what_the_strings_are(tuning, line, labels):
+    lines = format_tab(Tab(tuning=tuning, bars=(Bar(4, ()),))).splitlines()
+    assert lines[0] == line
+    assert [row.removesuffix("----|") for row in lines[2:]] == labels
+
+
+@pytest.mark.parametrize(
+    "low_to_high",
+    [
+        (34, 41, 46, 51, 55, 60),
+        (33, 40, 45, 50, 54, 59),
+        (28, 33, 38, 43, 47, 52),
+        (52, 57, 62, 67, 59, 64),
+        (36, 43, 48, 53, 57, 62),
+    ],
+)
+def test_every_tuning_is_read_back(low_to_high):
+    tab = Tab(tuning=Tuning(low_to_high[::-1], capo=2), bars=(Bar(4, (event(0, (1, 1)),)),))
+    (read,), problems = read_text(format_tab(tab))
+    assert problems == []
+    assert read.tuning == tab.tuning
+
+
+def test_a_title_stays_on_its_line():
+    assert format_tab(Tab(title="A\n  waltz")).splitlines()[0] == "A waltz"
+
+
+@pytest.mark.parametrize(
+    ("title", "style"),
+    [
+        ("A waltz", "Blues"),
+        ("", "Blues"),
+        ("A waltz", ""),
+        ("style: Blues", ""),
+        ("Genre: Blues", "Jazz"),
+        ("Style", "title: Jazz"),
+        ("Title song", "style: Jazz"),
+        ("A waltz", "Drop D"),  # the tuning stays standard
+        ("A waltz", "slow, capo 2"),
+        ("A waltz", "tempo: 90"),
+        ("A waltz", "Guitar 2"),
+        ("A waltz", "e|--0--|-----|"),
+        ("A waltz", "----------------"),
+    ],
+)
+def test_title_and_style_are_read_back_and_are_nothing_else(tmp_path, title, style):
+    for unit in (None, 4):
+        tab = Tab(title, bars=(Bar(4, (event(0, (1, 1)),)),), steps_per_quarter=unit, style=style)
+        assert read_text(format_tab(tab, ruler=True)) == ([tab], [])
+    write_tab(tab, tmp_path / "tab.txt")
+    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+
+
+def test_a_style_has_a_line_under_the_title():
+    tab = replace(C_AND_RUN, style="Slow  blues")
+    assert format_tab(tab) == format_tab(C_AND_RUN).replace(
+        "run\ntuning", "run\nstyle: Slow blues\ntuning"
+    )
+
+
+@pytest.mark.parametrize(
+    ("bar", "sentence"),
+    [
+        (Bar(4, (event(4, (1, 0)),)), "Bar 2, step 4: events must be in order and inside"),
+        (Bar(4, (event(2, (1, 0)), event(1, (1, 0)))), "Bar 2, step 1: events must be in order"),
+        (Bar(4, (Event(0, (Note(1, 0), Note(1, 2))),)), r"Bar 2, step 0: strings \[1, 1\]"),
+        (Bar(4, (event(0, (7, 0)),)), r"Bar 2, step 0: strings \[7\]"),
+        (Bar(4, (Event(0, ()),)), r"Bar 2, step 0: strings \[\]"),
+        (Bar(4, (event(0, (1, -2)),)), "Bar 2, step 0: a fret is negative"),
+        (Bar(0, ()), "Bar 2 has 0 steps"),
+    ],
+)
+def test_what_cannot_be_written_is_named(bar, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        format_tab(Tab(bars=(Bar(4, ()), bar)))
+
+
+def test_widths_and_beats_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="at least 20 columns, not 19"):
+        format_tab(Tab(), width=19)
+    with pytest.raises(ValueError, match="at least 1 step, not 0"):
+        format_tab(Tab(), steps_per_beat=0)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "waltz.tab"
+    write_tab(C_AND_RUN, path)
+    assert path.read_text(encoding="utf-8") == format_tab(C_AND_RUN)
+    with pytest.raises(ValueError, match="Bar 1"):
+        write_tab(Tab(bars=(Bar(0, ()),)), path)
+    assert path.read_text(encoding="utf-8") == format_tab(C_AND_RUN)
+    assert [file.name for file in tmp_path.iterdir()] == ["waltz.tab"]
+
+
+def test_nothing_is_left_behind_when_the_rename_fails(tmp_path):
+    target = tmp_path / "taken"
+    (target / "inside").mkdir(parents=True)
+    with pytest.raises(OSError):
+        write_tab(C_AND_RUN, target)
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+def as_ascii_holds_it(tab):
+    bars = (
+        replace(bar, events=tuple(Event(event.step, event.notes) for event in bar.events))
+        for bar in tab.bars
+    )
+    return replace(tab, bars=tuple(bars))
+
+
+@pytest.mark.parametrize("width", [24, 40, 80])
+def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
+    rng = random.Random(width)
+    for number in range(30):
+        strings = rng.choice([4, 5, 6, 6, 6, 7, 8])
+        tab = as_ascii_holds_it(random_piece(rng, strings, plain=True))
+        if number % 3 == 0:
+            bars = tuple(replace(bar, metre=None, tempo=None) for bar in tab.bars)
+            tab = replace(tab, bars=bars, steps_per_quarter=None)
+        tabs, problems = read_text(format_tab(tab, width, ruler=True))
+        assert tabs == [tab] and problems == []
+    write_tab(tab, tmp_path / "tab.txt", width)
+    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+
+
+def test_how_notes_are_played_is_read_back(tmp_path):
+    kinds = [("hammer", 0), ("pull", 0), ("slide", 0), ("vibrato", 0)]
+    kinds += [("bend", size) for size in (1, 2, 3, 4, 6)]
+    for fret in (0, 7, 12):
+        events = tuple(
+            Event(2 * i, (Note(3, fret), Note(1, 9)), techniques=((Technique(*kind),), ()))
+            for i, kind in enumerate(kinds)
+        )
+        tab = Tab("Marks", bars=(Bar(2 * len(kinds), events),), steps_per_quarter=4)
+        for width in (30, 80):
+            assert read_text(format_tab(tab, width, ruler=True)) == ([tab], [])
+
+
+def test_a_dead_note_is_an_x():
+    dead = Event(0, (Note(2, 3),), techniques=((Technique("dead"),),))
+    assert "B|x-" in format_tab(Tab(bars=(Bar(4, (dead,)),)))
+
+
+def test_a_ruler_says_the_unit_and_counts_beats():
+    waltz = Bar(12, (event(0, (6, 3)), event(4, (1, 0))), (6, 8), 90)
+    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), ruler=True) == (
+        "Six\n"
+        "tuning: E A D G B E\n"
+        "time: 4 steps to a quarter, 1 column to a step\n"
+        "\n"
+        "metre: 6/8\n"
+        "tempo: 90\n"
+        "  1 2 3 4 5 6\n"
+        "e|----0-------|\n"
+        "B|------------|\n"
+        "G|------------|\n"
+        "D|------------|\n"
+        "A|------------|\n"
+        "E|3-----------|\n"
+    )

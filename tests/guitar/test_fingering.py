@@ -1,0 +1,280 @@
+"""From pitches to places: grips, the cheapest fingering, baselines, and how they are measured."""
+
+import itertools
+import json
+import random
+
+import pytest
+
+from slp_transformer.guitar.fingering import viterbi
+from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from slp_transformer.guitar.fingering.fingering_metrics import (
+    Agreement,
+    agreement,
+    bootstrap,
+    total_of,
+)
+from slp_transformer.guitar.fingering.grips import (
+    OutOfReach,
+    grips,
+    next_notes,
+    reachable_grips,
+)
+from slp_transformer.guitar.fingering.passages import from_grips, passage_of, read_keys
+from slp_transformer.guitar.fingering.viterbi import HandCosts, cheapest_path, finger
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable
+from slp_transformer.guitar.tab import Bar, Event, Tab
+
+C_MAJOR = (48, 52, 55, 60, 64)
+OPEN_C = (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
+
+
+def random_chord(chance: random.Random, size: int, tuning: Tuning = STANDARD) -> tuple[int, ...]:
+    return tuple(sorted(chance.randint(min(tuning.open_pitches), 76) for _ in range(size)))
+
+
+# --- Grips ---------------------------------------------------------------------------------------
+
+
+def test_a_single_note_has_the_grips_of_its_places():
+    assert grips((64,), STANDARD) == tuple((place,) for place in STANDARD.positions(64))
+
+
+@pytest.mark.parametrize("tuning", [STANDARD, DROP_D, Tuning(capo=3), Tuning((67, 60, 64, 72))])
+def test_grips_are_all_the_places_that_one_hand_can_hold(tuning):
+    chance = random.Random(7)
+    for size in (2, 3, 4):
+        for _ in range(12):
+            pitches = random_chord(chance, size, tuning)
+            if len(set(pitches)) < size:
+                continue
+            every = itertools.product(*(tuning.positions(pitch) for pitch in pitches))
+            expected = {grip for grip in every if is_playable(grip)}
+            assert set(grips(pitches, tuning)) == expected
+
+
+def test_a_well_known_chord_is_among_its_grips():
+    found = grips(C_MAJOR, STANDARD)
+    assert OPEN_C in found and len(found) == len(set(found)) > 1
+
+
+def test_equal_pitches_take_strings_from_low_to_high():
+    """Two grips that differ only in which of two equal notes is which are one grip."""
+    pairs = itertools.combinations(STANDARD.positions(64), 2)
+    expected = {pair for pair in pairs if is_playable(pair)}
+    assert set(grips((64, 64), STANDARD)) == expected and len(expected) == 5
+
+
+def test_the_next_note_leaves_a_place_to_those_that_come():
+    chance = random.Random(3)
+    for _ in range(25):
+        pitches = random_chord(chance, 3)
+        whole = set(grips(pitches, STANDARD))
+        if not whole:
+            continue
+        begun = ()
+        while len(begun) < 3:
+            places = next_notes(begun, pitches, STANDARD)
+            assert places and all(
+                any(grip[: len(begun) + 1] == (*begun, place) for grip in whole) for place in places
+            )
+            begun = (*begun, chance.choice(places))
+        assert begun in whole
+
+
+def test_a_stretch_is_taken_only_where_there_is_no_other_way():
+    wide = (41, 70)  # F on the sixth string alone, at fret 1; B flat from fret 6 upwards
+    assert grips(wide, STANDARD) == ()
+    (grip,) = reachable_grips(wide, STANDARD)
+    assert grip == (Note(6, 1), Note(1, 6))
+    assert reachable_grips(C_MAJOR, STANDARD) == grips(C_MAJOR, STANDARD)
+    assert reachable_grips(C_MAJOR, STANDARD, max_fret=3) == (OPEN_C,)  # a neck below the span
+
+
+@pytest.mark.parametrize(
+    ("pitches", "why"),
+    [
+        ((39,), "D#2 is not on this neck, which goes from E2 to B5"),
+        ((40, 90), "F#6 is not on this neck"),
+        ((40, 41), "E2, F2 cannot sound together: one needs a string that another takes"),
+        ((40, 45, 50, 55, 59, 64, 69), "7 notes at once need more than 6 strings"),
+    ],
+)
+def test_what_no_hand_can_play_is_refused(pitches, why):
+    with pytest.raises(OutOfReach, match=why):
+        finger([(52,), pitches], STANDARD)
+
+
+# --- The cheapest fingering --------------------------------------------------------------------
+
+
+def cost_of(path, hands, costs):
+    moves = sum(costs.of_move(a, b) for a, b in itertools.pairwise(hands))
+    return moves + sum(
+        costs.of_grip(grip, hand) + costs.of_place(hand)
+        for grip, hand in zip(path, hands, strict=True)
+    )
+
+
+def test_the_path_is_the_cheapest_of_all(monkeypatch):
+    """Every row of grips and of hands is tried, on short pieces and three places of the hand."""
+    hands_there = (1, 5, 9)
+    monkeypatch.setattr(viterbi, "HANDS", hands_there)
+    chance = random.Random(11)
+    for costs in (HandCosts(), HandCosts(open=0.7, move=1.3, position=5)):
+        for _ in range(4):
+            choices = [
+                chance.sample(found, min(2, len(found)))
+                for found in (grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5))
+                if found
+            ]
+            best = min(
+                cost_of(path, hands, costs)
+                for path in itertools.product(*choices)
+                for hands in itertools.product(hands_there, repeat=len(path))
+            )
+            path = cheapest_path(choices, costs)
+            ours = min(
+                cost_of(path, hands, costs)
+                for hands in itertools.product(hands_there, repeat=len(path))
+            )
+            assert ours == pytest.approx(best)
+
+
+def test_the_hand_goes_where_it_is_needed_and_not_before():
+    """C4 between low notes is taken low, though the piece ends at the twelfth fret."""
+    low, high, either = [(Note(6, 1),)], [(Note(1, 12),)], [(Note(2, 1),), (Note(4, 10),)]
+    path = cheapest_path([low, either, low, high, either, high], HandCosts())
+    assert path[1] == (Note(2, 1),) and path[4] == (Note(4, 10),)
+
+
+def test_what_a_hand_would_rather_not_do_is_counted_fret_by_fret():
+    costs = HandCosts(fret=0.5, behind=3.0, stretch=2.0, skipped=0.25, open=-1.0)
+    assert costs.of_grip((Note(5, 2), Note(1, 0)), 4) == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
+    assert costs.of_grip((Note(4, 8),), 4) == 0.5 * 8 + 2.0
+    assert costs.of_move(5, 5) == 0 and costs.of_move(5, 2) == costs.of_move(2, 5) == 0.4 + 0.6 * 3
+    assert HandCosts(position=5).of_place(8) == 1.5 and costs.of_place(8) == 0
+
+
+def test_a_scale_stays_in_the_first_position():
+    path = finger([(pitch,) for pitch in (48, 50, 52, 53, 55, 57, 59, 60)], STANDARD)
+    assert [tuple(grip[0]) for grip in path] == [
+        (5, 3),
+        (4, 0),
+        (4, 2),
+        (4, 3),
+        (3, 0),
+        (3, 2),
+        (2, 0),
+        (2, 1),
+    ]
+
+
+def test_the_hand_remembers_its_place_through_open_strings():
+    """An open string between two notes at fret 9 does not bring the hand back to the nut."""
+    path = finger([(73,), (71,), (64,), (71,), (73,)], STANDARD)
+    frets = [grip[0].fret for grip in path]
+    assert frets[2] == 0 and frets[1] == frets[3] and path[1] == path[3]
+
+
+def test_a_wanted_position_and_open_strings_are_heeded():
+    scale = [(pitch,) for pitch in (60, 62, 64, 65, 67, 69, 71, 72)]
+    high = finger(scale, STANDARD, HandCosts(position=7, open=3.0))
+    assert all(4 <= grip[0].fret <= 11 for grip in high)
+    wants = finger(scale, STANDARD, HandCosts(open=-5.0))
+    shuns = finger(scale, STANDARD, HandCosts(open=5.0))
+    opens = [sum(grip[0].fret == 0 for grip in path) for path in (wants, shuns)]
+    assert opens == [1, 0]  # E4 is the one open string of this scale
+
+
+def test_every_pitch_is_kept_and_every_grip_playable():
+    chance = random.Random(5)
+    moments = [random_chord(chance, chance.choice((1, 1, 2, 3))) for _ in range(60)]
+    moments = [moment for moment in moments if grips(moment, DROP_D)]
+    path = finger(moments, DROP_D)
+    assert [tuple(map(DROP_D.pitch, grip)) for grip in path] == moments
+    assert all(is_playable(grip) for grip in path)
+
+
+def test_a_pinned_place_is_kept():
+    moments = [(64,)] * 3
+    fifth = Note(2, 5)
+
+    def pinned(moment, grip):
+        return 0.0 if moment != 1 or fifth in grip else float("inf")
+
+    assert finger(moments, STANDARD, extra=pinned)[1] == (fifth,)
+    assert finger([], STANDARD) == []
+
+
+# --- Baselines ---------------------------------------------------------------------------------
+
+
+def test_baselines_choose_as_they_say():
+    moments = [(64,), C_MAJOR]
+    assert lowest_fret(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
+    played = [(STANDARD, [(Note(2, 5),), (Note(2, 5),), (Note(1, 0),)])]
+    habits = StringHabits(played)
+    assert habits.likeliest([(64,)], STANDARD) == [(Note(2, 5),)]
+    # Five places, counted 2, 1, 0, 0, 0 times, half a time more each: 2.5 of 5.5.
+    assert habits.log_probability(Note(2, 5), STANDARD) == pytest.approx(-0.7884573603642702)
+    chosen = random_legal(moments * 60, STANDARD, random.Random(0))
+    assert {grip[0] for grip in chosen[::2]} == set(STANDARD.positions(64))
+    assert all(is_playable(grip) for grip in chosen)
+
+
+# --- Measures ----------------------------------------------------------------------------------
+
+
+def test_agreement_counts_notes_chords_and_what_can_be_played():
+    written = [(Note(6, 0),), (Note(5, 3), Note(4, 2)), (Note(1, 0),)]
+    chosen = [(Note(6, 0),), (Note(6, 8), Note(4, 2)), (Note(2, 5),)]
+    found = agreement(written, chosen, STANDARD)
+    # E2 has one place only; C3, E3 and E4 have more. The second event spans six frets.
+    assert found == Agreement(4, 2, 3, 1, 1, 0, 3, 1, 2, 4)
+    assert found.shares()["strings"] == 0.5
+    assert total_of([found, found]) == found + found
+
+
+def test_the_bootstrap_is_paired_by_piece():
+    """Ours is one note of ten better in every piece: whichever are drawn, the gain is a tenth."""
+    base = [Agreement(notes=10, right=k) for k in range(10)]
+    ours = [Agreement(notes=10, right=k + 1) for k in range(10)]
+    assert bootstrap(ours, base, draws=50) == pytest.approx((0.1, 0.1))
+    low, high = bootstrap(base, draws=500)
+    assert 0.2 < low < 0.45 < high < 0.7
+    with pytest.raises(ValueError, match="the same ones"):
+        bootstrap(ours, base[1:])
+
+
+# --- Passages ----------------------------------------------------------------------------------
+
+
+def test_a_tab_is_a_passage_with_its_steps_as_times():
+    first = Bar(8, (Event(0, (Note(6, 3),)), Event(4, (Note(5, 2), Note(1, 3)))))
+    passage = passage_of(Tab("", STANDARD, (first, Bar(6, (Event(2, (Note(2, 0),)),)))))
+    assert passage.moments == ((43,), (47, 67), (59,))
+    assert passage.onsets == (0, 4, 10)
+    assert passage.gaps() == [None, 0.8, 1.2]
+
+
+def test_notes_off_the_neck_and_twice_on_a_string_are_left_out():
+    events = [[Note(1, 20)], [Note(2, 1), Note(2, 3), Note(5, 0)]]
+    passage = from_grips(STANDARD, events, [0.0, 1.0], [[1.0], [2.0, 3.0, 4.0]])
+    assert passage.grips == ((Note(5, 0), Note(2, 1)),)
+    assert passage.onsets == (1.0,) and passage.lengths == ((4.0, 2.0),)
+
+
+def test_keys_are_read_and_broken_ones_named(tmp_path):
+    path = tmp_path / "valid.jsonl"
+    events = [[1, [[0, 0], [5, 3]], 0.0, [1.0, 0.5]], [1, [[1, 2]]]]
+    piece = {"file": "a.txt", "open_midi": [38, 45, 50, 55, 59, 64], "events": events}
+    path.write_text(json.dumps(piece) + "\n", encoding="utf-8")
+    (passage,) = read_keys(path)
+    assert passage.tuning == DROP_D and passage.moments == ((38, 67), (47,))
+    assert passage.lengths == ((1.0, 0.5), None) and passage.onsets == (0.0, None)
+    path.write_text('{"file": 3}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="line 1, is no piece"):
+        read_keys(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_keys(tmp_path / "none.jsonl")

@@ -1,0 +1,219 @@
+"""alphaTex and MusicXML at the door, and the one way in and out for all kinds of files."""
+
+import random
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+
+import pytest
+from guitar_pieces import random_piece
+from test_guitar_pro import as_slurred, event, same, timed
+
+from slp_transformer.guitar.formats import registry
+from slp_transformer.guitar.formats.alphatex import parse_alphatex, read_alphatex
+from slp_transformer.guitar.formats.alphatex_writer import format_alphatex, write_alphatex
+from slp_transformer.guitar.formats.musicxml import format_musicxml, write_musicxml
+from slp_transformer.guitar.formats.notation import as_read
+from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
+from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+from slp_transformer.guitar.timing import bar_starts
+
+# --- alphaTex ------------------------------------------------------------------------------------
+
+
+def test_alphatex_by_hand():
+    tab = timed(
+        Bar(12, (event(0, (6, 0), (1, 3), durations=(4, 4)), event(4, (2, 5), durations=(6,)))),
+        Bar(12, (event(0, (1, 12), durations=(12,)),), tempo=90, repeats=2),
+        tuning=Tuning(DROP_D.open_pitches, 2),
+    )
+    assert format_alphatex(tab).splitlines() == [
+        '\\title "By hand"',
+        '\\track "Guitar"',
+        "\\staff {score tabs}",
+        "\\instrument 25",
+        "\\tuning (E4 B3 G3 D3 A2 D2)",
+        "\\capo 2",
+        "\\ts (3 4) (3.1 0.6).4 5.2.4{d} r.8 |",
+        "\\tempo 90 \\rc 2 12.1.2{d}",
+    ]
+
+
+@pytest.mark.parametrize("strings", [4, 6, 8])
+def test_alphatex_comes_back(tmp_path, strings):
+    rng = random.Random(strings)
+    for number in range(8):
+        tab = random_piece(rng, strings, voices=number % 2)
+        write_alphatex(tab, tmp_path / "out.atex")
+        back, problems = read_alphatex(tmp_path / "out.atex")
+        assert problems == []
+        same(as_slurred(as_read(tab)), back)
+
+
+def test_alphatex_as_people_write_it():
+    tab, problems = parse_alphatex("""
+        \\title 'Lick' \\artist "Nobody"  // a comment
+        \\tempo 70 "slow"
+        .
+        \\ts 3 4 :8 3.3{h} 5.3 (2.4 3.3){lr} r x.2 0.1*1 |
+        \\ro :16 {tu 3} 1.2*3 -.2.4 2.2.2 {v} | \\rc 3 r.2{d}
+    """)
+    assert [(problem.line, problem.message) for problem in problems] == [
+        (2, "\\artist is left out")
+    ]
+    assert tab.title == "Lick" and tab.steps_per_quarter == 12 // 2
+    first, second, third = tab.bars
+    assert (first.metre, first.tempo, first.steps) == ((3, 4), 70, 18)
+    strikes = [(e.step, [tuple(n) for n in e.notes], e.durations) for e in first.events]
+    assert strikes == [
+        (0, [(3, 3)], (3,)),
+        (3, [(3, 5)], (3,)),
+        (6, [(4, 2), (3, 3)], (3, 3)),
+        (12, [(2, 0)], (3,)),
+        (15, [(1, 0)], (3,)),
+    ]
+    assert first.events[0].techniques == ((Technique("hammer"),),)
+    assert first.events[3].techniques == ((Technique("dead"),),)
+    assert second.repeat_from and third.repeats == 3
+    assert [event.durations for event in second.events] == [(1,), (1,), (7,), (12,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "alphaTex:1: there is no music"),
+        ("\\title x", "there is no music"),
+        ("3.3.5", "1/5 is no length"),
+        ("\n3.9", ":2: string 9 is none of 6"),
+        ("(3.3 2.2", ":1: a chord is not closed"),
+        ("3.3 {h", ":1: braces are not closed"),
+        ("\\ts 4 5 3.3", "a metre should be two numbers"),
+        ("\\tuning e4 3.3", "a tuning has 4 to 8 strings"),
+        ("\\tempo fast 3.3", "a tempo should be a whole number"),
+        ("3.3 {tu 3 0}", "a tuplet of 3 in 0"),
+        ("3.3 \\9", "says nothing here"),
+        ("3.3 hello", "'hello' is not understood"),
+        ("3.3 | \\voice 3.3 | 3.3", "more bars than the first"),
+        ("\\x " + "(" * 5000, "a bracket is not closed"),
+        ("r*999 " * 200, "more than 100,000 beats"),
+    ],
+)
+def test_what_is_no_alphatex_is_said_with_its_line(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse_alphatex(text)
+
+
+def test_a_tie_after_a_rest_continues_nothing():
+    tab, problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4")
+    assert [problem.message for problem in problems] == ["ties that continue no note are left out"]
+    assert [(event.step, event.durations) for event in tab.events()] == [(0, (1,)), (3, (1,))]
+
+
+# --- MusicXML ------------------------------------------------------------------------------------
+
+
+def notes_in(xml):
+    """The notes of a MusicXML text read plainly: onset, duration, string, fret, voice."""
+    part = ET.fromstring(xml.encode()).find("part")
+    divisions = int(part.find("measure/attributes/divisions").text)
+    now, held, found = Fraction(0), {}, []
+    for measure in part:
+        start, furthest = now, now
+        for element in measure:
+            length = Fraction(int(element.findtext("duration", "0")), divisions)
+            if element.tag == "backup":
+                now -= length
+            if element.tag != "note":
+                continue
+            if element.find("chord") is not None:
+                now -= length
+            if element.find("rest") is None:
+                string = int(element.findtext("notations/technical/string"))
+                ties = {tie.get("type") for tie in element.findall("tie")}
+                if "stop" in ties:
+                    held[string][1] += length
+                else:
+                    fret = int(element.findtext("notations/technical/fret"))
+                    held[string] = [now, length, string, fret, int(element.findtext("voice"))]
+                    found.append(held[string])
+            now += length
+            furthest = max(furthest, now)
+        now = furthest
+        assert now > start
+    return sorted(map(tuple, found))
+
+
+@pytest.mark.parametrize("strings", [4, 6, 7])
+def test_musicxml_has_every_note_with_its_string_and_fret(tmp_path, strings):
+    rng = random.Random(strings)
+    for number in range(6):
+        tab = random_piece(rng, strings, voices=number % 2)
+        write_musicxml(tab, tmp_path / "out.musicxml")
+        wanted, unit = [], as_read(tab).steps_per_quarter
+        read = as_read(tab)
+        for start, bar in zip(bar_starts(read), read.bars, strict=False):
+            for moment in bar.events:
+                for each in moment.played():
+                    onset = Fraction(start + moment.step, unit)
+                    wanted.append((onset, Fraction(each.duration, unit), *each.note, each.voice))
+        assert notes_in((tmp_path / "out.musicxml").read_text("utf-8")) == sorted(wanted)
+
+
+def test_musicxml_says_tuning_from_the_bottom_and_pitches_with_the_capo():
+    tab = timed(
+        Bar(4, (event(0, (6, 3), (1, 0), durations=(4, 4)),), (2, 2), 66, True),
+        Bar(4, (), endings=(1, 2), repeats=3),
+        Bar(4, (), endings=(3,)),
+        tuning=Tuning(DROP_D.open_pitches, 2),
+        unit=1,
+    )
+    part = ET.fromstring(format_musicxml(tab).encode()).find("part")
+    details = part.find("measure/attributes/staff-details")
+    lines = [
+        (line.get("line"), line.findtext("tuning-step"), line.findtext("tuning-octave"))
+        for line in details.findall("staff-tuning")
+    ]
+    assert lines[0] == ("1", "D", "2") and lines[5] == ("6", "E", "4")
+    assert details.findtext("capo") == "2"
+    pitches = [[each.text for each in pitch] for pitch in part.iter("pitch")]
+    assert pitches == [["G", "2"], ["F", "1", "4"]]
+    assert part.find("measure/direction/sound").get("tempo") == "66"
+    repeats = [(r.get("direction"), r.get("times")) for r in part.iter("repeat")]
+    assert repeats == [("forward", None), ("backward", "3")]
+    endings = [(e.get("number"), e.get("type")) for e in part.iter("ending")]
+    assert endings == [("1,2", "start"), ("1,2", "stop"), ("3", "start"), ("3", "stop")]
+
+
+def test_musicxml_says_how_notes_are_played():
+    hammer, bend = (Technique("hammer"),), (Technique("bend", 3), Technique("vibrato"))
+    played = [Played(Note(2, 5), 1, hammer), Played(Note(2, 7), 1, (Technique("slide"),))]
+    played += [Played(Note(2, 9), 1, bend), Played(Note(2, 0), 1, (Technique("dead"),))]
+    bar = Bar(4, tuple(Event.of(step, [each]) for step, each in enumerate(played)))
+    root = ET.fromstring(format_musicxml(timed(bar, unit=1)).encode())
+    for name, kinds in (("hammer-on", ["start", "stop"]), ("slide", ["start", "stop"])):
+        assert [each.get("type") for each in root.iter(name)] == kinds
+    assert [each.text for each in root.iter("bend-alter")] == ["1.5"]
+    assert [each.text for each in root.iter("notehead")] == ["x"]
+
+
+# --- All kinds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", sorted(registry.WRITERS))
+def test_the_name_of_a_file_says_what_it_is(tmp_path, suffix):
+    bars = (Bar(16, (event(0, (6, 3)), event(8, (1, 0)))),)
+    path = tmp_path / f"piece{suffix}"
+    tab = registry.with_time_for(Tab("A piece", bars=bars), path)
+    assert (tab.steps_per_quarter is None) == (suffix in registry.TIMELESS)
+    registry.write_piece(tab, path)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    if suffix in (".musicxml", ".xml"):
+        return
+    (back,), problems = registry.read_pieces(path)
+    assert problems == [] and back.source == path.name
+    assert [e.notes for e in back.events()] == [e.notes for e in tab.events()]
+
+
+def test_a_name_that_says_nothing_is_refused(tmp_path):
+    for name in ("piece.pdf", "piece"):
+        with pytest.raises(ValueError, match=r"let it end in \.atex, \.gp3, \.gp4, \.gp5, \.mid"):
+            registry.write_piece(timed(Bar(4, ())), tmp_path / name)

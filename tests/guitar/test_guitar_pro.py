@@ -1,0 +1,193 @@
+"""Guitar Pro files at the door: what goes out comes back, what is no such file is said."""
+
+import random
+
+import guitarpro
+import pytest
+from guitar_pieces import random_piece
+
+from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
+from slp_transformer.guitar.formats.guitar_pro_writer import write_guitar_pro
+from slp_transformer.guitar.formats.notation import Value, as_read, measures_of
+from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+
+ORDERED = ("hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato")
+
+
+def event(step, *places, durations=()):
+    return Event(step, tuple(Note(*place) for place in places), durations)
+
+
+def timed(*bars, unit=4, **said):
+    return Tab("By hand", bars=bars, steps_per_quarter=unit, **said)
+
+
+def read_one(path):
+    (tab,), problems = read_guitar_pro(path)
+    assert problems == []
+    return tab
+
+
+def same(tab, back):
+    assert back.bars == tab.bars
+    assert (back.title, back.tuning) == (tab.title, tab.tuning)
+    assert back.steps_per_quarter == tab.steps_per_quarter
+
+
+def test_time_is_cut_where_notes_begin_and_end():
+    low, high = Played(Note(6, 0), 7), Played(Note(1, 3), 2)
+    tab = timed(Bar(8, (Event.of(0, [low]), Event.of(2, [high]))), unit=2)
+    (measure,) = measures_of(tab)
+    assert measure.bar.metre == (4, 4)
+    voice, other = measure.voices
+    assert other == ()
+    seen = [
+        (beat.step, beat.value, [(t.played.note.string, t.begins, t.goes_on) for t in beat.notes])
+        for beat in voice
+    ]
+    assert seen == [
+        (0, Value(4), [(6, True, True)]),
+        (2, Value(4), [(6, False, True), (1, True, False)]),
+        (4, Value(4, True), [(6, False, False)]),
+        (7, Value(8), []),
+    ]
+
+
+@pytest.mark.parametrize("unit", [1, 3, 4, 5, 7, 12, 24])
+def test_every_length_is_made_of_note_values(unit):
+    lengths = range(1, 20 * unit, unit // 4 or 1)
+    for steps in lengths:
+        bar = Bar(40 * unit, (event(0, (1, 0), durations=(steps,)),))
+        beats = measures_of(timed(bar, unit=unit))[0].voices[0]
+        held = [beat.value.quarters for beat in beats if beat.notes]
+        assert sum(held) * unit == steps
+        assert len(held) <= 5 + steps // (4 * unit)
+
+
+def test_a_unit_that_no_note_value_is_is_refused():
+    with pytest.raises(ValueError, match="9 steps to a quarter note, and no note value"):
+        measures_of(timed(Bar(36, (event(1, (1, 0), durations=(1,)),)), unit=9))
+
+
+def test_strings_are_numbered_as_here(tmp_path):
+    tab = timed(Bar(4, (event(0, (6, 3), (2, 1)),), tempo=80), tuning=Tuning(capo=2), unit=1)
+    write_guitar_pro(tab, tmp_path / "out.gp5")
+    track = guitarpro.parse(tmp_path / "out.gp5").tracks[0]
+    assert [string.value for string in track.strings] == [64, 59, 55, 50, 45, 40]
+    assert track.offset == 2
+    notes = track.measures[0].voices[0].beats[0].notes
+    assert [(note.string, note.value) for note in notes] == [(2, 1), (6, 3)]
+
+
+@pytest.mark.parametrize("version", ["gp3", "gp4", "gp5"])
+@pytest.mark.parametrize("strings", [4, 5, 6, 7])
+def test_what_goes_out_comes_back(tmp_path, version, strings):
+    rng = random.Random(strings)
+    for number in range(5):
+        tab = random_piece(rng, strings, plain=version == "gp3", voices=version == "gp5")
+        path = tmp_path / f"{number}.{version}"
+        write_guitar_pro(tab, path)
+        same(as_slurred(as_read(tab)), read_one(path))
+
+
+def as_slurred(tab):
+    """Hammers to a lower fret are pulls: so they are read."""
+    below, bars = {}, []
+    for bar in reversed(tab.bars):
+        events = []
+        for event in reversed(bar.events):
+            notes = []
+            for each in event.played():
+                if (Technique("hammer"),) == each.techniques:
+                    if below.get(each.note.string, 99) < each.note.fret:
+                        each = each._replace(techniques=(Technique("pull"),))
+                notes.append(each)
+            below |= {each.note.string: each.note.fret for each in notes}
+            events.append(Event.of(event.step, notes))
+        bars.append(Bar(**{**vars(bar), "events": tuple(reversed(events))}))
+    return Tab(**{**vars(tab), "bars": tuple(reversed(bars))})
+
+
+def test_repeats_endings_and_tempi_come_back(tmp_path):
+    notes = (event(0, (1, 0), durations=(16,)),)
+    tab = timed(
+        Bar(16, notes, (4, 4), 100),
+        Bar(16, notes, repeat_from=True),
+        Bar(16, notes, endings=(1, 2), repeats=3, tempo=60),
+        Bar(16, notes, endings=(3,)),
+        Bar(12, (event(0, (2, 5), durations=(12,)),), (6, 8), repeats=2),
+    )
+    for version in ("gp4", "gp5"):
+        write_guitar_pro(tab, tmp_path / f"out.{version}")
+        same(as_read(tab), read_one(tmp_path / f"out.{version}"))
+
+
+def test_all_techniques_come_back_in_one_order(tmp_path):
+    several = (Technique("bend", 3), Technique("let ring"), Technique("vibrato"))
+    notes = [Played(Note(3, 7), 4, several), Played(Note(5, 0), 4, (Technique("harmonic"),))]
+    tab = timed(Bar(4, (Event.of(0, notes),), (1, 4), 90))
+    write_guitar_pro(tab, tmp_path / "out.gp5")
+    same(as_read(tab), read_one(tmp_path / "out.gp5"))
+
+
+def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
+    tab = timed(
+        Bar(4, (event(0, (2, 3), durations=(9,)), event(1, (2, 5), durations=(9,))), tempo=90),
+        unit=1,
+    )
+    write_guitar_pro(tab, tmp_path / "out.gp5")
+    assert [e.durations for e in read_one(tmp_path / "out.gp5").events()] == [(1,), (3,)]
+
+
+def test_what_is_not_said_is_said_when_it_comes_back(tmp_path):
+    tab = timed(Bar(16, (event(0, (6, 0)), event(8, (1, 0)))))
+    write_guitar_pro(tab, tmp_path / "out.gp5")
+    back = read_one(tmp_path / "out.gp5")
+    assert back.steps_per_quarter == 1
+    bar = Bar(4, (event(0, (6, 0), durations=(2,)), event(2, (1, 0), durations=(2,))), (4, 4), 120)
+    assert back.bars == (bar,)
+
+
+@pytest.mark.parametrize(
+    ("tab", "name", "sentence"),
+    [
+        (timed(Bar(4, ())), "out.gpx", "named .gp3, .gp4 or .gp5, not out.gpx"),
+        (timed(), "out.gp5", "at least one bar"),
+        (Tab(bars=(Bar(4, ()),)), "out.gp5", "columns of a text, not time"),
+        (timed(Bar(4, ()), tuning=Tuning(tuple(range(70, 30, -5)))), "out.gp5", "has 8"),
+        (timed(Bar(4, (event(0, (1, 100)),))), "out.gp5", "Bar 1: .* up to 99"),
+        (timed(Bar(4, (Event(0, (Note(1, 0),), voices=(2,)),))), "out.gp4", "second voice"),
+        (timed(Bar(4, (), repeats=200)), "out.gp4", "Bar 1 is repeated too often"),
+        (
+            timed(Bar(4, (Event(0, (Note(1, 0),), techniques=((Technique("vibrato"),),)),))),
+            "out.gp3",
+            "Bar 1: harmonics and vibrato",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path, tab, name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        write_guitar_pro(tab, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_drums_and_other_tracks_are_told(tmp_path):
+    song = guitarpro.Song(title="Band")
+    song.tracks[0].name = "Lead"
+    drums = guitarpro.Track(song, number=2, isPercussionTrack=True, name="Drums")
+    song.tracks.append(drums)
+    guitarpro.write(song, str(tmp_path / "band.gp5"))
+    (tab,), problems = read_guitar_pro(tmp_path / "band.gp5")
+    assert tab.title == "Band, Lead"
+    assert [str(problem) for problem in problems] == ["band.gp5: track 2 is left out: it is drums"]
+
+
+def test_what_is_no_guitar_pro_file_is_said_in_a_sentence(tmp_path):
+    write_guitar_pro(timed(Bar(4, ())), tmp_path / "good.gp5")
+    good = (tmp_path / "good.gp5").read_bytes()
+    bad = tmp_path / "bad.gp5"
+    for content in (b"", b"hello", good[:100], good[:-20], good[:40] + b"\xff" * 200 + good[40:]):
+        bad.write_bytes(content)
+        with pytest.raises(ValueError, match=r"bad\.gp5 (cannot be read as|has no track)"):
+            read_guitar_pro(bad)

@@ -1,0 +1,176 @@
+"""GuitarSet at the door: strings turned round, beats made steps, known errors corrected."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from slp_transformer.guitar.guitarset import Chord, read_guitarset, read_jams
+from slp_transformer.tasks.data_settings import DataSettings
+from slp_transformer.tasks.datasets import prepare_data
+
+REAL = os.environ.get("SLP_GUITARSET", "")
+"""A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
+
+
+def jams(notes, beats=9, first=1, chords=(("C:maj", "C:maj/1"),)):
+    """A made JAMS file: notes as (string, 0 the lowest, onset, duration, pitch)."""
+    annotations = [
+        {
+            "namespace": "note_midi",
+            "annotation_metadata": {"data_source": str(string)},
+            "data": [
+                {"time": onset, "duration": length, "value": pitch, "confidence": None}
+                for own, onset, length, pitch in notes
+                if own == string
+            ],
+        }
+        for string in range(6)
+    ]
+    values = [
+        {"position": (first - 1 + i) % 4 + 1, "measure": 1, "num_beats": 4, "beat_units": 4}
+        for i in range(beats)
+    ]
+    annotations.append({
+        "namespace": "beat_position",
+        "data": [{"time": i / 2, "duration": 0.0, "value": v} for i, v in enumerate(values)],
+    })  # fmt: skip
+    for kind in range(2):
+        data = [{"time": 0.0, "duration": 2.0, "value": names[kind]} for names in chords]
+        annotations.append({"namespace": "chord", "data": data})
+    return json.dumps({"annotations": annotations}).encode()
+
+
+def events_of(excerpt):
+    return [
+        (number, event.step, [tuple(n) for n in event.notes], event.durations)
+        for number, bar in enumerate(excerpt.tab.bars)
+        for event in bar.events
+    ]
+
+
+def test_an_excerpt_by_hand():
+    notes = [(0, 0.004, 0.5, 43.1), (5, 0.021, 0.25, 67.2), (1, 0.51, 0.2, 45.0)]
+    notes += [(2, 2.167, 1.0, 51.9)]
+    excerpt, problems = read_jams(jams(notes), "02_Rock3-120-F#_comp.jams")
+    assert problems == []
+    assert (excerpt.player, excerpt.style, excerpt.progression) == ("02", "Rock", 3)
+    assert (excerpt.key, excerpt.mode, excerpt.tab.title) == ("F#", "comp", "Rock3-120-F# comp")
+    assert excerpt.tab.style == "Rock"
+    assert events_of(excerpt) == [
+        (0, 0, [(6, 3), (1, 3)], (12, 6)),
+        (0, 12, [(5, 0)], (5,)),
+        (1, 4, [(4, 2)], (24,)),
+    ]
+    assert excerpt.seconds == ((0.004, 0.021), (0.51,), (2.167,))
+    assert [(bar.steps, bar.metre, bar.tempo) for bar in excerpt.tab.bars] == [
+        (48, (4, 4), 120), (48, None, None), (48, None, None),
+    ]  # fmt: skip
+    assert excerpt.tab.steps_per_quarter == 12 and len(excerpt.beats) == 9
+    assert excerpt.written == (Chord(0.0, 2.0, "C:maj"),)
+    assert excerpt.performed == (Chord(0.0, 2.0, "C:maj/1"),)
+
+
+def test_bars_begin_where_the_beats_say():
+    excerpt, _ = read_jams(jams([(0, 0.5, 0.5, 40.0)], first=4), "00_BN1-120-C_solo.jams")
+    assert [bar.steps for bar in excerpt.tab.bars] == [12, 48, 48]
+    assert events_of(excerpt) == [(1, 0, [(6, 0)], (12,))]
+
+
+def test_what_no_guitar_has_is_left_out_and_told():
+    notes = [(0, 0.0, 0.5, 39.0), (3, 1.0, 0.5, 80.0), (4, 1.5, 0.5, 59.0), (4, 1.52, 0.5, 60.0)]
+    excerpt, problems = read_jams(jams(notes), "00_BN1-120-C_solo.jams")
+    assert [tuple(n) for event in excerpt.tab.events() for n in event.notes] == [(2, 0)]
+    assert [str(problem) for problem in problems] == [
+        "00_BN1-120-C_solo.jams: a note at 0.000 s is left out: string 6, fret -1",
+        "00_BN1-120-C_solo.jams: a note at 1.000 s is left out: string 3, fret 25",
+        "00_BN1-120-C_solo.jams: 1 notes begin on a string that is struck already",
+    ]
+
+
+def test_the_known_errors_are_corrected():
+    twice = [(0, 10.860, 0.2, 43.0), (0, 10.860, 0.2, 43.0)]
+    excerpt, problems = read_jams(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
+    assert len(list(excerpt.tab.events())) == 1
+    assert "a note at 10.860 s stands there twice; it is read once" in str(problems[0])
+    for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
+        for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
+            notes = [(0, 1.0 + late, 0.5, 40.0)]
+            excerpt, _ = read_jams(jams(notes), f"{own}.jams")
+            assert excerpt.seconds[0][0] == pytest.approx(1.0 + late - shift)
+
+
+def test_a_folder_and_an_archive_give_the_same(tmp_path):
+    (tmp_path / "set" / "annotation").mkdir(parents=True)
+    with zipfile.ZipFile(tmp_path / "annotation.zip", "w") as archive:
+        for name in ("01_SS1-100-A_solo", "00_BN1-120-C_comp"):
+            content = jams([(5, 0.0, 0.4, 64.0), (5, 0.5, 0.4, 65.0)])
+            (tmp_path / "set" / "annotation" / f"{name}.jams").write_bytes(content)
+            archive.writestr(f"annotation/{name}.jams", content)
+            archive.writestr(f"__MACOSX/._{name}.jams", b"x")
+    folder, problems = read_guitarset(tmp_path / "set")
+    archive, others = read_guitarset(tmp_path / "annotation.zip")
+    assert folder == archive and problems == others == []
+    assert [excerpt.name for excerpt in folder] == ["00_BN1-120-C_comp", "01_SS1-100-A_solo"]
+
+
+def test_a_recipe_reads_it_as_data(tmp_path):
+    for player in range(3):
+        notes = [(player, i / 4, 0.2, 40.0 + 5 * player + i % 7) for i in range(40)]
+        (tmp_path / f"0{player}_SS1-120-A_solo.jams").write_bytes(jams(notes, beats=24))
+    data = prepare_data(DataSettings("guitar", str(tmp_path)))
+    names = data.tokenizer.to_tokens(data.learned.tolist())
+    assert names.count("<bos>") == 2 and names.count("STEPS<12>") == 2
+    assert len(data.which) == 1 and data.problems == []
+    assert data.tokenizer.styles == ()  # all have the same
+    (tmp_path / "notes.jams").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="holds no JAMS file of GuitarSet that can be read"):
+        prepare_data(DataSettings("guitar", str(tmp_path / "notes.jams")))
+
+
+def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
+    for number, style in enumerate(("Jazz", "Funk", "Funk", "Jazz")):
+        notes = [(number, i / 4, 0.2, 40.0 + 5 * number + i % 7) for i in range(40)]
+        name = f"0{number}_{style}1-120-A_solo.jams"
+        (tmp_path / name).write_bytes(jams(notes, beats=24))
+    data = prepare_data(DataSettings("guitar", str(tmp_path)))
+    assert data.tokenizer.styles == ("Funk", "Jazz")
+    names = data.tokenizer.to_tokens([*data.learned.tolist(), *data.held_out.tolist()])
+    assert names.count("STYLE<Funk>") == names.count("STYLE<Jazz>") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "cannot be read as a JAMS file of GuitarSet"),
+        (b"[" * 100_000, "recursion depth"),
+        (b"{}", "annotations"),
+        (jams([(0, float("nan"), 1.0, 40.0)]), "no moment of an excerpt"),
+        (jams([(0, 1e300, 1.0, 40.0)]), "no moment of an excerpt"),
+        (jams([(0, "soon", 1.0, 40.0)]), "should be a number of seconds"),
+        (jams([], beats=1), "there should be beats"),
+    ],
+)
+def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read_jams(content, "00_BN1-120-C_solo.jams")
+    with pytest.raises(ValueError, match="not named as GuitarSet names excerpts"):
+        read_jams(content, "song.jams")
+
+
+@pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
+def test_the_real_files():
+    excerpts, problems = read_guitarset(Path(REAL))
+    counts = {e.name: sum(len(event.notes) for event in e.tab.events()) for e in excerpts}
+    assert all(excerpt.tab.style == excerpt.style in excerpt.name for excerpt in excerpts)
+    assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71
+    for excerpt in excerpts[:2]:
+        assert len(excerpt.tab.bars) == 12 and len(excerpt.beats) == 48
+        assert excerpt.tab.bars[0].tempo == 129
+        steps = excerpt.beats[1] / 12
+        starts = [step for step in range(0, 12 * 48, 48)]
+        assert starts[-1] + excerpt.tab.bars[-1].steps == 48 * 12
+        assert all(second >= -steps for seconds in excerpt.seconds for second in seconds)
+    assert all("fret 61" in problem.message for problem in problems)

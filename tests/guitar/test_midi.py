@@ -1,0 +1,182 @@
+"""MIDI at the door: any file as pitches in time, tabs with a channel for each string and back."""
+
+import io
+import random
+
+import mido
+import pytest
+from guitar_pieces import random_piece
+
+from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
+from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
+from slp_transformer.guitar.score import Sounding
+from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.timing import coarsest, with_metres
+
+
+def midi_file(path, *tracks, ticks=480, kind=1):
+    """A MIDI file of tracks, each a list of (tick, message)."""
+    file = mido.MidiFile(type=kind, ticks_per_beat=ticks)
+    for said in tracks:
+        track, now = mido.MidiTrack(), 0
+        for tick, message in sorted(said, key=lambda each: each[0]):
+            track.append(message.copy(time=tick - now))
+            now = tick
+        file.tracks.append(track)
+    file.save(path)
+    return path
+
+
+def note(start, end, pitch, channel=1):
+    on = mido.Message("note_on", channel=channel - 1, note=pitch, velocity=60)
+    return [(start, on), (end, on.copy(velocity=0))]
+
+
+def meta(tick, kind, **said):
+    return (tick, mido.MetaMessage(kind, **said))
+
+
+def test_a_file_by_hand(tmp_path):
+    conductor = [
+        meta(0, "track_name", name="Two voices"),
+        meta(0, "time_signature", numerator=3, denominator=4),
+        meta(0, "set_tempo", tempo=500_000),
+        meta(1440, "set_tempo", tempo=1_000_000),
+    ]
+    melody = [*note(0, 480, 64), *note(480, 720, 67), *note(720, 960, 69)]
+    bass = [*note(0, 1440, 40, 2), *note(0, 10, 35, 10)]
+    bend = (490, mido.Message("pitchwheel", channel=0, pitch=4096))
+    path = midi_file(tmp_path / "song.mid", conductor, [*melody, bend], bass)
+    score, problems = read_midi(path)
+    assert score.steps_per_quarter == 2 and score.title == "Two voices"
+    assert score.notes == (
+        Sounding(0, 6, 40, 2),
+        Sounding(0, 2, 64, 1),
+        Sounding(2, 1, 67, 1),
+        Sounding(3, 1, 69, 1),
+    )
+    assert (score.metres, score.tempi) == (((0, (3, 4)),), ((0, 120), (6, 60)))
+    assert [str(problem) for problem in problems] == [
+        "song.mid: 1 notes of drums, on channel 10, are left out",
+        "song.mid: 1 pitch bends on channel 1 are left out",
+    ]
+    assert read_midi(path, tracks=[3])[0].notes == (Sounding(0, 3, 40, 2),)
+    assert [n.pitch for n in read_midi(path, channels=[10])[0].notes] == [35]
+    with pytest.raises(
+        ValueError, match="no notes there: there are notes in track 2, channel 1: 3"
+    ):
+        read_midi(path, tracks=[1])
+
+
+def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
+    said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(961, 1300, 64)]
+    score, problems = read_midi(midi_file(tmp_path / "played.mid", said))
+    assert score.steps_per_quarter == 12
+    assert score.notes == (Sounding(0, 12, 60, 1), Sounding(12, 11, 62, 1), Sounding(24, 11, 64, 1))
+    message = "4 notes are moved to the nearest of 12 steps to a quarter note"
+    assert problems[0].message == message
+    coarse, _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)
+    assert [n.onset for n in coarse.notes] == [0, 2, 4]
+
+
+def test_short_ends_do_not_make_steps_finer(tmp_path):
+    said = [*note(0, 229, 60), *note(240, 469, 62), *note(480, 709, 64)]
+    score, problems = read_midi(midi_file(tmp_path / "short.mid", said))
+    assert (score.steps_per_quarter, problems) == (2, [])
+    assert [n.duration for n in score.notes] == [1, 1, 1]
+
+
+def test_a_note_that_never_ends_ends_with_its_track(tmp_path):
+    said = [note(0, 0, 60)[0], *note(480, 960, 62)]
+    score, problems = read_midi(midi_file(tmp_path / "stuck.mid", said))
+    assert score.notes[0] == Sounding(0, 2, 60, 1)
+    assert [p.message for p in problems] == ["1 notes never end; they end with their track"]
+
+
+def test_strings_are_channels_and_the_highest_is_the_first(tmp_path):
+    tab = Tab(
+        "Low E, high E",
+        bars=(Bar(4, (Event(0, (Note(6, 0), Note(1, 3)), (4, 4)),), (4, 4), 90),),
+        steps_per_quarter=1,
+    )
+    write_midi(tab, tmp_path / "out.mid")
+    sent = {
+        (message.channel, message.note)
+        for message in mido.MidiFile(tmp_path / "out.mid")
+        if message.type == "note_on"
+    }
+    assert sent == {(5, 40), (0, 67)}
+    back, problems = read_midi_tab(tmp_path / "out.mid")
+    assert (back.title, back.bars, problems) == (tab.title, tab.bars, [])
+
+
+def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
+    notes = (Event(0, (Note(2, 3),), (4,)), Event(1, (Note(2, 5),), (3,)))
+    tab = Tab(bars=(Bar(4, notes, (4, 4), 90),), steps_per_quarter=1)
+    write_midi(tab, tmp_path / "out.mid")
+    back, _ = read_midi_tab(tmp_path / "out.mid")
+    assert [event.durations for event in back.events()] == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("strings", [4, 5, 6, 7, 8])
+def test_what_goes_out_comes_back(tmp_path, strings):
+    rng = random.Random(strings)
+    for number in range(8):
+        tab = random_piece(rng, strings, plain=True)
+        path = tmp_path / f"{number}.mid"
+        write_midi(tab, path)
+        back, _ = read_midi_tab(path)
+        wanted = coarsest(with_metres(tab))
+        assert (back.bars, back.tuning, back.title) == (wanted.bars, wanted.tuning, wanted.title)
+        assert back.steps_per_quarter == wanted.steps_per_quarter
+
+
+def test_a_note_that_is_on_no_string_is_named(tmp_path):
+    path = midi_file(tmp_path / "low.mid", note(0, 480, 60, 1))
+    with pytest.raises(ValueError, match="4 frets below the open string 1; is the tuning another"):
+        read_midi_tab(path)
+    back, _ = read_midi_tab(path, Tuning((59, *DADGAD.open_pitches[1:])))
+    assert back.bars[0].events[0].notes == (Note(1, 1),)
+    with pytest.raises(ValueError, match="channel 9, which is no string of a guitar with 6"):
+        read_midi_tab(midi_file(tmp_path / "nine.mid", note(0, 480, 60, 9)))
+
+
+def test_a_tab_of_columns_has_no_time_to_write(tmp_path):
+    columns = Tab(bars=(Bar(4, (Event(0, (Note(1, 0),)),)),))
+    with pytest.raises(ValueError, match="columns of a text, not time"):
+        write_midi(columns, tmp_path / "out.mid")
+    high = Tab(bars=(Bar(4, (Event(0, (Note(1, 64),)),)),), steps_per_quarter=4)
+    with pytest.raises(ValueError, match="0 to 127, and this tab has 128"):
+        write_midi(high, tmp_path / "out.mid")
+    assert list(tmp_path.iterdir()) == []
+
+
+def seconds_file():
+    content = io.BytesIO()
+    mido.MidiFile(tracks=[mido.MidiTrack()]).save(file=content)
+    return content.getvalue()[:12] + b"\xe7\x28" + content.getvalue()[14:]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "cannot be read as a MIDI file"),
+        (b"e|--0--|\n", "cannot be read as a MIDI file: MThd not found"),
+        (b"MThd\0\0\0\6\0\1\0\1\1\xe0MTrk\0\0\0\x40\0\x90", "cannot be read as a MIDI file"),
+        (seconds_file(), "its time is in seconds"),
+        (
+            b"MThd\0\0\0\6\0\1\0\1\1\xe0MTrk\0\x20\0\0" + b"\xff" * (2 << 20),
+            "takes more than 0.2 seconds",
+        ),
+        (b"\0" * ((4 << 20) + 1), "too large for a MIDI file: more than 4,096 KiB"),
+    ],
+)
+def test_what_is_no_midi_file_is_said_in_a_sentence(tmp_path, monkeypatch, content, sentence):
+    monkeypatch.setattr(bounded, "SECONDS", 0.2)
+    path = tmp_path / "odd.mid"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        read_midi(path)
+    with pytest.raises(ValueError, match="There is no file"):
+        read_midi(tmp_path / "none.mid")

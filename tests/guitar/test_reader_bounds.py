@@ -1,0 +1,171 @@
+"""The reader of ASCII tablature takes time in proportion to the text, whatever the text is."""
+
+import random
+import sys
+
+import pytest
+
+from slp_transformer.guitar.ascii_frets import (
+    Run,
+    cheapest_reading,
+    columns_of,
+    readings,
+    split_digits,
+)
+from slp_transformer.guitar.ascii_reader import read_text
+from slp_transformer.guitar.ascii_realign import line_up
+from slp_transformer.guitar.ascii_tab import choose_systems
+from slp_transformer.guitar.tab_header import stated_capo
+
+
+def steps(function, *arguments):
+    """What a call returns, and how many lines of Python it ran."""
+    count = 0
+
+    def line(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        result = function(*arguments)
+    finally:
+        sys.settrace(before)
+    return result, count
+
+
+@pytest.mark.parametrize("digit", ["1", "5"])
+def test_a_row_of_one_digit_is_read(digit):
+    row = "|--" + digit * 1500 + "--|"
+    tabs, problems = read_text("\n".join([row, *["|" + "-" * 1504 + "|"] * 5]))
+    assert problems == []
+    read = "".join(str(note.fret) for event in tabs[0].events() for note in event.notes)
+    assert read == digit * 1500
+
+
+def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
+    rng = random.Random(0)
+    for _ in range(300):
+        digits = "".join(rng.choice("0112234579") for _ in range(rng.randint(1, 9)))
+        costs = [rng.randint(0, 4) for _ in range(25)]
+        leaps = [[rng.randint(0, 3) for _ in range(25)] for _ in range(25)]
+
+        def whole(frets, costs=costs, leaps=leaps):
+            steps = sum(leaps[a][b] for a, b in zip(frets, frets[1:], strict=False))
+            return sum(costs[fret] for fret in frets) + steps
+
+        found = cheapest_reading(digits, costs.__getitem__, lambda a, b, t=leaps: t[a][b])
+        assert found == min(readings(digits), key=whole)
+
+
+def test_twice_the_digits_are_twice_the_work():
+    (_, short), (_, long) = (
+        steps(split_digits, Run(1, 0, "12" * n), [], 3.0, 5.0) for n in (200, 400)
+    )
+    assert long < 2.1 * short
+
+
+@pytest.mark.parametrize("shape", ["-12", "-12-34", "-11-34-1"])
+def test_twice_the_runs_are_twice_the_work(shape):
+    def runs(count):
+        return [
+            Run(string, column, digits)
+            for column, digits in enumerate(shape.strip("-").split("-") * count)
+            for string in (3, 2, 1)
+        ]
+
+    (_, short), (_, long) = (steps(columns_of, runs(n), 3.0, None) for n in (30, 60))
+    assert long < 2.2 * short
+
+
+def test_runs_far_away_do_not_change_a_reading():
+    """What `columns_of` leaves out of sight of a run would not have mattered."""
+    rng = random.Random(1)
+    for _ in range(20):
+        runs = sorted(
+            (
+                Run(string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"]))
+                for column in range(30)
+                for string in rng.sample(range(1, 7), rng.randint(0, 6))
+            ),
+            key=lambda run: (run.column, -run.string),
+        )
+        read = {
+            (column.column, note) for column in columns_of(runs, 4.0, 5.0) for note in column.notes
+        }
+        for run in runs:
+            others = [other for other in runs if other is not run]
+            if len(run.digits) == 3:
+                frets = [fret for _, fret in split_digits(run, others, 4.0, 5.0)]
+                found = [n.fret for c, n in sorted(read) if n.string == run.string]
+                assert "".join(map(str, frets)) == run.digits
+                assert any(found[i : i + len(frets)] == frets for i in range(len(found)))
+
+
+def test_what_is_far_too_long_has_not_slipped():
+    wide, narrow = "12-11-10" * 900, "-" * 50
+    assert line_up((wide, *[narrow] * 5)) == (wide, *[narrow] * 5)
+    tabs, problems = read_text(
+        "\n".join("|" + ("-" * i + "12-11-10" * 4) * 99 + "|" for i in range(6))
+    )
+    assert problems
+
+
+def test_slipped_long_bars_are_lined_up_with_work_in_proportion():
+    def bar(count):
+        return ("-1-3" * count, "-1-3" * count + "--", *["-1-3" * count] * 4)
+
+    (read, short), (_, long) = (steps(line_up, bar(n)) for n in (300, 600))
+    assert read == ("-1-3" * 300,) * 6
+    assert long < 2.1 * short
+
+
+def test_columns_are_not_taken_out_where_two_frets_would_become_one():
+    rows = ("-12--", "-1-2--", *["-----"] * 4)
+    assert line_up(rows)[1] == "-1-2-"
+
+
+def test_many_rows_without_blanks_are_systems_with_work_in_proportion():
+    def rows(count):
+        return ["|-1-2-3-|"] * count
+
+    (found, short), (_, long) = (
+        steps(lambda n: choose_systems(rows(n), list(range(n))), n) for n in (600, 1200)
+    )
+    assert [six[0] for six in found] == list(range(0, 600, 6))
+    assert long < 2.1 * short
+
+
+def hostile(size):
+    """Texts of about `size` bytes, each of a shape that a reader may take too long over."""
+    row = size // 6
+    slipped = ["|" + "-1-3" * (row // 4) + "|", *["|" + "-1-3" * (row // 4) + "--|"] * 5]
+    return {
+        "frets of two digits, no bar line": "\n".join(["-12" * (row // 3)] * 6),
+        "frets and pairs, no bar line": "\n".join(["-12-34" * (row // 6)] * 6),
+        "one run of digits": "\n".join(["|" + "-" * (row // 2) + "1" * (row // 2)] * 6),
+        "runs of forty digits": "\n".join(["|" + ("-" + "1" * 40) * (row // 41)] * 6),
+        "runs of five digits": "\n".join(["|" + "-55555" * (row // 6)] * 6),
+        "long bars that slipped": "\n".join(slipped),
+        "rows without blanks": "|-1-2-3-\n" * (size // 9),
+        "seven rows": ("|-1-2-3-\n" * 7 + "\n") * (size // 64),
+        "blanks": "\n".join([" " * size + "---", "a" + " " * size + "b"]),
+        "bar lines": "\n".join(["|" * row + "---"] * 6),
+        "tuning after tuning": (
+            "tuning: DADGBE\n" + "|-1-2-\n" * 6 + "tuning: EADGBE\n" + "|-1-2-\n" * 6
+        )
+        * (size // 114),
+    }
+
+
+@pytest.mark.parametrize("shape", hostile(6))
+def test_small_hostile_texts_are_read(shape):
+    tabs, problems = read_text(hostile(1000)[shape])
+    assert tabs or problems
+
+
+def test_a_sentence_of_blanks_states_no_capo():
+    assert stated_capo("a" + " " * 20_000 + "b") is None
+    assert stated_capo("key of G   capo 2") == 2

@@ -1,0 +1,186 @@
+"""Runs for test_distributed.py, the same by one process and by two that torchrun started.
+
+    torchrun --standalone --nproc-per-node=2 team_run.py together FOLDER
+
+What comes of each is left in the folder, by each process under its number.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.training.trainer import train
+
+RANK = int(os.environ.get("RANK", "0"))
+STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))
+PAIRS = [(torch.arange(3, 4 + i), torch.arange(3, 8 - i)) for i in range(5)]
+SIZES = {"model_dim": 6, "num_heads": 2, "num_blocks": 2}
+QUIET = {"progress": False}
+
+
+def language_model(dropout: float = 0.0) -> TransformerLM:
+    torch.manual_seed(RANK)  # the first process's weights are meant to count
+    return TransformerLM(TransformerConfig(7, 5, **SIZES, dropout=dropout))
+
+
+def encoder_decoder() -> EncoderDecoder:
+    torch.manual_seed(RANK)
+    return EncoderDecoder(TransformerConfig(11, 13, **SIZES, positions="sinusoidal"))
+
+
+def windows(**settings):
+    """Fifteen sequences a step, clipped, and an odd number of windows held out."""
+    model = language_model()
+    options = {"steps": 6, "every": 2, "batch_size": 5, "accumulation": 3, "clip": 0.1}
+    records = train(model, STREAM, STREAM.flip(0), **options | QUIET | settings)
+    return model, records
+
+
+def pairs(**settings):
+    """Pairs of uneven lengths, whose padding is spread unevenly among the processes."""
+    model = encoder_decoder()
+    source = PaddedPairs(PAIRS, pad_id=0, begin_id=1, end_id=2)
+    options = {"steps": 4, "every": 2, "batch_size": 3, "label_smoothing": 0.1}
+    return model, train(model, source, source, **options | QUIET | settings)
+
+
+def lone(**settings):
+    """One sequence a step: the second process has nothing to do."""
+    model = language_model()
+    options = {"steps": 3, "every": 1, "batch_size": 1}
+    return model, train(model, STREAM, STREAM[:6], **options | QUIET | settings)
+
+
+def half(**settings):
+    """Matrix products in bfloat16."""
+    return windows(bf16=True, learning_rate=1e-4, **settings)
+
+
+CASES = {case.__name__: case for case in (windows, pairs, lone, half)}
+
+
+def stop_at(step: int):
+    def stop(record):
+        if record.step == step:
+            raise OSError("the plug is pulled")
+
+    return stop
+
+
+def dropping(folder, **changes):
+    """A run with dropout, kept in a folder."""
+    model = language_model(dropout=0.3)
+    options = {"steps": 4, "every": 2, "batch_size": 4, "folder": folder, "resume": True}
+    train(model, STREAM, STREAM, **options | QUIET | changes)
+    return model
+
+
+class Pressed(TokenWindows):
+    """Ctrl-C is pressed in the second process, at the third batch."""
+
+    draws = 0
+
+    def draw(self, batch_size, generator):
+        self.draws += 1
+        if RANK == 1 and self.draws == 3:
+            signal.raise_signal(signal.SIGINT)
+        return super().draw(batch_size, generator)
+
+
+def said(do, *arguments, **options) -> list[str]:
+    """The kind and the words of the error that something ends in."""
+    try:
+        do(*arguments, **options)
+    except BaseException as error:
+        return [type(error).__name__, str(error)]
+    return ["nothing", ""]
+
+
+def unwritable(folder):
+    """The disk of the first process, which alone writes, is full."""
+    save = torch.save
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    torch.save = full if RANK == 0 else save
+    try:
+        windows(folder=folder)
+    finally:
+        torch.save = save
+
+
+def together(folder: Path) -> None:
+    """All that two processes do in one launch; `folder` has a run that one process began."""
+    results = {}
+    for how in ("ddp", "fsdp"):
+        for name, case in CASES.items():
+            kept = folder / f"{name}-{how}" if name == "windows" else None
+            model, records = case(parallel=how, folder=kept)
+            results[f"{name}-{how}"] = [vars(r) for r in records]
+            torch.save(model.state_dict(), folder / f"{name}-{how}-{RANK}.pt")
+        begun = {"folder": folder / f"begun-{how}", "resume": True, "parallel": how}
+        results[f"stopped-{how}"] = said(windows, **begun, report=stop_at(4))
+        whole = dropping(folder / f"whole-{how}", parallel=how)
+        cut = {"folder": folder / f"cut-{how}", "parallel": how}
+        said(dropping, **cut, report=stop_at(2))
+        again = dropping(**cut).state_dict()
+        results[f"drawn-{how}"] = torch.rand(()).item()  # by what dropout draws from too
+        same = all(torch.equal(again[name], W) for name, W in whole.state_dict().items())
+        results[f"exact-{how}"] = same
+        press = {"steps": 9, "every": 9, "folder": folder / f"pressed-{how}", "parallel": how}
+        source = Pressed(STREAM, 5)
+        results[f"pressed-{how}"] = said(train, language_model(), source, STREAM, **press | QUIET)
+    results["full"] = said(unwritable, folder / "full")
+    results["unlike"] = said(windows, seed=RANK)
+    (folder / f"{RANK}.json").write_text(json.dumps(results), encoding="utf-8")
+
+
+class Troubled(TokenWindows):
+    """Batches that take a while; at the fifth, something happens to the second process."""
+
+    draws = 0
+
+    def __init__(self, stream, N, trouble):
+        super().__init__(stream, N)
+        self.trouble = trouble
+
+    def draw(self, batch_size, generator):
+        self.draws += 1
+        time.sleep(0.02)
+        if RANK == 1 and self.draws == 5:
+            self.trouble()
+        return super().draw(batch_size, generator)
+
+
+def in_trouble(folder: Path, trouble, steps: int) -> None:
+    """A run that meets with trouble."""
+    options = {"steps": steps, "every": 2, "folder": folder, "resume": True}
+    train(language_model(), Troubled(STREAM, 5, trouble), STREAM[:6], **options | QUIET)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+TROUBLES = {
+    "killed": (die, 9_999),
+    "interrupted": (lambda: os.kill(os.getppid(), signal.SIGINT), 9_999),
+    "restarted": (die, 8),  # the second time, fewer than five steps are left
+}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    what, where = sys.argv[1], Path(sys.argv[2])
+    if what == "together":
+        together(where)
+    else:
+        in_trouble(where, *TROUBLES[what])

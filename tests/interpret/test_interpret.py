@@ -1,0 +1,276 @@
+"""Looking inside: points read and changed, the lens, scores, circuits; nothing leaks."""
+
+import math
+
+import pytest
+import torch
+
+from slp_transformer import (
+    EncoderDecoder,
+    MultiHeadAttention,
+    TransformerConfig,
+    TransformerLM,
+    causal_mask,
+    lm_head,
+)
+from slp_transformer.hooks import Watched, tracing
+from slp_transformer.interpret import (
+    in_words,
+    induction_score,
+    logit_lens,
+    ov_circuit,
+    points,
+    previous_token_score,
+    qk_circuit,
+    repeated_tokens,
+    residual_stream,
+    watching,
+    zeroed,
+)
+
+CONFIG = TransformerConfig(23, 11, 15, 3, 2, value_dim=7)
+IDS = torch.randint(23, (2, 11), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def model() -> TransformerLM:
+    torch.manual_seed(0)
+    model = TransformerLM(CONFIG).eval()
+    for W in model.parameters():  # large enough for every part to matter
+        torch.nn.init.normal_(W, std=0.3)
+    return model
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b)
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_every_point_holds_what_the_equations_say(model):
+    with watching(model) as seen:
+        U = model(IDS)
+    assert list(seen) and set(seen) == set(points(model))
+    X = model.embedding(IDS)
+    for l, block in enumerate(model.stack.blocks):
+        at = {name.removeprefix(f"{l}."): Z for name, Z in seen.items() if name[0] == str(l)}
+        mha = block.attention
+        close(at["X"], X)
+        close(at["T1"], block.norm_1(X))
+        for letter, size in (("Q", 5), ("K", 5), ("V", 7)):
+            W = torch.stack([getattr(head, f"W_{letter}") for head in mha.heads])
+            close(at[letter], at["T1"].unsqueeze(1) @ W)
+            assert at[letter].shape == (2, 3, 11, size)
+        scores = at["Q"] @ at["K"].mT / math.sqrt(5) + causal_mask(11)
+        close(at["alpha"], torch.softmax(scores, dim=-1))
+        close(at["head"], at["alpha"] @ at["V"])
+        close(at["T2"], sum(at["head"][:, c] @ mha.heads[c].W_O for c in range(3)))
+        close(at["T3"], at["T2"] + X)
+        close(at["T4"], block.norm_2(at["T3"]))
+        close(at["T5"], block.ffn(at["T4"]))
+        close(at["H"], at["T5"] + at["T3"])
+        X = at["H"]
+    close(U, lm_head(model.stack.final_norm(X), model.embedding.tokens.E))
+
+
+def test_only_what_is_asked_for_is_kept(model):
+    with watching(model, ["1.T3"]) as seen:
+        model(IDS)
+    assert list(seen) == ["1.T3"]
+    with watching(model, changes={"1.T3": zeroed()}) as seen:
+        model(IDS)
+    assert seen == {}
+
+
+def test_the_points_of_an_encoder_decoder_say_which_stack():
+    torch.manual_seed(0)
+    model = EncoderDecoder(CONFIG).eval()
+    with watching(model) as seen:
+        model(IDS, IDS[:, :7])
+    assert set(seen) == set(points(model))
+    assert seen["encoder.1.alpha"].shape == (2, 3, 11, 11)
+    assert seen["decoder.0.alpha"].shape == (2, 3, 7, 7)
+    assert seen["decoder.0.alpha_cross"].shape == (2, 3, 7, 11)
+    assert "encoder.0.C1" not in seen and "decoder.0.C1" in seen
+
+
+# --- Changing ----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_a_head_that_is_zeroed_is_a_head_whose_output_matrix_is_0(model):
+    with watching(model, changes={"1.head": zeroed(2)}):
+        U = model(IDS)
+    model.stack.blocks[1].attention.heads[2].W_O = torch.zeros(7, 15)
+    close(U, model(IDS))
+
+
+@torch.no_grad()
+def test_weights_put_in_their_place_are_those_that_values_are_gathered_with(model):
+    itself = torch.eye(11).expand(2, 3, 11, 11)
+    with watching(model, ["0.head", "0.V", "0.alpha"], {"0.alpha": itself}) as seen:
+        model(IDS)
+    close(seen["0.head"], seen["0.V"])
+    assert torch.equal(seen["0.alpha"], itself)
+
+
+@torch.no_grad()
+def test_a_stream_put_in_its_place_is_gone_on_with(model):
+    """What one run had after block 0, put into another's, gives the first one's words."""
+    with watching(model, ["0.H"]) as seen:
+        U = model(IDS)
+    with watching(model, changes={"0.H": seen["0.H"]}):
+        close(model(IDS.flip(0)), U)
+
+
+def test_gradients_flow_through_points(model):
+    with watching(model, ["0.T3"]) as seen:
+        U = model(IDS)
+    (gradient,) = torch.autograd.grad(U.sum(), seen["0.T3"])
+    assert gradient.shape == (2, 11, 15) and gradient.abs().sum() > 0
+
+
+# --- Nothing is left ---------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_who_does_not_ask_keeps_the_fused_kernel(model, kernel):
+    model(IDS)
+    assert len(kernel) == 2
+    with watching(model, ["0.T3", "1.T5"]):
+        model(IDS)
+    assert len(kernel) == 4, "the stream is no reason to compute weights"
+    with watching(model, ["1.alpha"]):
+        model(IDS)
+    assert len(kernel) == 5, "only the block that is asked for its weights computes them"
+    model(IDS)
+    assert len(kernel) == 7, "and afterwards none does"
+
+
+@torch.no_grad()
+def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
+    U = model(IDS)
+    with pytest.raises(RuntimeError, match="inside"), watching(model):
+        raise RuntimeError("inside")
+    with watching(model, changes={"0.T2": zeroed()}) as seen:
+        model(IDS)
+    seen.clear()
+    assert torch.equal(model(IDS), U) and seen == {}
+    assert all(part.watch is None for part in model.modules() if isinstance(part, Watched))
+
+
+@torch.no_grad()
+def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
+    with watching(model, changes={"0.T2": zeroed()}):
+        with tracing(model):
+            pass
+        with watching(model, ["0.T2"]) as seen:
+            model(IDS)
+        changed = model(IDS)
+    assert (seen["0.T2"] == 0).all()
+    with watching(model, changes={"0.T2": torch.zeros(2, 11, 15)}):
+        assert torch.equal(model(IDS), changed)
+
+
+# --- What is refused ---------------------------------------------------------------------------
+
+
+def test_points_that_there_are_not_are_refused_by_name(model):
+    with pytest.raises(ValueError, match='no point "2.T1": there are 0.X, 0.T1'):
+        with watching(model, ["2.T1"]):
+            pass
+    with pytest.raises(ValueError, match='no point "0.C1"'):
+        with watching(model, changes={"0.C1": zeroed()}):
+            pass
+
+
+@pytest.mark.parametrize("change", [torch.zeros(1), lambda X: X[:, :5], lambda X: None])
+def test_what_does_not_fit_a_point_is_refused(model, change):
+    with pytest.raises(ValueError, match='At the point "0.T2" passes a tensor of \\[2×11×15\\]'):
+        with watching(model, changes={"0.T2": change}):
+            model(IDS)
+    assert model(IDS).shape == (2, 11, 23)
+
+
+def test_a_head_that_there_is_not_is_refused(model):
+    with pytest.raises(ValueError, match="no head 3: there are 3, from 0 on"):
+        with watching(model, changes={"0.head": zeroed(3)}):
+            model(IDS)
+
+
+# --- The lens ----------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("logit-lens")
+@torch.no_grad()
+def test_the_lens_on_the_topmost_stream_is_the_model_itself(model):
+    stream = residual_stream(model, IDS)
+    assert list(stream) == ["0.X", "0.T3", "0.H", "1.T3", "1.H"]
+    close(logit_lens(model, stream["1.H"]), model(IDS))
+    E = model.embedding.tokens.E
+    close(logit_lens(model, stream["0.T3"], final_norm=False), stream["0.T3"] @ E.T)
+    close(logit_lens(model, stream["0.X"]), model.stack.final_norm(stream["0.X"]) @ E.T)
+
+
+def test_a_post_norm_model_has_no_stream_for_the_lens():
+    model = TransformerLM(TransformerConfig(23, 11, 15, 3, 2, norm="post"))
+    with pytest.raises(ValueError, match="post-norm"):
+        residual_stream(model, IDS)
+
+
+# --- Scores ------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("induction")
+def test_scores_of_heads_that_look_at_one_place_each():
+    N, P = 10, 5
+    alpha = torch.zeros(3, 3, N, N)
+    for i in range(N):
+        alpha[:, 0, i, max(i - 1, 0)] = 1  # the token before
+        alpha[:, 1, i, max(i - P + 1, 0)] = 1  # the token after this one's last time
+        alpha[:, 2, i, : i + 1] = 1 / (i + 1)  # everywhere alike
+    # Of the nine tokens that have one before them, the second head looks there from one.
+    close(previous_token_score(alpha)[:2], torch.tensor([1.0, 1 / 9]))
+    close(induction_score(alpha, P)[:2], torch.tensor([0.0, 1.0]))
+    evenly = sum(1 / (i + 1) for i in range(P, N)) / (N - P)
+    assert induction_score(alpha, P)[2].item() == pytest.approx(evenly)
+    close(induction_score(alpha[0], P), induction_score(alpha, P))
+
+
+def test_a_period_that_is_not_in_the_sequence_is_refused():
+    with pytest.raises(ValueError, match="A period is from 2 up"):
+        induction_score(torch.zeros(2, 7, 7), 7)
+
+
+def test_repeated_tokens_repeat():
+    ids = repeated_tokens(23, 5, 7, copies=3, generator=torch.Generator().manual_seed(0))
+    assert ids.shape == (7, 15) and torch.equal(ids[:, :5], ids[:, 10:])
+    assert len(ids.unique(dim=0)) == 7
+
+
+# --- Circuits ----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_circuits_are_what_a_head_does_with_two_tokens():
+    torch.manual_seed(0)
+    mha, X = MultiHeadAttention(15, 3, 5, 7), torch.randn(11, 15)
+    seen = {}
+    mha.watch = lambda name, Z: seen.setdefault(name, Z)
+    mha(X, causal=True)
+    for c in range(3):
+        scores = X @ qk_circuit(mha, c) @ X.T / math.sqrt(5)
+        close(seen["alpha"][c], torch.softmax(scores + causal_mask(11), dim=-1))
+        written = seen["alpha"][c] @ X @ ov_circuit(mha, c)
+        close(written, seen["head"][c] @ mha.heads[c].W_O)
+
+
+@torch.no_grad()
+def test_a_circuit_in_words_asks_each_word_about_each_other():
+    torch.manual_seed(0)
+    E, circuit = torch.randn(5, 3), torch.randn(3, 3)
+    words = in_words(circuit, E)
+    close(words[2, 4], E[2] @ circuit @ E[4])
+    close(in_words(circuit, E, 2 * E), 2 * words)

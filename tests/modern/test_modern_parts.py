@@ -1,0 +1,270 @@
+"""The steps from the book's block to today's: each by hand, by its property, against a library."""
+
+import math
+
+import pytest
+import torch
+from comparing import (
+    D_K,
+    B,
+    D,
+    M,
+    N,
+    assert_same,
+    assert_same_with_gradients,
+    normal,
+    randomised,
+)
+from torch import nn
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+from slp_transformer import KVCache, LayerNorm, MultiHeadAttention, SwiGLU
+from slp_transformer.modern import (
+    LongContext,
+    RMSNorm,
+    RotaryPositions,
+    TodaysAttention,
+    TodaysConfig,
+    TodaysLM,
+    shared,
+)
+from slp_transformer.modern.rotary import rotation_angles
+
+HEADS, GROUPS, EVEN = 6, 3, 10  # heads, those with keys of their own, and an even d_k
+
+# --- RMSNorm -----------------------------------------------------------------------------------
+
+
+def test_rms_norm_by_hand():
+    """(3, 4) has a mean square of 12.5; the gain is 2 and 1."""
+    norm = RMSNorm(2, eps=0.0)
+    norm.gamma.data = torch.tensor([2.0, 1.0])
+    root = math.sqrt(12.5)
+    torch.testing.assert_close(norm(torch.tensor([3.0, 4.0])), torch.tensor([6 / root, 4 / root]))
+
+
+def test_rms_norm_is_pytorchs():
+    X, ours = normal(B, N, D), randomised(RMSNorm(D, eps=0.3))
+    theirs = nn.RMSNorm(D, eps=0.3).double()
+    theirs.weight = ours.gamma
+    assert_same_with_gradients(ours(X), theirs(X), [X, ours.gamma])
+
+
+def test_rms_norm_of_rows_of_mean_0_is_layer_norm():
+    X = normal(N, D).detach()
+    X = X - X.mean(-1, keepdim=True)
+    assert_same(RMSNorm(D, eps=1e-5).double()(X), LayerNorm(D, eps=1e-5).double()(X))
+    assert not torch.allclose(RMSNorm(D).double()(X + 1), LayerNorm(D).double()(X + 1))
+
+
+@pytest.mark.parametrize("wrong", [{"model_dim": 0}, {"model_dim": 5, "eps": -1.0}])
+def test_rms_norm_refuses(wrong):
+    with pytest.raises(ValueError, match="model_dim|eps"):
+        RMSNorm(**wrong)
+
+
+# --- Rotary positions --------------------------------------------------------------------------
+
+
+@pytest.mark.proves("rope")
+def test_rotations_by_hand():
+    """Of d_k = 4 and base 100, the first pair turns by 1 a position, the second by 1/10."""
+    angles = rotation_angles(torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64), 4, base=100.0)
+    assert_same(angles, torch.tensor([[0, 0], [1, 0.1], [2, 0.2]], dtype=torch.float64))
+    X = torch.tensor([[1.0, 0.0, 0.0, 1.0]], dtype=torch.float64)  # pairs (1, 0) and (0, 1)
+    turned = RotaryPositions(4, base=100.0)(X, start=3)
+    by_hand = [math.cos(3), -math.sin(0.3), math.sin(3), math.cos(0.3)]
+    assert_same(turned, torch.tensor([by_hand], dtype=torch.float64))
+
+
+@pytest.mark.proves("rope")
+@pytest.mark.parametrize("long", [None, LongContext(8.0, 1.0, 4.0, 13)])
+def test_a_score_depends_on_the_distance_alone(long):
+    """Wherever the two stand; and it does depend on that."""
+    q, k = normal(1, EVEN).detach(), normal(1, EVEN, seed=1).detach()
+    rotary = RotaryPositions(EVEN, base=50.0, long=long)
+
+    def score(i, j):
+        return (rotary(q, i) @ rotary(k, j).T).item()
+
+    for i, j in ((0, 0), (5, 2), (2, 5), (11, 0)):
+        for moved in (1, 7, 100):
+            assert score(i + moved, j + moved) == pytest.approx(score(i, j), abs=1e-11)
+    assert abs(score(5, 2) - score(5, 3)) > 1e-3 and abs(score(5, 2) - score(2, 5)) > 1e-3
+
+
+def test_a_rotation_keeps_the_length_and_position_0_changes_nothing():
+    X = normal(B, N, EVEN).detach()
+    turned = RotaryPositions(EVEN)(X, start=M)
+    assert_same(turned.norm(dim=-1), X.norm(dim=-1))
+    assert_same(RotaryPositions(EVEN)(X[:, :1], start=0), X[:, :1])
+
+
+SCALED = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0}
+SCALED |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 101}
+PLAIN = {"rope_type": "default", "rope_theta": 500.0}
+
+
+@pytest.mark.parametrize(
+    ("rope", "long"), [(PLAIN, None), (SCALED, LongContext(8.0, 1.0, 4.0, 101))]
+)
+def test_rotations_are_those_of_hugging_face(rope, long):
+    sizes = {"hidden_size": 12, "num_attention_heads": 3, "head_dim": 26}
+    theirs = LlamaRotaryEmbedding(LlamaConfig(**sizes, rope_parameters=rope))
+    Q, K = torch.randn(B, HEADS, N, 26), torch.randn(B, GROUPS, N, 26)
+    cos, sin = theirs(Q, torch.arange(M, M + N)[None])
+    ours = RotaryPositions(26, 500.0, long)
+    for mine, yours in zip((ours(Q, M), ours(K, M)), apply_rotary_pos_emb(Q, K, cos, sin),
+                           strict=True):  # fmt: skip
+        torch.testing.assert_close(mine, yours)
+
+
+def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
+    """A table made in inference mode would spoil training afterwards."""
+    rotary, X = RotaryPositions(EVEN), torch.randn(1, EVEN)
+    with torch.inference_mode():
+        rotary(X, 3)
+    Y = X.clone().requires_grad_()
+    rotary(Y, 3).sum().backward()
+    assert Y.grad is not None
+    exact = RotaryPositions(EVEN)(X.double(), 40)
+    assert_same(rotary(X.double(), 40), exact)
+    torch.testing.assert_close(rotary(X, 40).double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [{"size": 5}, {"size": 4, "base": 1.0}])
+def test_rotations_refuse(wrong):
+    with pytest.raises(ValueError, match="even|base"):
+        RotaryPositions(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 1.0, 4.0, 8), (8.0, 4.0, 4.0, 8), (8.0, 1.0, 4.0, 0)])
+def test_a_longer_context_refuses(wrong):
+    with pytest.raises(ValueError, match="factor|old_context"):
+        LongContext(*wrong)
+
+
+# --- Shared keys and values --------------------------------------------------------------------
+
+
+def test_every_key_is_repeated_for_its_group():
+    K = torch.arange(3.0).view(3, 1, 1)
+    assert shared(K, 6).flatten().tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_shared_keys_are_repeated_ones(groups):
+    """The book's attention, with each W_K and W_V once for every head of the group."""
+    ours = randomised(TodaysAttention(D, HEADS, groups, D_K, 7))
+    book = MultiHeadAttention(D, HEADS, D_K, 7).double()
+    for c, head in enumerate(ours.heads):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            setattr(book.heads[c], name, getattr(head, name))
+    g = (HEADS - 1) * groups // HEADS
+    assert_same(ours.heads[-1].W_K, ours.W_K[:, g * D_K : (g + 1) * D_K])
+    X = normal(B, N, D)
+    assert_same_with_gradients(ours(X, causal=True), book(X, causal=True), [X])
+    whole, alpha = ours(X, causal=True, return_weights=True)
+    assert_same(whole, ours(X, causal=True))
+    assert alpha.shape == (B, HEADS, N, N)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_a_single_token_gathers_the_same_without_repeating(groups):
+    """Its group's queries are rows beside each other; a watcher sees every head by itself."""
+    ours = randomised(TodaysAttention(D, HEADS, groups, D_K, 7)).eval()
+    past, X = normal(B, M, D).detach(), normal(B, 1, D).detach()
+    Q, _, _ = ours.project(X)
+    _, K, V = ours.project(past)
+    gathered, weights = ours.look(Q, K, V, None, True)
+    plain, _ = ours.look(Q, K, V, torch.zeros(1, M, dtype=torch.float64), False)
+    assert weights is None
+    assert_same(gathered, plain)
+    assert_same(ours.look(Q, K, V, None, False, True)[0], plain)
+    seen = {}
+    ours.watch = lambda name, Z: seen.setdefault(name, Z)
+    assert_same(ours.look(Q, K, V, None, True)[0], plain)
+    assert seen["alpha"].shape == (B, HEADS, 1, M)
+
+
+def test_the_cache_holds_the_shared_keys_once():
+    cache, ours = KVCache(N), TodaysAttention(D, HEADS, GROUPS, EVEN, 7)
+    with torch.no_grad():
+        ours(torch.randn(B, N, D), causal=True, cache=cache[0].own)
+    assert cache[0].own.K.shape == (B, GROUPS, N, EVEN)
+
+
+def test_biases_are_added_to_each_product():
+    plain, ours = (
+        TodaysAttention(D, HEADS, GROUPS, 4, 4),
+        TodaysAttention(D, HEADS, GROUPS, 4, 4, bias=True),
+    )
+    plain, ours = plain.double(), randomised(ours)
+    X = normal(B, N, D).detach()
+    Q, K, V = ours.project(X)
+    for Z, W, b in zip((Q, K, V), (ours.W_Q, ours.W_K, ours.W_V),
+                       ours.b_QKV.split([24, 12, 12]), strict=True):  # fmt: skip
+        assert_same(Z.transpose(1, 2).flatten(-2), X @ W + b)
+    plain.W_QKV, plain.W_O, b_QKV = ours.W_QKV, ours.W_O, ours.b_QKV
+    ours.b_QKV = nn.Parameter(torch.zeros_like(b_QKV))
+    assert_same(ours(X), plain(X) + ours.b_O)
+    assert_same(ours(X, return_weights=True)[0], plain(X) + ours.b_O)
+
+
+def test_queries_and_keys_are_normalised_head_by_head():
+    ours = TodaysAttention(D, HEADS, GROUPS, EVEN, 7, qk_norm_eps=0.0).double()
+    Q, K, V = ours.project(normal(N, D))
+    assert_same(Q.square().mean(-1), torch.ones(HEADS, N, dtype=torch.float64))
+    assert_same(K.square().mean(-1), torch.ones(GROUPS, N, dtype=torch.float64))
+    assert not torch.allclose(V.square().mean(-1), torch.ones((), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("groups", [4, 7, 0])
+def test_groups_of_different_sizes_are_refused(groups):
+    with pytest.raises(ValueError, match="num_kv_heads"):
+        TodaysAttention(12, 6, groups)
+    with pytest.raises(ValueError, match="num_kv_heads"):
+        TodaysConfig(23, num_heads=6, num_kv_heads=groups, model_dim=12)
+
+
+# --- The whole ---------------------------------------------------------------------------------
+
+SMALL = {"vocab_size": 23, "context_length": 19, "model_dim": 18, "num_heads": 6, "num_blocks": 2}
+
+
+def test_with_the_books_choices_it_is_the_books_model():
+    from slp_transformer import TransformerConfig, TransformerLM
+
+    book = randomised(TransformerLM(TransformerConfig(**SMALL)))
+    choices = {"activation": "relu", "positions": "learned", "normalisation": "layer", "eps": 1e-5}
+    ours = TodaysLM(TodaysConfig(**SMALL, **choices, ffn_bias=True)).double()
+    ours.load_state_dict(book.state_dict())
+    ids = torch.randint(23, (B, N))
+    assert_same(ours(ids), book(ids))
+
+
+def test_without_biases_there_are_none():
+    names = dict(TodaysLM(TodaysConfig(**SMALL, key_dim=4)).named_parameters())
+    assert not [name for name in names if ".b_" in name or "beta" in name]
+    ffn = SwiGLU(5, 7)
+    ffn.b_1 = ffn.b_2 = ffn.b_3 = None
+    X = torch.randn(N, 5)
+    gate = X @ ffn.W_1
+    torch.testing.assert_close(ffn(X), (gate * gate.sigmoid() * (X @ ffn.W_2)) @ ffn.W_3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"activation": "silu"}, {"positions": "alibi"}, {"normalisation": "batch"}, {"key_dim": 5}],
+)
+def test_configurations_refuse(wrong, unchecked):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        TodaysConfig(**SMALL, **wrong)
+
+
+def test_a_configuration_comes_back_from_plain_values():
+    import json
+
+    config = TodaysConfig(23, key_dim=8, rope_long=LongContext(8.0, 1.0, 4.0, 13), end_ids=(1, 2))
+    assert TodaysConfig(**json.loads(json.dumps(config.to_dict()))) == config

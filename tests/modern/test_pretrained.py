@@ -1,0 +1,321 @@
+"""Models of others: the same logits as theirs, the same words, and files that they load again."""
+
+import json
+import sys
+
+import pytest
+import torch
+from comparing import B, N
+from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
+from own_process import printed
+from safetensors.torch import load_file, save_file
+
+from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
+from slp_transformer.cli.published_model import about
+from slp_transformer.hooks import tracing
+from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.modern import Bert, TodaysConfig, TodaysLM, from_pretrained, save_pretrained
+from slp_transformer.modern.bert import BertConfig
+from slp_transformer.modern.pretrained import read_config
+
+IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
+CLOSE = {"rtol": 0.0, "atol": 1e-4}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def pair(request, tmp_path_factory):
+    """A model of theirs, its folder, and ours."""
+    folder = tmp_path_factory.mktemp("theirs")
+    theirs = foreign(request.param, folder)
+    return request.param, theirs, folder, from_pretrained(folder)
+
+
+def say(model, ids=IDS, **how):
+    with torch.no_grad():
+        return model(ids, **how)
+
+
+def test_logits_are_theirs(pair):
+    _, theirs, _, ours = pair
+    expected = logits(theirs, IDS)
+    assert expected.abs().max() > 1, "logits of nothing would compare nothing"
+    torch.testing.assert_close(say(ours), expected, **CLOSE)
+    assert not ours.training
+
+
+def test_no_parameter_is_without_a_place(pair):
+    """Nor is one left on the meta device, or made anew."""
+    _, theirs, folder, ours = pair
+    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
+    assert all(p.device.type == "cpu" and p.requires_grad for p in ours.parameters())
+
+
+def test_what_is_saved_they_load_to_the_same_logits(pair, tmp_path):
+    name, theirs, _, ours = pair
+    folder = save_pretrained(ours, tmp_path / "ours")
+    assert torch.equal(logits(load_again(name, folder), IDS), logits(theirs, IDS))
+    again = from_pretrained(folder)
+    assert again.config == ours.config
+    assert torch.equal(say(again), say(ours))
+    assert {path.name for path in folder.iterdir()} == {"config.json", "model.safetensors"}
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_greedy_words_are_theirs_token_by_token(name, tmp_path):
+    """To the end of the window, with the cache and without."""
+    theirs = foreign(name, tmp_path)
+    ours = from_pretrained(tmp_path)
+    end = {"max_new_tokens": WINDOW - 5, "do_sample": False, "eos_token_id": None}
+    expected = theirs.generate(IDS[:, :5], **end, pad_token_id=0).tolist()
+    assert len({tuple(row) for row in expected}) == B and len(expected[0]) == WINDOW
+    for cached in (True, False):
+        written = generate(ours, IDS[:, :5], temperature=0, cached=cached)
+        assert [one.ids for one in written] == expected
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_with_the_cache_each_token_has_the_logits_it_has_without(name, tmp_path):
+    foreign(name, tmp_path)
+    ours = from_pretrained(tmp_path, dtype=torch.float64)
+    cache, whole = KVCache(), say(ours)
+    pieces = [say(ours, IDS[:, a:b], cache=cache) for a, b in ((0, 3), (3, 4), (4, N))]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama 3, tied", "qwen3", "bert"])
+def test_several_files_with_an_index(name, tmp_path):
+    theirs = foreign(name, tmp_path / "theirs", max_shard_size="4KB")
+    assert len(list((tmp_path / "theirs").glob("*.safetensors"))) > 2
+    ours = from_pretrained(tmp_path / "theirs")
+    torch.testing.assert_close(say(ours), logits(theirs, IDS), **CLOSE)
+    folder = save_pretrained(ours, tmp_path / "ours", max_file_bytes=4000)
+    assert len(list(folder.glob("model-*-of-*.safetensors"))) > 2
+    assert torch.equal(logits(load_again(name, folder), IDS), logits(theirs, IDS))
+    assert torch.equal(say(from_pretrained(folder)), say(ours))
+
+
+def test_types_are_as_asked_for(tmp_path):
+    theirs = foreign("llama", tmp_path)
+    theirs.bfloat16().save_pretrained(tmp_path)
+    kept = from_pretrained(tmp_path, dtype=None)
+    assert {p.dtype for p in kept.parameters()} == {torch.bfloat16}
+    exact = from_pretrained(tmp_path)
+    assert {p.dtype for p in exact.parameters()} == {torch.float32}
+    torch.testing.assert_close(
+        say(exact), logits(load_again("llama", tmp_path).float(), IDS), **CLOSE
+    )
+    folder = save_pretrained(kept, tmp_path / "again")
+    assert json.loads((folder / "config.json").read_text("utf-8"))["dtype"] == "bfloat16"
+    assert torch.equal(say(from_pretrained(folder)), say(exact))
+
+
+def renamed(folder, change):
+    """The folder's weights under other names, as older files have them."""
+    path = folder / "model.safetensors"
+    save_file({change(name): W for name, W in load_file(path).items()}, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("gpt2", lambda name: name.removeprefix("transformer.")),
+        ("llama 3, tied", lambda name: name.removeprefix("model.")),
+        (
+            "bert",
+            lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                "LayerNorm.bias", "LayerNorm.beta"
+            ),
+        ),
+    ],
+)
+def test_older_names(name, change, tmp_path):
+    theirs = foreign(name, tmp_path)
+    renamed(tmp_path, change)
+    torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "again"),
+    [
+        ("gpt2", "transformer.h.0.attn.bias", None),  # a mask that older files keep
+        ("llama", "model.layers.0.self_attn.rotary_emb.inv_freq", None),
+        ("llama 3, tied", "lm_head.weight", "model.embed_tokens.weight"),
+        ("bert", "cls.predictions.decoder.bias", "cls.predictions.bias"),
+    ],
+)
+def test_what_older_files_keep_beside_the_weights(name, more, again, tmp_path):
+    theirs = foreign(name, tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    save_file(weights | {more: weights[again].clone() if again else torch.ones(3)}, path)
+    torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
+
+
+def test_older_settings_of_rotations(tmp_path):
+    """Before version 5 of transformers they stood in two places."""
+    theirs = foreign("llama 3, tied", tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    rope = content.pop("rope_parameters")
+    content |= {"rope_theta": rope.pop("rope_theta"), "rope_scaling": rope}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
+
+
+def test_ids_that_end_a_text_are_those_for_generating_if_told(tmp_path):
+    foreign("llama", tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    assert from_pretrained(tmp_path).config.end_ids == (2, 3)
+    assert from_pretrained(tmp_path).config.begin_id == 1
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 5}', encoding="utf-8")
+    assert from_pretrained(tmp_path).config.end_ids == (5,)
+
+
+def test_named_points_are_seen_in_them(tmp_path):
+    """Every head's weights, the keys of each group, and the logits as they are without."""
+    foreign("llama", tmp_path)
+    ours = from_pretrained(tmp_path)
+    plain = say(ours)
+    with tracing(ours) as trace:
+        torch.testing.assert_close(say(ours), plain)
+    assert trace[1]["alpha"].shape == (B, 6, N, N) and trace[1]["K"].shape == (B, 3, N, 10)
+    torch.testing.assert_close(trace[1]["alpha"].sum(-1), torch.ones(B, 6, N))
+    torch.testing.assert_close(trace[1]["T3"], trace[1]["T2"] + trace[1]["X"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
+def test_loading_never_holds_the_weights_twice(tmp_path):
+    sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 6}
+    save_pretrained(TodaysLM(TodaysConfig(11, **sizes)), tmp_path / "model")
+    weights = (tmp_path / "model" / "model.safetensors").stat().st_size
+    script = """
+import sys, torch, safetensors.torch
+from own_process import peak
+from slp_transformer.modern import TodaysConfig, from_pretrained
+from slp_transformer.modern.pretrained import empty_model
+empty_model(TodaysConfig(11))  # what PyTorch imports for shapes alone, whatever the model
+before = peak()
+model = from_pretrained(sys.argv[1])
+print(peak() - before)
+"""
+    used = int(printed(script, tmp_path / "model"))
+    assert weights > 70e6  # large beside what a process uses anyway
+    assert weights < used < 1.2 * weights, f"{used} bytes for weights of {weights}"
+
+
+# --- Ours --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choices", [{}, {"activation": "gelu", "positions": "sinusoidal"}])
+def test_the_books_model_becomes_a_gpt2(choices, tmp_path):
+    book = TransformerLM(TransformerConfig(V, WINDOW, 15, 3, 2, **choices)).eval()
+    with torch.no_grad():
+        for parameter in book.parameters():
+            parameter.normal_(0.0, 0.4)
+    theirs = load_again("gpt2", save_pretrained(book, tmp_path / "gpt2"))
+    torch.testing.assert_close(logits(theirs, IDS), say(book), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TransformerConfig(V, activation="swiglu"),
+        TransformerConfig(V, norm="post"),
+        TransformerConfig(V, model_dim=12, num_heads=3, key_dim=5),
+        TodaysConfig(V, norm="post"),
+        TodaysConfig(V, normalisation="layer"),
+        TodaysConfig(V, activation="gelu"),
+        TodaysConfig(V, qk_norm=True, ffn_bias=True),
+        TodaysConfig(V, value_dim=6),
+        TodaysConfig(V, positions="learned"),
+    ],
+)
+def test_what_none_of_them_has_is_not_written(config, tmp_path):
+    kind = TodaysLM if isinstance(config, TodaysConfig) else TransformerLM
+    with pytest.raises(ValueError, match="has no"):
+        save_pretrained(kind(config), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    model = TransformerLM(TransformerConfig(V, model_dim=12))
+    with pytest.raises(ValueError, match="already"):
+        save_pretrained(model, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_berts_segments_and_padding_are_theirs(tmp_path):
+    from slp_transformer import padding_mask
+
+    theirs = foreign("bert, next sentence", tmp_path)
+    ours, segments = from_pretrained(tmp_path), (torch.arange(N) > 2).long().expand(B, N)
+    ids = IDS.clone().clamp(min=1)
+    ids[0, -2:] = 0
+    with torch.no_grad():
+        said = theirs(ids, attention_mask=(ids != 0).long(), token_type_ids=segments)
+        mask = padding_mask(ids, 0)
+        words, H = ours(ids, mask, segments), ours.encode(ids, mask, segments)
+    torch.testing.assert_close(words, said.prediction_logits, **CLOSE)
+    torch.testing.assert_close(ours.follows(H), said.seq_relationship_logits, **CLOSE)
+    with pytest.raises(ValueError, match="next sentence"):
+        Bert(BertConfig(V, model_dim=12)).follows(torch.zeros(1, N, 12))
+
+
+def test_a_sentence_head_that_config_json_is_silent_of_is_loaded(tmp_path):
+    """As in the first BERTs, which say BertForMaskedLM and hold all that was trained."""
+    theirs = foreign("bert, next sentence", tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8")) | {"architectures": ["BertForMaskedLM"]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    ours = from_pretrained(tmp_path)
+    assert torch.equal(ours.W_next, theirs.cls.seq_relationship.weight.T)
+    torch.testing.assert_close(say(ours), logits(theirs, IDS), **CLOSE)
+    assert about(tmp_path)["parameters"]["total"] == sum(p.numel() for p in theirs.parameters())
+    path.with_name("model.safetensors").unlink()
+    assert not read_config(tmp_path).next_sentence, "nor is it made up"
+
+
+SMOLLM = {"hidden_size": 576, "intermediate_size": 1536, "vocab_size": 49152}
+SMOLLM |= {"num_attention_heads": 9, "num_hidden_layers": 30, "num_key_value_heads": 3}
+SMOLLM |= {"rope_theta": 100000, "rope_scaling": None, "rope_interleaved": False}
+SMOLLM |= {"is_llama_config": True, "pretraining_tp": 1, "tie_word_embeddings": True}
+SMOLLM |= {"max_position_embeddings": 8192, "rms_norm_eps": 1e-05, "hidden_act": "silu"}
+OF_OTHERS = {
+    # What the publishers' config.json say, without what is of no matter here.
+    "SmolLM2-135M": (SMOLLM | {"model_type": "llama", "eos_token_id": 0}, 134_515_008),
+    "GPT-2": (
+        {"model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768}
+        | {"n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257}
+        | {"summary_activation": None, "task_specific_params": {"text-generation": {}}},
+        124_439_808,
+    ),
+    "BERT base, uncased": (
+        {"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_act": "gelu"}
+        | {"position_embedding_type": "absolute", "gradient_checkpointing": False},
+        109_514_298,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_published_settings_make_the_published_model(name, tmp_path):
+    content, total = OF_OTHERS[name]
+    (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
+    assert about(tmp_path)["parameters"]["total"] == total
+
+
+@pytest.mark.parametrize("name", ["GPT-2 XL", "Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B",
+                                  "Llama 3.1 405B"])  # fmt: skip
+def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
+    it = PUBLISHED[name]
+    config = {"vocab_size": it.vocab_size, "model_dim": it.model_dim, "num_heads": it.num_heads}
+    config |= {"num_blocks": it.num_blocks, "hidden_dim": it.hidden_dim, "tied": it.tied}
+    config |= {"num_kv_heads": it.num_kv_heads, "key_dim": it.key_dim, "value_dim": it.key_dim}
+    if name.startswith("GPT"):
+        config |= {"normalisation": "layer", "positions": "learned", "activation": "gelu_tanh"}
+        config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.positions}
+    with torch.device("meta"):
+        model = TodaysLM(TodaysConfig(**config, qk_norm=name.startswith("Qwen")))
+    assert sum(p.numel() for p in model.parameters()) == it.total

@@ -1,0 +1,179 @@
+"""Models of others that are refused: by name, whole, and without a pickle being opened."""
+
+import json
+
+import pytest
+import torch
+from foreign import foreign
+from safetensors.torch import load_file, save_file
+
+from slp_transformer.modern import from_pretrained
+from slp_transformer.modern.pretrained import read_config
+
+
+def change(folder, **settings):
+    path = folder / "config.json"
+    content = json.loads(path.read_text("utf-8")) | settings
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+NOT_OURS = [
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx"),
+    ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
+    ("gpt2", {"activation_function": "swish"}, "activation_function"),
+    ("gpt2", {"model_type": "gpt_neox"}, "model_type.*gpt2, llama, qwen3, bert"),
+    ("llama", {"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
+    ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
+    (
+        "llama",
+        {"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}},
+        "linear",
+    ),
+    ("llama", {"rope_parameters": {"rope_type": "default", "beta_fast": 1}}, "beta_fast"),
+    ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
+    ("llama", {"rope_interleaved": True}, "rope_interleaved"),
+    ("llama", {"sliding_window": 7}, "sliding_window"),
+    ("llama", {"hidden_act": "gelu"}, "hidden_act"),
+    ("llama", {"pretraining_tp": 2}, "pretraining_tp"),
+    ("qwen3", {"use_sliding_window": True}, "use_sliding_window"),
+    ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types"),
+    ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
+    ("bert", {"is_decoder": True}, "is_decoder"),
+    ("bert", {"hidden_act": "silu"}, "hidden_act"),
+    # Sizes that no model can be made from, or not this one.
+    ("llama", {"num_attention_heads": 5}, "num_kv_heads = 3"),
+    ("llama", {"head_dim": 7}, "even"),
+    ("llama", {"hidden_size": "large"}, "hidden_size must be a whole number"),
+    ("llama", {"hidden_size": 10**12}, "hidden_size must be from 1"),
+    ("llama", {"num_hidden_layers": 10**7}, "no tensor model.layers.2"),
+    ("llama", {"rms_norm_eps": "small"}, "rms_norm_eps"),
+    ("llama", {"rms_norm_eps": -1.0}, "eps"),
+    ("llama", {"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),
+    ("llama", {"bos_token_id": "begin"}, "bos_token_id"),
+    ("llama", {"rope_parameters": [1]}, "rope_parameters"),
+    ("llama", {"layer_types": 3}, "layer_types"),
+    ("llama", {"vocab_size": 51}, r"embed_tokens.weight is \[53×18\].*\[51×18\]"),
+    ("llama", {"num_key_value_heads": 2}, r"k_proj.weight is \[30×18\].*\[20×18\]"),
+    ("llama", {"num_hidden_layers": 1}, "no such part here as model.layers.1"),
+    ("llama", {"attention_bias": True}, "no tensor model.layers.0.self_attn.q_proj.bias"),
+    ("llama 3, tied", {"tie_word_embeddings": False}, "no tensor lm_head.weight"),
+    ("llama", {"tie_word_embeddings": True}, "lm_head.weight is not model.embed_tokens.weight"),
+    ("gpt2", {"n_head": 4}, "model_dim = 15 cannot be shared"),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "why"), NOT_OURS)
+def test_a_part_that_is_not_here_is_refused_by_name(name, settings, why, tmp_path):
+    foreign(name, tmp_path)
+    from_pretrained(tmp_path)
+    change(tmp_path, **settings)
+    with pytest.raises(ValueError, match=why) as refusal:
+        from_pretrained(tmp_path)
+    assert str(tmp_path) in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_a_head_for_something_else_is_refused(tmp_path):
+    foreign("llama", tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file(load_file(path) | {"score.weight": torch.ones(2, 18)}, path)
+    with pytest.raises(ValueError, match="no such part here as score.weight"):
+        from_pretrained(tmp_path)
+
+
+def test_weights_of_another_type_are_refused(tmp_path):
+    foreign("llama", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    name = "model.layers.1.mlp.up_proj.weight"
+    save_file(weights | {name: weights[name].to(torch.int8)}, path)
+    with pytest.raises(ValueError, match=f"{name} is of type I8"):
+        from_pretrained(tmp_path)
+
+
+def test_pickles_are_not_opened(tmp_path):
+    foreign("gpt2", tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="pytorch_model.bin is a pickle"):
+        from_pretrained(tmp_path)
+
+
+def test_no_folder_no_config_no_json(tmp_path):
+    with pytest.raises(ValueError, match="no folder"):
+        from_pretrained(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="config.json"):
+        from_pretrained(tmp_path)
+    for content in ("[]", "{", '"gpt2"', "{}", '{"model_type": 7}', '{"model_type": ["gpt2"]}'):
+        (tmp_path / "config.json").write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match="config.json"):
+            from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("index", "why"),
+    [
+        ([], "weight_map"),
+        ({"weight_map": {}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": "../elsewhere.safetensors"}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": 3}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": "nowhere.safetensors"}}, "nowhere.safetensors"),
+        ({"weight_map": {"a": "model.safetensors"}}, "lists a, but no file has it"),
+    ],
+)
+def test_an_index_that_does_not_fit_is_refused(index, why, tmp_path):
+    foreign("llama", tmp_path)
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ValueError, match=why):
+        from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 100, -1])
+def test_a_cut_file_is_refused(kept, tmp_path):
+    foreign("llama", tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match="model.safetensors holds no weights"):
+        from_pretrained(tmp_path)
+
+
+WRONG = [None, True, -1, 0, 1e309, "x" * 3, [], {}, [[1]], {"a": 1}, 2**70, 0.5, float("nan")]
+
+
+def wrong_settings(name, folder):
+    """Every setting of a model, with each wrong value in its place."""
+    foreign(name, folder)
+    path = folder / "config.json"
+    said = json.loads(path.read_text("utf-8"))
+    for setting in said:
+        for wrong in WRONG:
+            path.write_text(json.dumps(said | {setting: wrong}), encoding="utf-8")
+            yield setting, wrong
+
+
+def ends_in_a_sentence(read, folder, wrong):
+    """Whether it was refused, in one sentence."""
+    try:
+        read(folder)
+        return False
+    except ValueError as error:
+        assert "\n" not in str(error) and str(folder) in str(error), wrong
+        return True
+
+
+FAMILIES = ["gpt2", "llama 3, tied", "qwen3", "bert, next sentence"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_setting_however_wrong_ends_in_anything_but_a_sentence(name, tmp_path):
+    told = [ends_in_a_sentence(read_config, tmp_path, w) for w in wrong_settings(name, tmp_path)]
+    assert 0 < sum(told) < len(told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_nor_does_loading_the_weights(name, tmp_path):
+    told = [
+        ends_in_a_sentence(from_pretrained, tmp_path, w) for w in wrong_settings(name, tmp_path)
+    ]
+    assert 0 < sum(told) < len(told)

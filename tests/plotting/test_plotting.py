@@ -1,0 +1,177 @@
+"""What chapters display: real source, and figures that fit light and dark pages."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+from slp_transformer import plotting
+from slp_transformer.masks import causal_mask
+from slp_transformer.multi_head import MultiHeadAttention
+
+INF = float("inf")
+
+
+def texts(picture):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg())
+
+
+# --- Source --------------------------------------------------------------------------------------
+
+
+def without_docstrings(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+@pytest.mark.parametrize("thing", [causal_mask, MultiHeadAttention, MultiHeadAttention.forward])
+def test_source_is_the_package_s_own_less_its_docstrings(thing):
+    shown = plotting.source(thing)
+    whole = textwrap.dedent(inspect.getsource(thing))
+    assert ast.dump(ast.parse(shown.code)) == without_docstrings(ast.parse(whole))
+    assert '"""' not in shown.code
+    assert str(plotting.source(thing, docstring=True)) == whole.rstrip()
+
+
+def test_source_links_to_the_reference_and_tells_methods_apart():
+    text = plotting.source(causal_mask, MultiHeadAttention.forward)._repr_markdown_()
+    assert '<autoref identifier="slp_transformer.masks.causal_mask">' in text
+    assert 'identifier="slp_transformer.multi_head.MultiHeadAttention.forward"' in text
+    assert "# MultiHeadAttention.forward\n" in text
+    assert text.startswith("```python\ndef causal_mask(")
+
+
+def test_source_of_a_reader_s_own_function_has_no_link():
+    def mine():
+        return 1
+
+    assert "autoref" not in plotting.source(mine)._repr_markdown_()
+
+
+def test_source_says_what_it_cannot_show():
+    with pytest.raises(ValueError, match="at least one"):
+        plotting.source()
+    with pytest.raises(ValueError, match="written in Python"):
+        plotting.source(torch.relu)
+
+
+# --- Figures -------------------------------------------------------------------------------------
+
+
+def figures():
+    matrix = [[1.0, -2.0, 0.5], [0.25, 3.0, -INF]]
+    yield plotting.heatmap(matrix, rows=["a", "b"], columns=["x", "y", "z"], title="S")
+    yield plotting.heatmap(torch.eye(40), decimals=None)
+    yield plotting.panels(
+        plotting.Panel(matrix, "Q"), "×", plotting.Panel([1, 2, 3], "v"), title="both"
+    )
+    yield plotting.bars([0.7, 0.2, 0.1], ["all", "the", "that"], title="y")
+    yield plotting.flow(causal_mask(3) == 0)
+    yield plotting.lines({"one": [3.0, 2.0], "two": [3.0, 2.5]}, x="step", levels={"chance": 2.7})
+
+
+@pytest.mark.parametrize("picture", list(figures()))
+def test_a_figure_takes_the_color_of_its_page_and_minds_its_neighbors(picture):
+    svg = picture.svg()
+    assert not re.search(r"#000000|#010203|#ffffff|<style|<\?xml|<!DOCTYPE", svg)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    assert set(re.findall(r' id="([^"]+)"', svg)) == used
+
+
+def test_the_same_tensors_make_the_same_figure():
+    assert [picture.svg() for picture in figures()] == [picture.svg() for picture in figures()]
+    assert all("currentColor" in picture.svg() for picture in figures() if texts(picture))
+
+
+def test_two_figures_on_a_page_share_no_id():
+    ids = [set(re.findall(r' id="([^"]+)"', picture.svg())) for picture in figures()]
+    assert sum(map(len, ids)) == len(set.union(*ids)) > 0
+
+
+def test_a_heatmap_writes_its_numbers_and_labels_as_text():
+    picture = next(iter(figures()))
+    assert texts(picture)[:6] == ["1.00", "−2.00", "0.50", "0.25", "3.00", "−∞"]
+    assert texts(picture)[6:] == ["a", "b", "x", "y", "z", "S"]
+    assert texts(plotting.heatmap([[1, 0], [-1, 2]])) == ["1", "0", "−1", "2"]
+    assert texts(plotting.heatmap([[-0.001]])) == ["0.00"]
+
+
+def test_panels_name_their_shapes():
+    shown = texts(
+        plotting.panels(plotting.Panel(torch.ones(2, 3)), "=", plotting.Panel([1, 2], "", "1 × d"))
+    )
+    assert "[2 × 3]" in shown and "[1 × d]" in shown and "=" in shown
+
+
+def test_flow_draws_a_line_for_each_weight():
+    def drawn(picture):  # lines have two ends, dots have one
+        return sum(len(line.get_xdata()) == 2 for line in picture.figure.axes[0].lines)
+
+    assert drawn(plotting.flow(causal_mask(5) == 0)) == 15
+    assert drawn(plotting.flow([[0.5, 0.5], [1.0, 0.0]])) == 3
+
+
+def test_lines_keep_names_of_near_curves_apart():
+    picture = plotting.lines({"one": [1.0, 2.0], "two": [1.0, 2.001], "three": [1.0, 5.0]})
+    notes = picture.figure.axes[0].texts
+    heights = sorted(note.xy[1] for note in notes if note.get_text() in ("one", "two", "three"))
+    assert heights[1] - heights[0] > 0.1
+
+
+def test_dollars_are_dollars():
+    assert "$5" in texts(plotting.bars([1.0], ["$5"]))
+
+
+def test_a_figure_changes_no_more_when_its_tensor_does():
+    tensor = torch.ones(2, 2, dtype=torch.float64)
+    picture = plotting.heatmap(tensor)
+    tensor.zero_()
+    assert texts(picture) == ["1"] * 4
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (
+            lambda: plotting.heatmap(torch.ones(2, 3, 5), title="Q"),
+            r"Q came with shape \(2, 3, 5\)",
+        ),
+        (lambda: plotting.heatmap(torch.ones(2, 3), rows=["a"]), "2 rows, but 1 row labels"),
+        (
+            lambda: plotting.heatmap(torch.ones(2, 3), columns=["a"]),
+            "3 columns, but 1 column labels",
+        ),
+        (lambda: plotting.bars([0.5, 0.5], ["a"]), "one label for each value"),
+        (lambda: plotting.panels("×"), "at least one plotting.Panel"),
+        (lambda: plotting.lines([1.0, 2.0], at=[1.0]), "2 values for 1 places"),
+    ],
+)
+def test_bad_input_is_refused_when_it_is_given(draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_a_script_needs_no_matplotlib_and_a_figure_says_where_it_comes_from():
+    script = """
+        import sys
+        sys.modules["matplotlib"] = None
+        from slp_transformer import plotting
+        picture = plotting.heatmap([[1.0]])
+        plotting.bars([1.0], ["a"]); plotting.flow([[1.0]]); plotting.lines([1.0, 2.0])
+        try:
+            picture.svg()
+        except ImportError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, check=True, encoding="utf-8",
+    )  # fmt: skip
+    assert done.stdout.count("\n") == 1 and '"slp-transformer[docs]"' in done.stdout

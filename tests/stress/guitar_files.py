@@ -1,0 +1,207 @@
+"""Damage guitar files of each kind in many ways, and see what reading them makes of each.
+
+    python tests/stress/guitar_files.py --count 1000 --out benchmarks/results/campaigns/guitar_files.json
+
+Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
+alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and reads it. It
+is kept if the file is read, or refused by a ValueError of one sentence, in at most 5 seconds of
+processor time and 1 GiB beyond what the process had. The last lines count each kind.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+import traceback
+import zipfile
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mutations import BYTES, SECONDS, cut, flip, high_water, insert
+
+from slp_transformer.guitar.formats.registry import read_pieces, write_piece
+from slp_transformer.guitar.guitarset import read_guitarset
+from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.score import score_of
+from slp_transformer.guitar.tab import Tab
+
+KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".atex", ".jams", ".zip")
+HUGE = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\x7f\xff\xff\xff", b"\xff" * 9)
+LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000, "[" * 3000)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was done to a file, and what came of it; `problem` is empty where all was well."""
+
+    kind: str
+    damage: str
+    outcome: str
+    seconds: float
+    mebibytes: int
+    problem: str
+
+
+def excerpt_of(tab: Tab) -> bytes:
+    """A piece as GuitarSet would have it, at 120 quarter notes a minute."""
+    score = score_of(tab)
+    strings: dict[int, list[dict[str, float]]] = {string: [] for string in range(6)}
+    for note in score.notes:
+        place, unit = min(max(note.channel, 1), 6), 2 * score.steps_per_quarter
+        strings[6 - place].append({
+            "time": note.onset / unit, "duration": note.duration / unit,
+            "value": note.pitch + 0.1,
+        })  # fmt: skip
+    beat = {"measure": 1, "num_beats": 4, "beat_units": 4}
+    annotations = [
+        {"namespace": "note_midi", "annotation_metadata": {"data_source": str(s)}, "data": data}
+        for s, data in strings.items()
+    ]
+    beats = [{"time": i / 2, "value": {"position": i % 4 + 1, **beat}} for i in range(64)]
+    annotations.append({"namespace": "beat_position", "data": beats})
+    chord = {"time": 0.0, "duration": 2.0, "value": "C:maj"}
+    annotations += [{"namespace": "chord", "data": [chord]}] * 2
+    return json.dumps({"annotations": annotations}).encode()
+
+
+def write(tab: Tab, kind: str, folder: Path) -> Path:
+    """Write a piece as a file of one kind."""
+    name = "00_SS1-120-C_solo"
+    path = folder / f"{name}{kind}"
+    if kind == ".jams":
+        path.write_bytes(excerpt_of(tab))
+    elif kind == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{name}.jams", excerpt_of(tab))
+    else:
+        write_piece(tab, path)
+    return path
+
+
+# --- Damage --------------------------------------------------------------------------------------
+
+
+def overwrite(path: Path, draw: random.Random) -> str:
+    """Put a number as large as may be over some bytes."""
+    content, number = bytearray(path.read_bytes()), draw.choice(HUGE)
+    place = draw.randrange(len(content))
+    content[place : place + len(number)] = number
+    path.write_bytes(content)
+    return f"{number.hex()} over byte {place}"
+
+
+def repeat(path: Path, draw: random.Random) -> str:
+    """Repeat a stretch many times."""
+    content = path.read_bytes()
+    start = draw.randrange(len(content))
+    stretch = content[start : start + draw.choice([1, 4, 30, 300])]
+    times = draw.choice([2, 100, min(3000, 300_000 // len(stretch))])
+    path.write_bytes(content[:start] + stretch * times + content[start:])
+    return f"{len(stretch)} bytes at {start} repeated {times} times"
+
+
+def exchange(path: Path, draw: random.Random) -> str:
+    """Exchange two stretches."""
+    content = path.read_bytes()
+    a, b, c = sorted(draw.randrange(len(content) + 1) for _ in range(3))
+    path.write_bytes(content[:a] + content[b:c] + content[a:b] + content[c:])
+    return f"bytes {a} to {b} and {b} to {c} exchanged"
+
+
+def reword(path: Path, draw: random.Random) -> str:
+    """Put odd words in place of words."""
+    words = path.read_bytes().decode("utf-8", errors="replace").split(" ")
+    for _ in range(draw.choice([1, 1, 3, 20])):
+        words[draw.randrange(len(words))] = draw.choice([*LONG, draw.choice(words)])
+    path.write_text(" ".join(words), encoding="utf-8")
+    return "words replaced"
+
+
+WAYS = (flip, flip, flip, cut, insert, overwrite, overwrite, repeat, exchange)
+
+
+# --- Trials --------------------------------------------------------------------------------------
+
+
+def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) -> Trial:
+    """Damage a file, and read it."""
+    draw = random.Random(f"{seed} {kind} {number}")
+    path = write(draw.choice(tabs), kind, folder)
+    ways = (*WAYS, *([reword] * 3 if kind in (".txt", ".atex", ".jams") else []))
+    told = draw.choice(ways)(path, draw)
+    if draw.random() < 0.3 and path.stat().st_size:
+        told += "; " + draw.choice(ways)(path, draw)
+    before, begun = high_water(reset=True), time.process_time()
+    problem = ""
+    try:
+        read = read_guitarset if kind in (".jams", ".zip") else read_pieces
+        tabs_read, problems = read(path)
+        outcome = "read" if not problems else "read in part"
+        if any(len(str(each)) > 500 or "\n" in str(each) for each in problems):
+            problem = "a problem is no sentence"
+    except ValueError as error:
+        outcome = "refused"
+        if not str(error).strip() or "\n" in str(error) or len(str(error)) > 600:
+            problem = f"no sentence: {str(error)[:200]!r}"
+    except BaseException:
+        outcome, problem = "failed", traceback.format_exc()[-600:]
+    seconds = time.process_time() - begun
+    memory = max(0, high_water() - before)
+    if seconds > SECONDS or memory > BYTES:
+        problem = f"{seconds:.1f} s, {memory >> 20} MiB"
+    return Trial(kind, told, outcome, seconds, memory >> 20, problem)
+
+
+def campaign(count: int, seed: int, kinds: tuple[str, ...] = KINDS) -> list[Trial]:
+    """So many trials of each kind; those that were lost are told as they come."""
+    tabs, trials = practice_corpus(0, 40), []
+    with TemporaryDirectory(prefix="slp-transformer-") as folder:
+        for kind in kinds:
+            for number in range(count):
+                trials.append(one_trial(Path(folder), kind, number, seed, tabs))
+                if trials[-1].problem:
+                    print(f"lost: {kind}, number {number}: {trials[-1]}", flush=True)
+    return trials
+
+
+def summary(trials: list[Trial]) -> list[dict]:
+    """What came of each kind."""
+    rows = []
+    for kind in dict.fromkeys(trial.kind for trial in trials):
+        own = [trial for trial in trials if trial.kind == kind]
+        rows.append({
+            "kind": kind,
+            "tried": len(own),
+            "lost": sum(bool(trial.problem) for trial in own),
+            **dict(sorted(Counter(trial.outcome for trial in own).items())),
+            "slowest_seconds": round(max(trial.seconds for trial in own), 2),
+            "most_mebibytes": max(trial.mebibytes for trial in own),
+        })  # fmt: skip
+    return rows
+
+
+def main() -> int:
+    """Run a campaign, and count."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100, help="trials of each kind [100]")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
+    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
+    arguments = parser.parse_args()
+    trials = campaign(arguments.count, arguments.seed)
+    rows = summary(trials)
+    for row in rows:
+        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.items()))
+    lost = [asdict(trial) for trial in trials if trial.problem]
+    print(f"tried {len(trials)}, kept {len(trials) - len(lost)}, lost {len(lost)}")
+    if arguments.out:
+        found = {"date": str(date.today()), "seed": arguments.seed, "kinds": rows, "lost": lost}
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,448 @@
+"""Damage the files of small runs in many ways, and see what the command line makes of each.
+
+    python tests/stress/mutations.py --count 2000 --seed 0
+
+Each trial copies a run, damages one file (bits, lengths, types, keys, depth, numbers, tensors) and
+gives one command to it: `info`, `generate`, `evaluate`, `translate` or `train --resume`. It is kept
+if the command does its work or refuses in one sentence with code 2, leaves the other files alone,
+and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, and told. The last line
+counts both.
+
+Where the system can fork, each command runs in a fork of this process, with PyTorch loaded;
+`--processes` gives every command a process of its own, which takes seconds.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from slp_transformer.cli import main as command_line
+from slp_transformer.data import english_number, moby_dick, spanish_number
+
+SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
+HANGS = 60.0  # seconds by the clock, after which a command will not end
+SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
+SMALL = [*SIZES, "--steps", "4", "--every", "2", "--batch-size", "3", "--device", "cpu", "--quiet"]
+RUNS = {
+    "characters": ["text.txt"],
+    "words": ["text.txt", "--tokenizer", "words", "--vocab-size", "50"],
+    "bpe": ["text.txt", "--tokenizer", "bpe", "--vocab-size", "300"],
+    "sinusoidal": ["text.txt", "--positions", "sinusoidal"],
+    "guitar": ["--guitar"],
+    "translation": [
+        "pairs.csv",
+        "--translation",
+        "--tokenizer",
+        "words",
+        "--vocab-size",
+        "50",
+        "--batch-tokens",
+        "60",
+    ],
+}
+COMMANDS = {
+    "info": ["info", "RUN"],
+    "generate": ["generate", "RUN", "--tokens", "20", "--device", "cpu"],
+    "evaluate": ["evaluate", "RUN", "--device", "cpu"],
+    "translate": ["translate", "RUN", "five", "--device", "cpu"],
+    "resume": ["train", "--run", "RUN", "--resume", "--steps", "5", "--quiet"],
+}
+ODD = [
+    None, True, False, -1, 0, 1, 2, 10**9, 10**30, -(10**30), 0.5, 1e308, math.nan, math.inf,
+    "", "x", "none", "../..", "/", "\x00", "é" * 5000, [], {}, [[]], {"a": {}}, [None] * 1000,
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was done, and what came of it."""
+
+    run: str
+    file: str
+    damage: str
+    command: str
+    code: int | None
+    seconds: float
+    said: str
+    problem: str
+
+    def __str__(self) -> str:
+        end = self.said.strip().splitlines()[-3:]
+        return f"{self.problem}: {self.run}/{self.file}, {self.damage}, {self.command}: {end}"
+
+
+# --- Damage --------------------------------------------------------------------------------------
+
+
+def damage(path: Path, draw: random.Random) -> str:
+    """Damage a file in one way, and say in which."""
+    ways = [flip, flip, cut, insert, vanish]
+    if path.suffix == ".json":
+        ways += [change_json] * 12 + [nest]
+    if path.suffix == ".toml":
+        ways += [change_toml] * 8 + [nest]
+    if path.suffix == ".pt":
+        ways += [change_state] * 12
+    if path.suffix == ".safetensors":
+        ways += [change_weights] * 8
+    if path.suffix == ".tokens":
+        ways += [change_header] * 4
+    return draw.choice(ways)(path, draw)
+
+
+def flip(path: Path, draw: random.Random) -> str:
+    """Turn some bits around."""
+    content = bytearray(path.read_bytes())
+    places = [draw.randrange(len(content)) for _ in range(draw.choice([1, 1, 4, 100]))]
+    for place in places:
+        content[place] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+    return f"{len(places)} bits turned, the first at byte {places[0]}"
+
+
+def cut(path: Path, draw: random.Random) -> str:
+    """Cut a file short."""
+    content = path.read_bytes()
+    size = draw.choice([0, 1, len(content) - 1, draw.randrange(len(content))])
+    path.write_bytes(content[:size])
+    return f"cut to {size} of {len(content)} bytes"
+
+
+def insert(path: Path, draw: random.Random) -> str:
+    """Put bytes into a file that do not belong there."""
+    content, size = path.read_bytes(), draw.choice([1, 10, 5000])
+    place = draw.randrange(len(content) + 1)
+    path.write_bytes(content[:place] + draw.randbytes(size) + content[place:])
+    return f"{size} bytes put in at {place}"
+
+
+def vanish(path: Path, draw: random.Random) -> str:
+    """Remove a file, or put a folder in its place."""
+    path.unlink()
+    if draw.random() < 0.5:
+        path.mkdir()
+        return "a folder in its place"
+    return "removed"
+
+
+def nest(path: Path, draw: random.Random) -> str:
+    """Nest something deeply."""
+    if path.suffix == ".toml":
+        path.write_text("a = " + "[" * 100_000, encoding="utf-8")
+        return "nested deeply"
+    place = draw.choice(["whole", *json.loads(path.read_text(encoding="utf-8"))])
+    deep = draw.choice(["[", '{"a": ']) * draw.choice([300, 100_000])
+    text = deep if place == "whole" else f'{{"{place}": {deep}'
+    path.write_text(text, encoding="utf-8")
+    return f"nested {len(deep)} deep at {place}"
+
+
+def places_in(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in JSON: what holds it, and by which key."""
+    keys = content if isinstance(content, dict) else range(len(content))
+    for key in keys:
+        yield content, key
+        if isinstance(content[key], dict | list):
+            yield from places_in(content[key])
+
+
+def change(content: Any, draw: random.Random) -> str:
+    """Change, remove or add one thing in JSON."""
+    holder, key = draw.choice(list(places_in(content)) or [([None], 0)])
+    way = draw.choice(["change", "change", "change", "remove", "add", "swap"])
+    if way == "remove":
+        del holder[key]
+    elif way == "add" and isinstance(holder, dict):
+        holder["unheard_of"] = draw.choice(ODD)
+    elif way == "swap":
+        other, place = draw.choice(list(places_in(content)))
+        holder[key] = json.loads(json.dumps(other[place]))
+    else:
+        holder[key] = draw.choice(ODD)
+        return f"{key!r} becomes {holder[key]!r:.40}"
+    return f"{way} {key!r}"
+
+
+def change_json(path: Path, draw: random.Random) -> str:
+    """Change one thing in a JSON file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    said = change(content, draw)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return said
+
+
+def change_toml(path: Path, draw: random.Random) -> str:
+    """Change one setting in a recipe."""
+    import tomli_w
+
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    said = change(content, draw)
+    with suppress(TypeError, ValueError):
+        path.write_text(tomli_w.dumps(content), encoding="utf-8")
+    return said
+
+
+def change_header(path: Path, draw: random.Random) -> str:
+    """Change one thing in the header of a file of tokens."""
+    content = path.read_bytes()
+    header = json.loads(content[:4096])
+    said = change(header, draw)
+    path.write_bytes(json.dumps(header).encode()[:4096].ljust(4096) + content[4096:])
+    return said
+
+
+def other_tensor(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
+    """A tensor that does not belong where this one does."""
+    return draw.choice([
+        tensor.flatten()[:0], tensor.flatten()[:-1], torch.full_like(tensor.float(), math.nan),
+        torch.full_like(tensor.float(), 1e38), tensor.to(torch.int64), tensor.to(torch.float16),
+        tensor.unsqueeze(0), torch.randint_like(tensor, 0, 200),
+    ]).clone()  # fmt: skip
+
+
+def change_state(path: Path, draw: random.Random) -> str:
+    """Change one thing in the training state."""
+    state = torch.load(path, weights_only=True)
+    places = list(places_in(state))
+    tensors = [(at, key) for at, key in places if isinstance(at[key], torch.Tensor)]
+    if draw.random() < 0.5:
+        holder, key = draw.choice(tensors)
+        holder[key] = other_tensor(holder[key], draw)
+        said = f"{key!r} becomes {holder[key].dtype} {tuple(holder[key].shape)}"
+    else:
+        holder, key = draw.choice(places)
+        if draw.random() < 0.4:
+            del holder[key]
+            said = f"remove {key!r}"
+        else:
+            holder[key] = draw.choice(ODD)
+            said = f"{key!r} becomes {holder[key]!r:.40}"
+    torch.save(state if draw.random() < 0.95 else draw.choice(ODD), path)
+    return said
+
+
+def change_weights(path: Path, draw: random.Random) -> str:
+    """Change one tensor of the weights."""
+    weights = safetensors.torch.load_file(path)
+    name = draw.choice(sorted(weights))
+    way = draw.choice(["remove", "rename", "change", "change", "change"])
+    if way == "change":
+        weights[name] = other_tensor(weights[name], draw)
+        way = f"{weights[name].dtype} {tuple(weights[name].shape)} for"
+    else:
+        tensor = weights.pop(name)
+        if way == "rename":
+            weights["unheard.of"] = tensor
+    safetensors.torch.save_file(weights, path)
+    return f"{way} {name}"
+
+
+def fix_sizes(folder: Path) -> None:
+    """Have the manifest say the sizes as they are, so that the damage is met further in."""
+    path = folder / "checkpoint.json"
+    with suppress(ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        for name in manifest["files"]:
+            manifest["files"][name] = (folder / name).stat().st_size
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+# --- Trials --------------------------------------------------------------------------------------
+
+
+def make_runs(folder: Path) -> None:
+    """Train the runs that are damaged."""
+    (folder / "text.txt").write_text(moby_dick()[:3000], encoding="utf-8")
+    pairs = [(english_number(n), spanish_number(n)) for n in range(99)]
+    table = "".join(f"{source},{target}\n" for source, target in [("English", "Spanish"), *pairs])
+    (folder / "pairs.csv").write_text(table, encoding="utf-8")
+    for name, words in RUNS.items():
+        words = [str(folder / word) if word.endswith((".txt", ".csv")) else word for word in words]
+        if unheard(["train", *words, "--run", str(folder / name), *SMALL]):
+            raise RuntimeError(f"The run {name} could not be made.")
+
+
+def try_sound(folder: Path) -> None:
+    """Give each command to sound runs; what is imported on the way, forks need not import."""
+    for name in ("characters", "guitar", "translation"):
+        shutil.copytree(folder / name, folder / "sound")
+        for command, words in COMMANDS.items():
+            code = unheard([str(folder / "sound") if word == "RUN" else word for word in words])
+            suits = (command == "translate") <= (name == "translation") and (
+                command != "generate" or name != "translation"
+            )
+            if code != (0 if suits else 2):
+                raise RuntimeError(f"{command} of the sound run {name} ended with {code}.")
+        shutil.rmtree(folder / "sound")
+
+
+def unheard(words: list[str]) -> int:
+    """The exit code of a command, without its words."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        with redirect_stdout(nowhere), redirect_stderr(nowhere):
+            return command_line(words)
+
+
+def one_trial(folder: Path, number: int, seed: int, own_process: bool) -> Trial:
+    """Damage a copy of a run, and give it a command."""
+    draw = random.Random(f"{seed} {number}")
+    name, command = draw.choice(sorted(RUNS)), draw.choice(sorted(COMMANDS))
+    run = folder / "trial"
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(folder / name, run)
+    files = sorted(p for p in run.rglob("*") if p.is_file() and p.stat().st_size)
+    weights = [1 if path.suffix == ".tokens" else 3 for path in files]
+    path = draw.choices(files, weights)[0]
+    told = damage(path, draw)
+    if draw.random() < 0.7:
+        fix_sizes(path.parent)
+    before = contents(run)
+    words = [str(run) if word == "RUN" else word for word in COMMANDS[command]]
+    run_it = in_a_process if own_process or not hasattr(os, "fork") else in_a_fork
+    code, seconds, memory, said = run_it(words, folder / "said.txt")
+    changed = code == 2 and contents(run) != before
+    problem = verdict(code, seconds, memory, said, changed)
+    return Trial(name, str(path.relative_to(run)), told, command, code, seconds, said, problem)
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """What the files of a run hold; a recipe may be written anew, and a lock left."""
+    return {
+        str(path.relative_to(run)): path.read_bytes()
+        for path in run.rglob("*")
+        if path.is_file() and path.name not in ("recipe.toml", ".lock")
+    }
+
+
+def verdict(code: int | None, seconds: float, memory: int, said: str, changed: bool) -> str:
+    """What is wrong with how a command ended; nothing, if it ended well."""
+    sentences = [line for line in said.splitlines() if line.startswith("slp-transformer:")]
+    if seconds > SECONDS or code is None:
+        return "too slow"
+    if memory > BYTES:
+        return f"{memory >> 20} MiB"
+    if "Traceback" in said or code not in (0, 2):
+        return f"ended with {code}"
+    if code == 2 and len(sentences) != 1:
+        return "not one sentence"
+    if "memory" in said.lower():
+        return "out of memory"
+    return "files were changed" if changed else ""
+
+
+def in_a_fork(words: list[str], said: Path) -> tuple[int | None, float, int, str]:
+    """Exit code, seconds, bytes and words of a command in a fork of this process."""
+    begun, before = time.monotonic(), high_water(reset=True)
+    seconds = 0.0
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with open(said, "w", encoding="utf-8") as out:
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+            high_water(reset=True)
+            try:
+                code = command_line(words)
+            except BaseException:
+                traceback.print_exc()
+            print(f"peak {high_water()}", flush=True)
+            sys.stderr.flush()
+        os._exit(code)
+    code = None
+    while code is None and time.monotonic() - begun < HANGS:
+        ended, status, used = os.wait4(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            seconds = used.ru_utime + used.ru_stime
+        else:
+            time.sleep(0.002)
+    if code is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    text = said.read_text(encoding="utf-8", errors="replace")
+    text, told, peak = text.rpartition("peak ")
+    return code, seconds, max(0, int(peak) - before) if told else 0, text or peak
+
+
+def high_water(reset: bool = False) -> int:
+    """The most memory that this process has had, in bytes; 0 where the system does not say."""
+    with suppress(OSError):
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def in_a_process(words: list[str], said: Path) -> tuple[int | None, float, int, str]:
+    """The same in a process of its own; its start, which takes seconds, is not counted."""
+    begun = time.monotonic()
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "slp_transformer", *words],
+            capture_output=True,
+            timeout=60,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return None, time.monotonic() - begun, 0, ""
+    return ended.returncode, 0.0, 0, ended.stdout + ended.stderr
+
+
+def campaign(count: int, seed: int, own_process: bool = False, every: int = 200) -> list[Trial]:
+    """So many trials; those that were lost are told as they come."""
+    torch.set_num_threads(1)
+    trials = []
+    with TemporaryDirectory(prefix="slp-transformer-") as folder:
+        make_runs(Path(folder))
+        try_sound(Path(folder))
+        for number in range(count):
+            trials.append(one_trial(Path(folder), number, seed, own_process))
+            if trials[-1].problem:
+                print(f"lost, number {number}: {trials[-1]}", flush=True)
+            if (number + 1) % every == 0:
+                print(f"{number + 1} tried", file=sys.stderr, flush=True)
+    return trials
+
+
+def main() -> int:
+    """Run a campaign, and count."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=200, help="trials [200]")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
+    parser.add_argument("--processes", action="store_true", help="a process for each command")
+    arguments = parser.parse_args()
+    trials = campaign(arguments.count, arguments.seed, arguments.processes)
+    lost = [trial for trial in trials if trial.problem]
+    codes = Counter(trial.code for trial in trials)
+    slowest = max(trial.seconds for trial in trials)
+    print(
+        f"tried {len(trials)}, kept {len(trials) - len(lost)}, lost {len(lost)} "
+        f"({codes[0]} did their work, {codes[2]} refused; the slowest took {slowest:.1f} s)"
+    )
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

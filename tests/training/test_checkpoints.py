@@ -1,0 +1,333 @@
+"""Checkpoints: killed runs go on to the same weights, and nothing that goes wrong loses any."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from own_process import printed, python
+from safetensors import safe_open
+
+from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer.training.checkpoints import load_model, load_weights, save_checkpoint
+from slp_transformer.training.run_folder import checkpoint_folder, load_tokenizer
+from slp_transformer.training.trainer import train
+
+HERE = Path(__file__).parent
+STREAM = torch.arange(7).repeat(5)
+TINY = {"steps": 4, "every": 2, "batch_size": 2, "progress": False}
+
+
+def tiny(seed: int = 0, **changes) -> TransformerLM:
+    torch.manual_seed(seed)
+    sizes = {"context_length": 5, "model_dim": 6, "num_heads": 2, "num_blocks": 1, "dropout": 0.2}
+    return TransformerLM(TransformerConfig(7, **sizes | changes))
+
+
+def run(folder, model=None, **changes):
+    model = model or tiny()
+    return model, train(model, STREAM, STREAM, folder=folder, **TINY | changes)
+
+
+def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
+    return all(m == n and torch.equal(x, y) for (m, x), (n, y) in pairs)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its content."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+# --- Going on ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked; Windows has no fork")
+def test_killed_at_any_moment_and_resumed_gives_the_same_weights(tmp_path):
+    result = python(HERE / "killed_run.py", tmp_path)
+    assert result.returncode == 0, result.stderr
+    killed, of, ways = result.stdout.split()
+    assert killed == ways, f"{killed} of {ways} were killed"
+
+
+def test_stopped_and_resumed_gives_the_same_weights_and_records(tmp_path):
+    """As the test above, within one process and so on Windows too."""
+    expected, records = run(tmp_path / "whole")
+
+    def stop(record):
+        raise OSError("the plug is pulled")
+
+    with pytest.raises(OSError, match="plug"):
+        run(tmp_path / "cut", report=stop)
+    model, again = run(tmp_path / "cut", tiny(seed=5), resume=True)
+    assert again == records and [r.step for r in records] == [2, 4]
+    assert same(model, expected)
+
+
+def test_resume_begins_where_there_is_nothing_and_ends_where_all_is_done(tmp_path):
+    first, records = run(tmp_path, resume=True)
+    second, again = run(tmp_path, tiny(seed=5), resume=True)
+    assert same(first, second) and again == records
+
+
+@pytest.mark.parametrize("step", [1, 3, 4])
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, step):
+    expected, _ = run(tmp_path / "whole")
+    made, count = torch.optim.AdamW.step, iter(range(1, 9))
+
+    def pressing(self, *args):
+        if next(count) == step:
+            signal.raise_signal(signal.SIGINT)
+        return made(self, *args)
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as told:
+        patch.setattr(torch.optim.AdamW, "step", pressing)
+        run(tmp_path / "cut")
+    assert f"after step {step} of 4" in str(told.value) and "resume=True" in str(told.value)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert checkpoint_folder(tmp_path / "cut").name == f"step-{step:08d}"
+    model, _ = run(tmp_path / "cut", tiny(seed=5), resume=True)
+    assert same(model, expected)
+    kept, whole = (checkpoint_folder(tmp_path / name) / "state.pt" for name in ("cut", "whole"))
+    assert kept.read_bytes() == whole.read_bytes()
+
+
+# --- What is kept ------------------------------------------------------------------------------
+
+
+def test_weights_are_safetensors_with_e_once_and_the_rest_is_json(tmp_path):
+    torch.manual_seed(0)
+    config = TransformerConfig(7, context_length=5, model_dim=6, num_heads=2, num_blocks=1)
+    model = EncoderDecoder(config)  # one E under two names
+    folder = save_checkpoint(tmp_path, 3, model, tokenizer={"words": ["Töne"]})
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        stored = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
+    assert stored == sum(p.numel() for p in model.parameters())
+    assert json.loads((folder / "config.json").read_text("utf-8"))["config"] == config.to_dict()
+    torch.load(folder / "state.pt", weights_only=True)
+    random = torch.get_rng_state()
+    loaded = load_model(tmp_path)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert same(loaded, model) and loaded.config == config and not loaded.training
+    assert loaded.source_embedding.tokens.E is loaded.target_embedding.tokens.E
+    assert load_tokenizer(tmp_path) == {"words": ["Töne"]}
+
+
+def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
+    for step, best in [(0, True), (2, True), (4, False), (6, False)]:
+        save_checkpoint(tmp_path, step, tiny(seed=step), best=best)
+    assert same(load_model(tmp_path, "best"), tiny(seed=2))
+    assert same(load_model(tmp_path, "last"), tiny(seed=6))
+    assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
+
+
+def test_the_best_is_the_one_measured_best(tmp_path):
+    """Trained on one pattern and measured on another, the model grows worse."""
+    held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
+    settings = TINY | {"steps": 30, "every": 5, "learning_rate": 0.05}
+    records = train(tiny(), STREAM, held_out, folder=tmp_path, **settings)
+    best = min(records, key=lambda record: record.valid_loss)
+    assert best.step < 30
+    assert checkpoint_folder(tmp_path, "best").name == f"step-{best.step:08d}"
+    assert checkpoint_folder(tmp_path, "last").name == "step-00000030"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
+def test_loading_never_holds_the_weights_twice(tmp_path):
+    sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 8}
+    save_checkpoint(tmp_path, 1, TransformerLM(TransformerConfig(11, **sizes)))
+    script = f"""
+import sys, pydantic, torch, safetensors.torch
+from own_process import peak
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.training.checkpoints import load_model
+before = peak()
+if sys.argv[2] == "make":
+    TransformerLM(TransformerConfig(11, **{sizes}))
+else:
+    load_model(sys.argv[1])
+print(peak() - before)
+"""
+    used = {what: int(printed(script, tmp_path, what)) for what in ("make", "load")}
+    weights = (checkpoint_folder(tmp_path) / "model.safetensors").stat().st_size
+    assert weights > 90e6  # large beside what a process uses anyway
+    assert used["make"] > weights  # what is measured is there
+    assert used["load"] - used["make"] < 0.1 * weights, f"{used} bytes for weights of {weights}"
+
+
+# --- What goes wrong ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [0, 2])
+@pytest.mark.parametrize("where", ["save_file", "save", "fsync", "replace", "rename"])
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, where, step):
+    import safetensors.torch
+
+    if step:
+        save_checkpoint(tmp_path, 1, tiny())
+    before = files(tmp_path)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    home = {"save_file": safetensors.torch, "save": torch, "rename": Path}.get(where, os)
+    with monkeypatch.context() as patch:
+        patch.setattr(home, where, full)
+        with pytest.raises(ValueError, match="step 2 could not be written.*No space left") as told:
+            save_checkpoint(tmp_path, 2, tiny(seed=5))
+    assert "\n" not in str(told.value)
+    left = files(tmp_path)
+    assert before == {name: left[name] for name in before}
+    if step:
+        assert same(load_model(tmp_path), tiny())
+    save_checkpoint(tmp_path, 2, tiny(seed=5))
+    assert same(load_model(tmp_path), tiny(seed=5))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file sizes can be limited on POSIX alone")
+def test_a_disk_that_is_really_full(tmp_path):
+    """Files of this process may not grow beyond 20 KB: the libraries' own writing fails."""
+    script = """
+import resource, sys, torch
+sys.path.insert(0, sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.training.checkpoints import save_checkpoint
+save = lambda step, **what: save_checkpoint(sys.argv[1], step, TransformerLM(
+    TransformerConfig(7, 5, 6, 2, 1)), **what)
+save(1)
+for large in ({"state": {"x": torch.zeros(9_000)}}, {"tokenizer": "x" * 30_000}):
+    try:
+        save(2, **large)
+    except ValueError as error:
+        print(error)
+"""
+    result = python("-c", script, tmp_path, HERE)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("could not be written") == 2
+    assert len(result.stdout.splitlines()) == 2
+    assert load_model(tmp_path, "last") is not None
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == ["step-00000001"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "state.pt", "config.json", "training.json"])
+@pytest.mark.parametrize("harm", ["cut", "missing", "other"])
+def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name, harm):
+    run(tmp_path, steps=2)
+    path = checkpoint_folder(tmp_path) / name
+    content = path.read_bytes()
+    path.unlink()
+    if harm == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif harm == "other":  # of the right size
+        path.write_bytes(b"#" * len(content))
+    before, model = files(tmp_path), tiny(seed=5)
+    with pytest.raises(ValueError, match=name) as told:
+        run(tmp_path, model, steps=2, resume=True)
+    assert "\n" not in str(told.value) and str(told.value).endswith(".")
+    sizes = f"{name} has {len(content) // 2} bytes, not {len(content)}."
+    assert harm != "cut" or sizes in str(told.value)
+    assert files(tmp_path) == before and same(model, tiny(seed=5))
+
+
+def test_a_state_that_would_run_code_is_refused(tmp_path):
+    run(tmp_path)
+    path = checkpoint_folder(tmp_path) / "state.pt"
+    torch.save({"optimiser": pytest.raises}, path)
+    manifest = path.with_name("checkpoint.json")
+    content = json.loads(manifest.read_text("utf-8"))
+    content["files"]["state.pt"] = path.stat().st_size
+    manifest.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match="state.pt holds no training state"):
+        run(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{}", "format is missing"),
+        ('{"format": 99, "new": 1}', "says format 99, not 1"),
+        ('{"format": 1}', "lacks config.json, model.safetensors, state.pt, training.json"),
+        ('{"format": 1, "files": {"../x": 3}}', "lacks"),
+        ("#", "no JSON"),
+        ("[]", "should be an object"),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):
+    run(tmp_path)
+    (checkpoint_folder(tmp_path) / "checkpoint.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=says):
+        load_model(tmp_path)
+
+
+def test_no_checkpoint_and_no_known_model_are_said(tmp_path):
+    with pytest.raises(ValueError, match="There is no checkpoint in"):
+        load_model(tmp_path)
+    save_checkpoint(tmp_path, 1, torch.nn.Linear(3, 2))
+    with pytest.raises(ValueError, match="no model of this package"):
+        load_model(tmp_path)
+
+
+def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
+    folder = save_checkpoint(tmp_path, 1, tiny())
+    model = tiny(context_length=4)
+    with pytest.raises(ValueError, match=r"positions\.P is \[5×6\], not \[4×6\]"):
+        load_weights(model, folder)
+    assert same(model, tiny(context_length=4))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seed": 1}, "settings.seed was 0 and is now 1"),
+        ({"every": 5}, "settings.every was 2 and is now 5"),
+        ({"steps": 3}, "has made 4 steps already: choose as many or more, not 3"),
+        ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
+        ({"stream": torch.arange(7).repeat(6)}, "data.learned.tokens was 35 and is now 42"),
+        ({"stream": STREAM.flip(0)}, "data.learned.checksum"),
+    ],
+)
+def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
+    run(tmp_path)
+    before = files(tmp_path)
+    model = tiny(seed=5, **changes.pop("model", {}))
+    stream = changes.pop("stream", STREAM)
+    with pytest.raises(ValueError, match=says):
+        train(model, stream, STREAM, folder=tmp_path, resume=True, **TINY | changes)
+    assert files(tmp_path) == before
+
+
+def test_a_run_is_not_overwritten_unasked(tmp_path):
+    run(tmp_path)
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match="holds a run already.*resume=True"):
+        run(tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path):
+    (tmp_path / ".writing").mkdir()
+    (tmp_path / ".writing" / "model.safetensors").write_bytes(b"half")
+    (tmp_path / "step-00000002").mkdir()
+    run(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir())[0] == "checkpoints.json"
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("library", "options"),
+    [("safetensors", {}), ("tqdm", {"progress": True}), ("tensorboard", {"tensorboard": True})],
+)
+def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, library, options):
+    for name in {library, *(n for n in sys.modules if n.startswith(f"{library}."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(ImportError, match=rf'need {library}.*"slp-transformer\[text\]"'):
+        run(tmp_path, **options)

@@ -1,0 +1,142 @@
+"""What a run tells of its device: speed, memory, time; and how the CPUs of processes speak."""
+
+import json
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+from test_trainer import STREAM, encoder_decoder, language_model
+
+from slp_transformer._internal.progress_bar import Progress
+from slp_transformer.lora import add_lora
+from slp_transformer.scaling_laws import training_flops
+from slp_transformer.training import device_monitor, metrics, train
+from slp_transformer.training.ddp import Replicas
+from slp_transformer.training.device_monitor import Gauge, float32_products, uses_bfloat16
+from slp_transformer.training.train_config import TrainingSettings
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def test_operations_are_counted_by_hand():
+    """One block: 4d² and 8d² weights and E, six times each; scores and values, both ways."""
+    config = language_model().config  # d = 6, A·d_k = 6, d_ff = 24, |V| = 7
+    weights = 4 * 6 * 6 + 2 * 6 * 24 + 7 * 6
+    assert training_flops(config, 5) == 6 * weights + 12 * 6 * 5
+
+
+def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():
+    found = Gauge(language_model(), TrainingSettings(steps=1), CPU)
+    assert (found.utilisation(10.0), found.memory(), found(10.0)) == (None, None, "")
+    found.peak = 1e6
+    assert found.utilisation(100.0) == pytest.approx(100 * training_flops_of_a_token() / 1e6)
+    found.memory = lambda: 3 * 2**20
+    assert found(100.0) == f", {found.utilisation(100.0):.0%} of its speed, 3 MiB"
+    assert Gauge(encoder_decoder(), TrainingSettings(steps=1), CPU).flops is None
+    model = language_model()
+    add_lora(model, 1)  # frozen weights take fewer operations than are counted
+    assert Gauge(model, TrainingSettings(steps=1), CPU).flops is None
+
+
+def training_flops_of_a_token() -> int:
+    return training_flops(language_model().config, 5)
+
+
+def test_the_speed_of_a_product_counts_its_operations(monkeypatch):
+    ticks = iter(range(1000))
+    monkeypatch.setattr(device_monitor.time, "perf_counter", lambda: float(next(ticks)))
+    assert device_monitor.product_speed(CPU, torch.float32, 7) == 2 * 7**3
+
+
+@pytest.mark.parametrize(
+    ("asked", "device", "able", "used"),
+    [
+        (None, CPU, True, False),
+        (None, CUDA, True, True),
+        (None, CUDA, False, False),
+        (False, CUDA, True, False),
+        (True, CPU, False, True),
+    ],
+)
+def test_bfloat16_is_left_to_the_device(monkeypatch, asked, device, able, used):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: able)
+    assert uses_bfloat16(TrainingSettings(steps=1, bf16=asked), device) is used
+
+
+def test_tf32_is_allowed_on_cuda_as_long_as_the_run_lasts():
+    before = torch.get_float32_matmul_precision()
+    for allowed, inside in ((True, "high"), (False, "highest")):
+        with float32_products(TrainingSettings(steps=1, tf32=allowed), CUDA):
+            assert torch.get_float32_matmul_precision() == inside
+        with float32_products(TrainingSettings(steps=1, tf32=allowed), CPU):
+            assert torch.get_float32_matmul_precision() == before
+    assert torch.get_float32_matmul_precision() == before
+
+
+def rows_of(folder):
+    return json.loads((folder / metrics.FILE).read_text("utf-8"))["measurements"]
+
+
+def test_metrics_go_on_with_a_resumed_run(tmp_path):
+    def stop(record):
+        if record.step == 4:
+            raise RuntimeError("pulled out")
+
+    how = {"steps": 6, "every": 2, "batch_size": 3, "folder": tmp_path, "progress": False}
+    with pytest.raises(RuntimeError, match="pulled out"):
+        train(language_model(), STREAM, STREAM, report=stop, **how)
+    assert [row["step"] for row in rows_of(tmp_path)] == [2, 4]
+    records = train(language_model(), STREAM, STREAM, resume=True, **how)
+    rows = rows_of(tmp_path)
+    assert [row["valid_loss"] for row in rows] == [record.valid_loss for record in records]
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds) and all(row["tokens_per_second"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("ruined", ["", "{", '{"measurements": [{}]}', '{"measurements": 3}'])
+def test_metrics_that_cannot_be_read_begin_anew(tmp_path, ruined):
+    (tmp_path / metrics.FILE).write_text(ruined, encoding="utf-8")
+    train(language_model(), STREAM, STREAM, steps=2, folder=tmp_path, progress=False)
+    assert [row["step"] for row in rows_of(tmp_path)] == [2]
+
+
+def test_the_bar_says_that_the_first_step_waits_for_the_compiler(capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr("slp_transformer._internal.progress_bar.SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shown = Progress(0, 3, bar=True, tensorboard=None, compiles=True)
+    shown.bar.refresh()
+    assert "compiling, which may take minutes" in capsys.readouterr().err
+    shown.step(torch.tensor(1.5), 10)
+    assert shown.speed == 0, "a compiler's time says nothing of the speed"
+    shown.step(torch.tensor(1.5), 10)
+    shown.close()
+    said = capsys.readouterr().err
+    assert "Compiled, with the first step, in 0 s." in said and "tokens/s" in said
+
+
+def test_what_lies_on_the_cpu_has_a_way_of_its_own_where_nccl_alone_was_met(monkeypatch):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        used = []
+        for name in ("all_reduce", "broadcast_object_list", "all_gather_object"):
+            real = getattr(dist, name)
+
+            def spy(*args, group=None, real=real, **how):
+                used.append(group)
+                return real(*args, group=group, **how)
+
+            monkeypatch.setattr(dist, name, spy)
+        for config, beside in (("cuda:nccl", True), ("cpu:gloo,cuda:nccl", False)):
+            monkeypatch.setattr(dist, "get_backend_config", lambda said=config: said)
+            used.clear()
+            with Replicas(CPU, 0, 1, None) as team:
+                assert team.sum(torch.tensor(3.0)).item() == 3.0
+                assert team.tell("word") == "word"
+                team.check_same(a=1)
+                team.stops(False)
+            assert len(used) == 4
+            assert all((group is not None) == beside for group in used)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,258 @@
+"""Measures that mean what they say, and leave everything else as it was."""
+
+import json
+import math
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from commands import SENTENCE, SMALL, fine, weights
+
+from slp_transformer import TransformerConfig, TransformerLM, generate
+from slp_transformer.cli import main
+from slp_transformer.data.batches import PaddedPairs, TokenWindows, part_of
+from slp_transformer.guitar import practice_corpus, write_tab
+from slp_transformer.training import trainer
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.evaluation import mean_loss
+from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.trainer import train
+
+STREAM = torch.arange(7).repeat(30)
+
+
+def tiny(**changes) -> TransformerLM:
+    torch.manual_seed(0)
+    sizes = {"model_dim": 6, "num_heads": 2, "num_blocks": 2, "dropout": 0.2}
+    return TransformerLM(TransformerConfig(7, 5, **sizes | changes))
+
+
+class Own:
+    """A source of somebody's own, which cannot give a part."""
+
+    def draw(self, batch_size, generator): ...
+
+    def in_order(self, batch_size): ...
+
+    def describe(self): ...
+
+
+# --- A part while training, all at the end -------------------------------------------------------
+
+
+def test_a_part_is_windows_from_all_over_by_hand():
+    windows = TokenWindows(torch.arange(23), 5)  # four windows, two of which are the part
+    part = part_of(windows, 2)
+    batch = next(part.in_order(9))
+    assert batch.inputs[0].tolist() == [[0, 1, 2, 3, 4], [10, 11, 12, 13, 14]]
+    assert batch.targets.tolist() == [[1, 2, 3, 4, 5], [11, 12, 13, 14, 15]]
+    assert len(windows) == 4 and len(part) == 2
+    for size in (4, 5, None):
+        assert part_of(windows, size) is windows
+    rows = [(torch.tensor([n]), torch.tensor([n])) for n in range(7)]
+    pairs = PaddedPairs(rows, pad_id=0, begin_id=1, end_id=2)
+    assert [int(source) for source, _ in part_of(pairs, 3).pairs] == [0, 2, 4]
+    own = Own()
+    assert part_of(own, 2) is own
+
+
+def test_while_training_a_part_is_measured_and_all_at_the_end():
+    """The measure of each moment is the one that `mean_loss` gives afterwards."""
+    model = tiny()
+    held_out = STREAM.flip(0)
+    records = train(model, STREAM, held_out, steps=4, every=2, batch_size=2, measured=3)
+    windows = TokenWindows(held_out, 5)
+    assert [record.whole_loss for record in records[:-1]] == [None]
+    assert records[-1].valid_loss == pytest.approx(mean_loss(model, part_of(windows, 3)))
+    assert records[-1].whole_loss == pytest.approx(mean_loss(model, windows))
+    assert records[-1].whole_loss != pytest.approx(records[-1].valid_loss, abs=1e-6)
+    everything = train(tiny(), STREAM, held_out, steps=4, every=2, batch_size=2, measured=None)
+    assert everything[-1].whole_loss is None
+    assert everything[-1].valid_loss == pytest.approx(records[-1].whole_loss)
+
+
+def test_the_command_says_what_it_was_measured_on(at, capsys):
+    fine("train", "fox.txt", "--run", "a", *SMALL[:-1], "--measured", "2")
+    said = capsys.readouterr()
+    assert "Measured on 2 of 8 held-out sequences, and on all of them at the end." in said.err
+    assert "That was measured on 2 sequences; on all of it, after the last step, it is" in said.out
+    assert "Held out: " in said.err and "fox.txt, tokens 1045 to 1160 of 1160" in said.err
+
+
+# --- The same held-out pieces for good -----------------------------------------------------------
+
+
+def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys):
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    held_out = json.loads(Path("g/tokens/held-out.json").read_text("utf-8"))
+    assert len(held_out) == 1 and ".txt" in held_out[0]
+
+    def measured() -> dict:
+        capsys.readouterr()
+        fine("evaluate", "g", "--json")
+        return json.loads(capsys.readouterr().out)
+
+    before = measured()
+    for number, tab in enumerate(practice_corpus(seed=5, pieces=9)):
+        write_tab(tab, f"tabs/a{number}.txt")
+    assert measured() == before
+    shutil.rmtree("tabs")
+    assert measured() == before
+
+
+def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
+    Path("tabs").mkdir()
+    for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
+        write_tab(tab, f"tabs/{number:02}.txt")
+    fine("train", "tabs", "--guitar", "--run", "whole", *SMALL)
+    step = trainer.training_step
+
+    def pressing(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return step(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "training_step", pressing)
+        assert main(["train", "tabs", "--guitar", "--run", "cut", *SMALL]) == 130
+    shutil.rmtree("tabs")
+    fine("train", "--run", "cut", "--resume", "--quiet")
+    assert weights("cut") == weights("whole")
+
+
+# --- Bits per byte -------------------------------------------------------------------------------
+
+
+def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
+    pytest.importorskip("tokenizers")
+    words = ["--tokenizer", "words", *SMALL]
+    fine("train", "fox.txt", "--run", "known", *words)
+    fine("train", "fox.txt", "--run", "unknown", *words, "--vocab-size", "6")
+    for run in ("known", "unknown"):
+        capsys.readouterr()
+        fine("evaluate", run, "--json")
+        measured = json.loads(capsys.readouterr().out)
+        fine("evaluate", run)
+        said = capsys.readouterr().out
+        assert ("bits_per_byte" in measured) == (run == "known")
+        assert ("unknown" in measured) == (run == "unknown")
+    assert measured["unknown"] > 10 and "none, for" in said and "<unk>" in said
+    Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
+    fine("evaluate", "known", "other.txt", "--json")
+    assert json.loads(capsys.readouterr().out)["unknown"] > 0
+
+
+# --- Numbers that are none -----------------------------------------------------------------------
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    """All but the lock, and metrics.json, which is for people and plots."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    others = (path for path in found if path.name not in (".lock", "metrics.json"))
+    return {path.relative_to(folder): path.read_bytes() for path in others}
+
+
+@pytest.mark.parametrize("moment", ["a loss on the way", "the last update", "held out alone"])
+def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatch, moment):
+    how = {"steps": 8, "every": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
+    kept = {}
+
+    def remember(record):
+        kept.update(files(tmp_path)) if record.step == 4 else None
+
+    step, count = torch.optim.AdamW.step, iter(range(99))
+
+    def ruin(self, *arguments):
+        result = step(self, *arguments)
+        if next(count) == (4 if moment == "a loss on the way" else 5):
+            self.param_groups[0]["params"][0].data.fill_(math.nan)
+        return result
+
+    if moment == "held out alone":
+        measures = iter([trainer.mean_loss, trainer.mean_loss, lambda *_: math.inf])
+        monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(measures)(*arguments))
+    else:
+        monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
+    with pytest.raises(ValueError, match=r"no longer a number, at step 6 .*learning_rate") as told:
+        train(tiny(), STREAM, STREAM, report=remember, **how)
+    assert "\n" not in str(told.value)
+    assert kept and files(tmp_path) == kept
+    assert all(p.isfinite().all() for p in load_model(tmp_path, "last").parameters())
+
+
+def test_weights_that_are_none_are_not_kept_by_ctrl_c_either(tmp_path, monkeypatch):
+    step, count = torch.optim.AdamW.step, iter(range(99))
+
+    def ruin(self, *arguments):
+        result = step(self, *arguments)
+        if next(count) == 2:
+            self.param_groups[0]["params"][0].data.fill_(math.nan)
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
+    how = {"steps": 8, "every": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
+    with pytest.raises(ValueError, match="A weight is no longer a number, at step 3"):
+        train(tiny(), STREAM, STREAM, **how)
+    assert checkpoint_folder(tmp_path).name == "step-00000002"
+
+
+# --- What is left as it was ----------------------------------------------------------------------
+
+
+def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():
+    model = tiny()
+    model.stack.blocks[0].eval()
+    modes = [module.training for module in model.modules()]
+    assert True in modes and False in modes
+    mean_loss(model, STREAM, 5)
+    assert [module.training for module in model.modules()] == modes
+
+    def fail(count):
+        assert not any(module.training for module in model.modules())
+        raise OSError
+
+    with pytest.raises(OSError):
+        mean_loss(model, STREAM, 5, tell=fail)
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_threads_that_write_with_one_model_do_not_disturb_each_other():
+    """One begins, another begins and ends; with dropout the first would write other words."""
+    model = tiny(dropout=0.5).train()
+    alone = [r.ids for r in generate(model.eval(), [[1]], 4, temperature=0)]
+    model.train()
+    began, ended = threading.Event(), threading.Event()
+    written = []
+
+    def on_token(row, word):
+        began.set()
+        assert ended.wait(60)
+        written.append(any(module.training for module in model.modules()))
+
+    def first():
+        written.append([r.ids for r in generate(model, [[1]], 4, temperature=0, on_token=on_token)])
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert began.wait(60)
+    generate(model, [[2]], 3, temperature=0)
+    ended.set()
+    thread.join()
+    assert written == [False] * 4 + [alone]
+    assert all(module.training for module in model.modules())
+
+
+def test_training_leaves_the_caller_s_random_numbers_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    model = TransformerLM(TransformerConfig(7, 5, 6, 2, 1, dropout=0.2))
+    torch.manual_seed(5)
+    train(model, STREAM, STREAM, steps=2, batch_size=2, seed=3)
+    assert torch.equal(torch.rand(3), expected)

@@ -1,0 +1,337 @@
+"""What is read from a run's folder: whole and sound, or refused in a sentence; older runs too."""
+
+import errno
+import json
+import subprocess
+from pathlib import Path
+
+import own_process
+import pytest
+import safetensors.torch
+import torch
+from commands import SMALL, fine, refused, weights
+
+from slp_transformer import TransformerConfig
+from slp_transformer._internal.atomic_write import reason_of
+from slp_transformer.cli import main
+from slp_transformer.cli.loaded_run import find_recipe
+from slp_transformer.cli.train import how_to_go_on
+from slp_transformer.training.checkpoint_files import read_made_of, read_memory
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.devices import check_fits
+from slp_transformer.training.run_folder import checkpoint_folder
+
+CAMPAIGN = Path(__file__).parents[1] / "stress" / "mutations.py"
+
+
+@pytest.fixture
+def run(at):
+    fine("train", "fox.txt", "--run", "a", *SMALL)
+    return checkpoint_folder("a")
+
+
+def change(path: Path, **values) -> None:
+    """Change a JSON file, and the size that the manifest says of it."""
+    content = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(content | values), encoding="utf-8")
+    fix_size(path)
+
+
+def fix_size(path: Path) -> None:
+    manifest = path.with_name("checkpoint.json")
+    content = json.loads(manifest.read_text("utf-8"))
+    content["files"][path.name] = path.stat().st_size
+    manifest.write_text(json.dumps(content), encoding="utf-8")
+
+
+# --- Damage --------------------------------------------------------------------------------------
+
+
+def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
+    config = json.loads((run / "config.json").read_text("utf-8"))["config"]
+    change(run / "config.json", config=config | {"num_blocks": 10**9})
+    assert "1,000,000,000 blocks needs" in refused(capsys, "generate", "a")
+    change(run / "config.json", config=config | {"num_blocks": 100})
+    said = refused(capsys, "generate", "a")
+    assert "parameters, and model.safetensors has just" in said
+    change(run / "config.json", config=config | {"num_blocks": 2})
+    assert "does not fit the model" in refused(capsys, "generate", "a")
+
+
+def test_a_model_that_no_machine_holds_is_not_trained(at, capsys):
+    said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL, "--num-blocks", "1000000000")
+    assert "choose a smaller model_dim, num_blocks" in said and not Path("a").exists()
+    check_fits(TransformerConfig(11), copies=4)
+
+
+def test_a_batch_that_no_machine_holds_is_not_tried(at, capsys):
+    said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL, "--batch-size", "1" + 9 * "0")
+    assert "A batch of 13,000,000,000 tokens needs" in said and "batch_size" in said
+    assert not Path("a").exists()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        RuntimeError("[enforce fail] data. DefaultCPUAllocator: not enough memory: you tried"),
+    ],
+)
+def test_without_memory_it_says_what_takes_less(error, at, capsys, monkeypatch):
+    def full(*arguments, **settings):
+        raise error
+
+    monkeypatch.setattr("slp_transformer.cli.train.train", full)
+    assert main(["train", "fox.txt", "--run", "a", *SMALL]) == 2
+    said = capsys.readouterr().err
+    assert "not enough memory" in said and "--batch-size" in said and "9 bytes" not in said
+    assert not Path("a").exists()
+
+
+def test_under_torchrun_the_advice_is_for_torchrun(run, monkeypatch):
+    recipe = find_recipe(Path("a"))
+    alone = how_to_go_on(Path("a"), recipe)
+    assert alone.endswith("To go on:\n  slp-transformer train --run a --resume")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    together = how_to_go_on(Path("a"), recipe)
+    assert "start torchrun as before" in together
+    assert together.endswith("\n  -m -- slp_transformer train --run a --resume")
+
+
+def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
+    def wrong(*arguments, **settings):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr("slp_transformer.cli.train.train", wrong)
+    with pytest.raises(RuntimeError, match="multiplied"):
+        main(["train", "fox.txt", "--run", "a", *SMALL])
+
+
+def test_reasons_have_no_numbers_and_no_temporary_names():
+    full = OSError(errno.ENOSPC, "No space left on device", "/run/.a.json.writing")
+    assert reason_of(full) == "No space left on device"
+    rust = Exception("Error while serializing: I/O error: No space left on device (os error 28)")
+    assert reason_of(rust) == "No space left on device"
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_refused(value, run, capsys):
+    path = run / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    tensors[sorted(tensors)[0]].view(-1)[-1] = value
+    safetensors.torch.save_file(tensors, path)
+    for command in (["generate", "a"], ["evaluate", "a", "--json"]):
+        assert "weights that are no numbers" in refused(capsys, *command)
+
+
+def test_weights_of_whole_numbers_are_refused(run, capsys):
+    path = run / "model.safetensors"
+    tensors = {k: v.long() for k, v in safetensors.torch.load_file(path).items()}
+    safetensors.torch.save_file(tensors, path)
+    fix_size(path)
+    assert "holds I64, no weights" in refused(capsys, "generate", "a")
+
+
+def test_a_loss_too_large_for_the_exponential_is_told(run, capsys):
+    path = run / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    for name in ("ffn.b_2", "b_2"):
+        for key in tensors:
+            if key.endswith(name):
+                tensors[key] += torch.linspace(-1e7, 1e7, tensors[key].numel())
+    norm = next(key for key in sorted(tensors, reverse=True) if key.endswith("gamma"))
+    for key in tensors:
+        if key.endswith(norm.rpartition(".")[2]):
+            tensors[key] *= 1e4
+    safetensors.torch.save_file(tensors, path)
+    capsys.readouterr()
+    fine("evaluate", "a", "--json")
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["loss"] > 709.8 and measured["perplexity"] is None
+    fine("evaluate", "a")
+    assert "perplexity          beyond 1e308" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change_it", "sentence"),
+    [
+        (lambda state: state.pop("random"), "the whole"),
+        (lambda state: state["random"].update(cpu=torch.zeros(3)), "randomness"),
+        (lambda state: state["optimiser"].update(state=[]), "the optimiser's state"),
+        (lambda state: state["optimiser"]["param_groups"].pop(), "the list of parameters"),
+        (lambda state: state["optimiser"]["state"][0].pop("exp_avg"), "of weight 0"),
+        (
+            lambda state: state["optimiser"]["state"][1].update(exp_avg_sq=torch.zeros(2, 3)),
+            "weight 1, exp_avg_sq,",
+        ),
+        (
+            lambda state: state["optimiser"]["state"][0]["exp_avg"].fill_(torch.nan),
+            "weight 0, exp_avg,",
+        ),
+    ],
+)
+def test_a_damaged_training_state_is_refused_and_the_run_stands(change_it, sentence, run, capsys):
+    state = torch.load(run / "state.pt", weights_only=True)
+    change_it(state)
+    torch.save(state, run / "state.pt")
+    fix_size(run / "state.pt")
+    kept = weights("a")
+    capsys.readouterr()
+    assert main(["train", "--run", "a", "--resume", "--steps", "6", "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "state.pt is damaged, or of another model:" in said and f"{sentence} is wrong" in said
+    assert weights("a") == kept
+
+
+def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
+    Path("a/recipe.toml").write_text("a = " + "[" * 100_000, encoding="utf-8")
+    assert "recipe.toml is" in refused(capsys, "info", "a")
+
+
+def mutations(*words: str) -> subprocess.CompletedProcess:
+    return own_process.python(CAMPAIGN, *words)
+
+
+def test_a_few_damaged_files_are_worked_with_or_refused():
+    ended = mutations("--count", "16", "--seed", "1")
+    assert ended.returncode == 0 and "tried 16, kept 16, lost 0" in ended.stdout, ended.stdout
+
+
+@pytest.mark.slow
+def test_two_thousand_damaged_files_are_worked_with_or_refused():
+    ended = mutations("--count", "2000", "--seed", "2")
+    assert ended.returncode == 0 and "tried 2000, kept 2000" in ended.stdout, ended.stdout
+
+
+@pytest.mark.slow
+def test_five_damaged_files_in_processes_of_their_own():
+    ended = mutations("--count", "5", "--seed", "3", "--processes")
+    assert ended.returncode == 0 and "tried 5, kept 5, lost 0" in ended.stdout, ended.stdout
+
+
+# --- Older and newer runs ------------------------------------------------------------------------
+
+OLD = Path(__file__).parent / "old_run"
+
+
+def test_a_run_of_the_first_version_is_read(tmp_path, capsys):
+    """Its JSON as it was written then, with the settings that there were."""
+    memory, made_of = read_memory(OLD), read_made_of(OLD)
+    assert memory.step == 4 and memory.settings.steps == 4 and len(memory.records) == 2
+    assert memory.settings.patience is None  # a setting that it does not have
+    assert made_of.config.model_dim == 8 and made_of.config.num_encoder_blocks is None
+
+
+def test_a_run_without_newer_settings_goes_on(run, capsys):
+    content = json.loads((run / "training.json").read_text("utf-8"))
+    for name in set(content["settings"]) - {"steps", "every", "batch_size", "device"}:
+        del content["settings"][name]
+    change(run / "training.json", settings=content["settings"])
+    config = json.loads((run / "config.json").read_text("utf-8"))["config"]
+    del config["source_vocab_size"], config["eps"]
+    change(run / "config.json", config=config)
+    recipe = Path("a/recipe.toml")
+    lines = [line for line in recipe.read_text("utf-8").splitlines() if not line.startswith("eps")]
+    recipe.write_text("\n".join(lines), encoding="utf-8")
+    for command in (["info", "a"], ["generate", "a", "--tokens", "3"], ["evaluate", "a"]):
+        fine(*command)
+    fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
+
+
+def test_settings_of_a_newer_version_are_told_in_a_sentence(run, capsys, caplog):
+    content = json.loads((run / "training.json").read_text("utf-8"))
+    change(run / "training.json", settings=content["settings"] | {"magic": 3, "spell": "x"})
+    Path("a/recipe.toml").write_text(
+        Path("a/recipe.toml").read_text("utf-8") + "\nmagic = 3\n", encoding="utf-8"
+    )
+    fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
+    assert "does not know, and leaves out: training.magic." in caplog.text
+    assert "does not know, and leaves out: settings.magic, settings.spell." in caplog.text
+    config = json.loads((checkpoint_folder("a") / "config.json").read_text("utf-8"))["config"]
+    change(checkpoint_folder("a") / "config.json", config=config | {"rotary": True})
+    assert "config.rotary is nothing that this version knows" in refused(capsys, "info", "a")
+
+
+# --- Going further -------------------------------------------------------------------------------
+
+
+def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
+    capsys.readouterr()
+    fine("train", "--run", "a", "--resume")
+    said = capsys.readouterr()
+    assert "is finished: all of its 4 steps are made" in said.out
+    assert "slp-transformer train --run a --resume --steps 8" in said.out
+    fine("train", "--run", "a", "--resume", "--steps", "7", "--quiet")
+    memory = read_memory(checkpoint_folder("a"))
+    assert memory.step == 7 and memory.settings.steps == 7
+    assert [record.step for record in memory.records] == [2, 4, 6, 7]
+    assert "steps = 7" in Path("a/recipe.toml").read_text("utf-8")
+    fine("train", "--run", "a", "--resume", "--quiet")  # and is finished again
+    said = refused(capsys, "train", "--run", "a", "--resume", "--steps", "5", "--quiet")
+    assert "has made 7 steps already" in said
+
+
+def test_a_run_that_lost_patience_is_given_more(at, capsys):
+    impatient = [*SMALL, "--steps", "400", "--patience", "1", "--learning-rate", "1e-9"]
+    fine("train", "fox.txt", "--run", "a", *impatient, "--every", "2")
+    step = read_memory(checkpoint_folder("a")).step
+    assert step < 400
+    capsys.readouterr()
+    fine("train", "--run", "a", "--resume", "--quiet")
+    assert "--resume --patience" in capsys.readouterr().out
+    fine(
+        "train", "--run", "a", "--resume", "--patience", "none", "--steps", str(step + 3), "--quiet"
+    )
+    assert read_memory(checkpoint_folder("a")).step == step + 3
+
+
+def test_taken_further_it_goes_on_as_one_that_was_meant_to_be_so_long(at):
+    """But for the learning rate of the steps that were made before."""
+    flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup", "0"]
+    fine("train", "fox.txt", "--run", "long", *flat, "--steps", "8")
+    fine("train", "fox.txt", "--run", "short", *flat)
+    fine("train", "--run", "short", "--resume", "--steps", "8", "--quiet")
+    long, short = load_model("long", "last"), load_model("short", "last")
+    for mine, other in zip(long.parameters(), short.parameters(), strict=True):
+        assert torch.allclose(mine, other, atol=1e-9)
+    mine, other = (read_memory(checkpoint_folder(run)).records[-1] for run in ("long", "short"))
+    assert mine.train_loss == pytest.approx(other.train_loss, rel=1e-6)  # the same batches
+
+
+# --- Beginning with another run ------------------------------------------------------------------
+
+
+def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
+    Path("wolf.txt").write_text(
+        "The lazy dog jumps over the quick brown fox.\n" * 30, encoding="utf-8"
+    )
+    how = ["--steps", "1", "--learning-rate", "1e-12", *SMALL[-5:]]
+    fine("train", "wolf.txt", "--from", "a", "--run", "b", *how)
+    old, new = load_model("a"), load_model("b", "last")
+    assert new.config == old.config
+    for mine, other in zip(new.parameters(), old.parameters(), strict=True):
+        assert torch.allclose(mine, other, atol=1e-9)
+    tokenizers = [(checkpoint_folder(name) / "tokenizer.json").read_text() for name in "ab"]
+    assert tokenizers[0] == tokenizers[1]
+    fine("train", "--recipe", "b/recipe.toml", "--run", "c", "--quiet")  # and is repeated
+    assert weights("c") == weights("b")
+    for words, sentence in (
+        (["--num-blocks", "3"], "a has num_blocks 1, which 3 contradicts"),
+        (["--tokenizer", "bpe"], "no use for --tokenizer: the tokens are those of"),
+        (["--guitar"], "learned text, not guitar tabs"),
+    ):
+        said = refused(capsys, "train", "wolf.txt", "--from", "a", "--run", "d", *words)
+        assert sentence in said and not Path("d").exists()
+    assert "There is no folder" in refused(capsys, "train", "fox.txt", "--from", "x", "--run", "d")
+
+
+def test_flags_that_would_be_forgotten_are_refused(run, capsys):
+    for words, sentence in (
+        (["generate", "a", "--tuning", "drop-D"], "no use for --tuning: a writes text, not tabs"),
+        (["generate", "a", "--capo", "2"], "no use for --capo"),
+        (["evaluate", "a", "--tokens", "3"], "no use for --tokens: it is for --samples N"),
+        (["train", "--guitar", "--tokenizer", "bpe", "--run", "g"], "no use for --tokenizer"),
+    ):
+        assert sentence in refused(capsys, *words)

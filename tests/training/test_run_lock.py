@@ -1,0 +1,206 @@
+"""One process owns a run: others are told, the dead let go, and what others put there stays."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from commands import SMALL, fine, refused, weights
+from own_process import OWN
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.cli import main
+from slp_transformer.cli import train as command
+from slp_transformer.training.run_folder import found_index
+from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.trainer import train
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from slp_transformer.training.run_lock import sole_owner
+with sole_owner(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(300)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the folder `run`."""
+    words = [sys.executable, "-c", HOLD, str(tmp_path / "run")]
+    started = subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, **OWN})
+    assert started.stdout.readline().strip() == b"held"
+    yield started
+    started.kill()
+    started.wait()
+    started.stdout.close()
+
+
+def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
+    assert holder.poll() is None
+    said = refused(capsys, "train", "fox.txt", "--run", "run", *SMALL)
+    assert "Another process trains in run: wait for it, stop it, or choose" in said
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
+    stream = torch.arange(7).repeat(5)
+    with pytest.raises(ValueError, match="Another process trains in"):
+        train(model, stream, stream, steps=1, folder="run", progress=False)
+    assert {path.name for path in Path("run").iterdir()} == {".lock"}
+
+
+def test_a_dead_owner_lets_go(holder, at):
+    holder.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+    holder.wait()
+    fine("train", "fox.txt", "--run", "run", *SMALL)
+    assert not Path("run/.lock").exists()
+
+
+def test_whoever_holds_it_may_ask_again_and_a_folder_made_in_vain_goes(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with sole_owner(folder):
+        with sole_owner(folder):
+            assert (folder / ".lock").exists()
+        assert (folder / ".lock").exists()
+    assert list(tmp_path.iterdir()) == []
+    with sole_owner(folder):
+        (folder / "kept").touch()
+    assert [path.name for path in folder.iterdir()] == ["kept"]
+
+
+def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        said = rf"Nothing can be kept in {re.escape(str(place))}: .*file is a file\. Choose another"
+        with pytest.raises(ValueError, match=said):
+            with sole_owner(place):
+                pass
+
+
+# --- Cleaning up after a start that failed -------------------------------------------------------
+
+
+def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, capsys, monkeypatch):
+    real = command.prepare_data
+
+    def meanwhile(*arguments):
+        data = real(*arguments)
+        Path("new/theirs.txt").write_text("theirs", encoding="utf-8")
+        return data
+
+    monkeypatch.setattr(command, "prepare_data", meanwhile)
+    assert "too little" in refused(
+        capsys, "train", "fox.txt", "--run", "new", "--context-length", "999"
+    )
+    assert [path.name for path in Path("new").iterdir()] == ["theirs.txt"]
+
+
+def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
+    Path("tokens").mkdir()
+    Path("tokens/mine.md").write_text("mine", encoding="utf-8")
+    real = command.prepare_data
+
+    def meanwhile(*arguments):
+        data = real(*arguments)
+        Path("draft.md").write_text("draft", encoding="utf-8")
+        return data
+
+    monkeypatch.setattr(command, "prepare_data", meanwhile)
+    said = refused(capsys, "train", "fox.txt", "--run", ".", "--context-length", "999")
+    assert "too little" in said
+    assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
+    assert Path("fox.txt").exists() and not Path("recipe.toml").exists()
+
+
+# --- checkpoints.json ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("harm", [None, "", "{", "[]", '{"last": "../a", "best": 3}'])
+def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
+    fine("train", "fox.txt", "--run", "run", *SMALL)
+    index, whole = Path("run/checkpoints.json"), weights("run")
+    written = index.read_text(encoding="utf-8")
+    before = sorted(path.name for path in Path("run").iterdir())
+    index.unlink() if harm is None else index.write_text(harm, encoding="utf-8")
+    assert "holds a run already" in refused(capsys, "train", "fox.txt", "--run", "run", *SMALL)
+    assert main(["generate", "run", "--tokens", "3"]) == 0
+    assert main(["train", "--run", "run", "--resume", "--quiet"]) in (0, 2)  # it is finished
+    now = sorted(path.name for path in Path("run").iterdir())
+    assert [n for n in now if n != index.name] == [n for n in before if n != index.name]
+    assert weights("run") == whole
+    assert found_index(Path("run")) == json.loads(written)
+    capsys.readouterr()
+    fine("train", "--run", "run", "--resume", "--steps", "6", "--quiet")
+    assert "run had no sound checkpoints.json" in capsys.readouterr().err
+
+
+def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):
+    fine("train", "fox.txt", "--run", "run", *SMALL)
+    for path in (*Path("run").glob("step-*/checkpoint.json"), Path("run/checkpoints.json")):
+        path.unlink()
+    for words in (["fox.txt", *SMALL], ["--resume"]):
+        said = refused(capsys, "train", "--run", "run", *words)
+        assert "is a whole checkpoint: move them away" in said
+    assert len(list(Path("run").glob("step-*/model.safetensors"))) >= 1
+
+
+def test_a_folder_in_the_index_s_place_is_named_before_a_step_is_made(at, capsys):
+    fine("train", "fox.txt", "--run", "run", *SMALL)
+    index = Path("run/checkpoints.json")
+    index.unlink()
+    index.mkdir()
+    before = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
+    for words in (["train", "--run", "run", "--resume", "--steps", "99"], ["generate", "run"]):
+        assert f"{index} is a folder, where a file should be" in refused(capsys, *words)
+    after = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
+    assert {p: t for p, t in after.items() if p.name != ".lock"} == {
+        p: t for p, t in before.items() if p.name != ".lock"
+    }
+
+
+def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
+    for name in ("step-00000002-mine", "step-by-step", "step-7"):
+        (tmp_path / name).mkdir()
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
+    stream = torch.arange(7).repeat(5)
+    train(model, stream, stream, steps=4, every=2, folder=tmp_path, progress=False)
+    kept = {path.name for path in tmp_path.glob("step-*")}
+    assert kept >= {"step-00000002-mine", "step-by-step", "step-7", "step-00000004"}
+    assert "step-00000000" not in kept
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file modes are POSIX's")
+def test_every_file_of_a_run_may_be_read_by_whom_the_umask_lets(at):
+    before = os.umask(0o027)
+    try:
+        fine("train", "fox.txt", "--run", "run", *SMALL)
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in Path("run").rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o640}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o750}
+
+
+@pytest.mark.parametrize("where", ["mkdir", "acquire"])
+def test_a_signal_while_it_is_taken_leaves_nothing(where, tmp_path, monkeypatch):
+    filelock = pytest.importorskip("filelock")
+    home = Path if where == "mkdir" else filelock.FileLock
+    real = getattr(home, where)
+
+    def stopped(*arguments, **options):
+        real(*arguments, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(home, where, stopped)
+        with sole_owner(tmp_path / "a" / "b"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    with sole_owner(tmp_path / "a"):
+        pass

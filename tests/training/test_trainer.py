@@ -1,0 +1,399 @@
+"""The loop's options, each against what it should amount to; and what it says and shows."""
+
+import logging
+import math
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import slp_transformer
+from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
+from slp_transformer._internal import progress_bar as progress_module
+from slp_transformer.data.batches import IGNORED, BatchSource, PaddedPairs, TokenWindows
+from slp_transformer.loss import next_token_loss
+from slp_transformer.training import trainer as training_module
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.evaluation import mean_loss
+from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.trainer import SLOW_BF16, train, training_step
+from slp_transformer.training.trainer_state import Record, RunState
+
+STREAM = torch.arange(7).repeat(5)
+CPU = torch.device("cpu")
+SIZES = {"model_dim": 6, "num_heads": 2, "num_blocks": 1}
+PAD, BEGIN, END = 0, 1, 2
+
+
+def language_model(seed: int = 0, **changes) -> TransformerLM:
+    torch.manual_seed(seed)
+    return TransformerLM(TransformerConfig(7, **{"context_length": 5} | SIZES | changes))
+
+
+def encoder_decoder(**changes) -> EncoderDecoder:
+    torch.manual_seed(0)
+    return EncoderDecoder(TransformerConfig(11, 13, **SIZES | changes))
+
+
+def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
+    generator = torch.Generator().manual_seed(0)
+    rows = [[torch.randint(3, 11, (n,), generator=generator) for n in both] for both in lengths]
+    return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
+
+
+def weights_after_a_step(settings: TrainingSettings, model, batch, optimiser=None):
+    optimiser = optimiser or torch.optim.SGD(model.parameters())
+    loss = training_step(model, batch, optimiser, 1, settings, CPU)
+    return loss.item(), [p.detach().clone() for p in model.parameters()]
+
+
+def close(a, b) -> bool:
+    return all(torch.allclose(x, y, atol=1e-6) for x, y in zip(a, b, strict=True))
+
+
+# --- Settings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0},
+        {"context_length": 0},
+        {"batch_size": 0},
+        {"accumulation": 0},
+        {"every": 0},
+        {"patience": 0},
+        {"warmup": -1},
+        {"seed": -1},
+        {"learning_rate": 0.0},
+        {"learning_rate": math.nan},
+        {"clip": -1.0},
+        {"weight_decay": -0.1},
+        {"label_smoothing": 1.0},
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(wrong):
+    (name, value), *_ = wrong.items()
+    with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
+        TrainingSettings(**{"steps": 1} | wrong)
+
+
+def test_settings_do_not_change_and_read_back():
+    settings = TrainingSettings(steps=9, clip=None, patience=3)
+    with pytest.raises(FrozenInstanceError):
+        settings.steps = 10
+    assert TrainingSettings(**settings.to_dict()) == settings
+
+
+def test_the_rate_warms_up_over_a_twentieth_unless_told():
+    settings = TrainingSettings(steps=100, learning_rate=2.0)
+    assert [settings.rate(s) for s in (0, 4, 5)] == pytest.approx([0.4, 2.0, 2.0])
+    assert replace(settings, warmup=0).rate(0) == pytest.approx(2.0)
+    assert replace(settings, warmup=10).rate(0) == pytest.approx(0.2)
+
+
+def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
+    settings = TrainingSettings(steps=2, batch_size=3)
+    one = train(language_model(), STREAM, STREAM, settings)
+    assert one == train(language_model(), STREAM, STREAM, steps=2, batch_size=3, context_length=5)
+    assert len(train(language_model(), STREAM, STREAM, settings, every=1)) == 2
+
+
+def test_a_stream_without_a_length_of_window_is_refused():
+    with pytest.raises(ValueError, match="give context_length"):
+        train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
+
+
+# --- One step ----------------------------------------------------------------------------------
+
+
+def test_accumulated_parts_give_the_gradient_of_the_whole():
+    """Also where padding is spread unevenly: each target counts the same."""
+    batch = next(pairs((3, 5), (2, 1), (7, 2), (1, 6)).in_order(4))
+    whole, parts = TrainingSettings(steps=9, batch_size=4), TrainingSettings(steps=9, batch_size=1)
+    loss, weights = weights_after_a_step(whole, encoder_decoder(), batch)
+    loss_of_parts, weights_of_parts = weights_after_a_step(parts, encoder_decoder(), batch)
+    assert loss == pytest.approx(loss_of_parts, rel=1e-5)
+    assert close(weights, weights_of_parts)
+    assert not close(weights, encoder_decoder().parameters())
+
+
+def test_accumulation_draws_as_many_batches_for_a_step():
+    one = train(language_model(), STREAM, STREAM, steps=3, batch_size=6, every=1)
+    two = train(language_model(), STREAM, STREAM, steps=3, batch_size=2, accumulation=3, every=1)
+    for a, b in zip(one, two, strict=True):
+        assert (a.train_loss, a.valid_loss) == pytest.approx((b.train_loss, b.valid_loss), rel=1e-4)
+
+
+def test_a_long_gradient_is_shortened_to_clip():
+    batch = TokenWindows(STREAM, 5).draw(4, torch.Generator().manual_seed(0))
+    moved = {}
+    for clip in (0.01, 1e9, None):
+        settings = TrainingSettings(steps=9, clip=clip, learning_rate=1.0, warmup=0)
+        before = language_model()
+        _, after = weights_after_a_step(settings, language_model(), batch)
+        steps = [a - b for a, b in zip(after, before.parameters(), strict=True)]
+        moved[clip] = torch.cat([step.flatten() for step in steps]).norm().item()
+    assert moved[0.01] == pytest.approx(0.01 * moved_rate(), rel=1e-3)
+    assert moved[None] == pytest.approx(moved[1e9]) and moved[None] > 2 * moved[0.01]
+
+
+def moved_rate() -> float:
+    return TrainingSettings(steps=9, learning_rate=1.0, warmup=0).rate(1)
+
+
+def test_label_smoothing_by_hand():
+    # Probabilities 1/2, 1/4, 1/4; a fifth of the target's 1 is spread over three words.
+    U = torch.log(torch.tensor([[0.5, 0.25, 0.25]]))
+    loss = next_token_loss(U, torch.tensor([0]), label_smoothing=0.2)
+    spread = (math.log(2) + 2 * math.log(4)) / 3
+    assert loss.item() == pytest.approx(0.8 * math.log(2) + 0.2 * spread)
+
+
+def test_label_smoothing_is_for_training_and_not_for_measuring():
+    plain = train(language_model(), STREAM, STREAM, steps=1, learning_rate=1e-9)
+    smooth = train(
+        language_model(), STREAM, STREAM, steps=1, learning_rate=1e-9, label_smoothing=0.4
+    )
+    assert smooth[0].valid_loss == pytest.approx(plain[0].valid_loss, rel=1e-5)
+    assert abs(smooth[0].train_loss - plain[0].train_loss) > 1e-5
+
+
+def test_the_loss_does_not_see_what_is_ignored():
+    U = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    targets = torch.tensor([[1, 2, IGNORED], [3, IGNORED, IGNORED]])
+    kept = torch.stack([U[0, 0], U[0, 1], U[1, 0]])
+    for smoothing in (0.0, 0.3):
+        loss = next_token_loss(U, targets, label_smoothing=smoothing)
+        expected = F.cross_entropy(kept, torch.tensor([1, 2, 3]), label_smoothing=smoothing)
+        assert loss.item() == pytest.approx(expected.item())
+
+
+def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
+    model, seen = language_model(), set()
+    model.register_forward_hook(lambda _, __, U: seen.add(U.dtype))
+    records = train(model, STREAM, STREAM, steps=2, bf16=True)
+    assert seen == {torch.bfloat16} and math.isfinite(records[-1].valid_loss)
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
+def test_bf16_on_a_cpu_without_it_is_said_to_be_slow(bf16, there, monkeypatch, caplog):
+    monkeypatch.setattr(training_module, "has_bfloat16", lambda: there)
+    with caplog.at_level("INFO", "slp_transformer"):
+        train(language_model(), STREAM, STREAM, steps=2, bf16=bf16, device="cpu")
+    said = [line for line in caplog.messages if "leave bf16 out" in line]
+    assert said == [SLOW_BF16] * (bf16 and not there)
+
+
+class Compiled(torch.nn.Module):
+    """Stands in for what torch.compile gives: another module around the same weights.
+
+    (The real one cannot see through the shape checks that are on in these tests.)
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self._orig_mod, self.training, self.modes = model, model.training, []
+
+    def forward(self, *inputs):
+        self.modes.append(self._orig_mod.stack.training)
+        return self._orig_mod(*inputs)
+
+
+def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda m: compiled.append(Compiled(m)) or compiled[-1])
+    model, plain = language_model(), language_model()
+    options = {"steps": 2, "every": 1, "batch_size": 9}
+    model.eval()  # as a loaded model is
+    records = train(model, STREAM, STREAM, **options, compile=True, folder=tmp_path, progress=False)
+    assert records == train(plain, STREAM, STREAM, **options)
+    assert compiled[0].modes == [True, False, True, False]
+    assert close(model.state_dict().values(), plain.state_dict().values())
+    assert close(load_model(tmp_path, "last").parameters(), plain.parameters())
+
+
+def test_adamw_is_fused_where_it_works():
+    assert make_optimiser(language_model(), 1e-3).defaults["fused"]
+    odd = torch.nn.Linear(3, 2, device="meta")
+    assert not make_optimiser(odd, 1e-3).defaults["fused"]
+
+
+def test_validation_goes_by_training_mode():
+    """Dropout is off while measuring, and on again afterwards."""
+    model, modes = language_model(dropout=0.3), []
+    model.stack.register_forward_pre_hook(lambda module, _: modes.append(module.training))
+    train(model, STREAM, STREAM, steps=2, every=1, batch_size=9)
+    assert modes == [True, False, True, False] and not model.training
+
+
+# --- Pairs -------------------------------------------------------------------------------------
+
+
+def test_pairs_are_padded_and_shifted_by_hand():
+    rows = [(torch.tensor([5, 6, 7]), torch.tensor([8])), (torch.tensor([9]), torch.tensor([3, 4]))]
+    source = PaddedPairs(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
+    batch = next(source.in_order(2))
+    sources, reads, mask = batch.inputs
+    assert sources.tolist() == [[5, 6, 7], [9, PAD, PAD]]
+    assert reads.tolist() == [[BEGIN, 8, PAD], [BEGIN, 3, 4]]
+    assert batch.targets.tolist() == [[8, END, IGNORED], [3, 4, END]]
+    assert torch.equal(mask, padding_mask(sources, PAD)) and batch.count == 5
+
+
+def test_padding_changes_no_loss():
+    """Pairs scored together, padded, come to what each alone comes to."""
+    model, source = encoder_decoder().eval(), pairs((3, 5), (2, 1), (7, 2))
+    alone = [next(iter([source.batch(torch.tensor([i]))])) for i in range(3)]
+    total = sum(next_token_loss(model(*b.inputs), b.targets, reduction="sum").item() for b in alone)
+    mean = total / sum(b.count for b in alone)
+    assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
+    assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
+
+
+def test_the_same_loop_trains_an_encoder_decoder_and_repeats():
+    lengths = [(3, 2), (2, 3), (4, 1), (1, 4), (2, 2)]
+    runs = [
+        train(encoder_decoder(), pairs(*lengths), pairs(*lengths), steps=90, batch_size=5, seed=1,
+              every=30, learning_rate=0.02)
+        for _ in range(2)
+    ]  # fmt: skip
+    assert runs[0] == runs[1]
+    assert runs[0][-1].valid_loss < 0.5 * runs[0][0].valid_loss
+
+
+def test_bad_pairs_are_refused():
+    with pytest.raises(ValueError, match="no pairs"):
+        pairs()
+    with pytest.raises(ValueError, match="Pair 1 has an empty source"):
+        pairs((2, 3), (0, 1))
+
+
+def test_both_sources_are_batch_sources():
+    assert isinstance(pairs((1, 1)), BatchSource) and isinstance(
+        TokenWindows(STREAM, 5), BatchSource
+    )
+
+
+# --- The end of a run --------------------------------------------------------------------------
+
+
+def test_training_stops_when_patience_is_at_an_end():
+    held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
+    settings = {"steps": 200, "every": 5, "learning_rate": 0.05, "batch_size": 4}
+    records = train(language_model(), STREAM, held_out, **settings, patience=3)
+    losses = [record.valid_loss for record in records]
+    assert records[-1].step < 200
+    assert losses.index(min(losses)) == len(losses) - 4
+
+
+@pytest.mark.parametrize(
+    ("losses", "since", "best"), [([], 0, True), ([3.0, 2.0], 0, True), ([2.0, 3.0, 2.0], 2, False)]
+)
+def test_the_best_of_equals_is_the_first(losses, since, best):
+    run = RunState(TrainingSettings(steps=9), {})
+    run.records = [Record(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
+    run.step = len(losses)
+    assert (run.since_best(), run.is_best()) == (since, best)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_and_spares_the_checkpoint(tmp_path):
+    model = language_model()
+
+    def spoil(record):
+        with torch.no_grad():
+            model.embedding.tokens.E.fill_(math.nan)
+
+    settings = {"steps": 4, "every": 2, "folder": tmp_path, "progress": False}
+    with pytest.raises(ValueError, match="no longer a number.*learning_rate"):
+        train(model, STREAM, STREAM, **settings, report=spoil)
+    assert load_model(tmp_path, "last").embedding.tokens.E.isfinite().all()
+
+
+# --- What it says and shows --------------------------------------------------------------------
+
+
+def test_it_says_on_which_device(caplog):
+    with caplog.at_level(logging.INFO, logger="slp_transformer"):
+        train(language_model(), STREAM, STREAM, steps=1, device="cpu")
+    assert "Training on CPU, from step 0 of 1." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "picked"),
+    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_it_picks_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, picked):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert pick_device().type == picked and pick_device("cpu").type == "cpu"
+    if not cuda:
+        with pytest.raises(ValueError, match='cpu on this machine, not "cuda"'):
+            pick_device("cuda")
+
+
+def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=15, progress=True)
+    shown = capsys.readouterr()
+    both = shown.out + shown.err
+    assert "Training on" in both and "step 15: learned" in both
+    assert "loss " in shown.err and "tokens/s" in shown.err and "30/30" in shown.err
+    assert "<" in shown.err  # elapsed<left
+
+
+def test_a_log_has_a_line_for_each_measurement_and_no_bar(capsys, monkeypatch):
+    monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=10, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:]] == ["step 10", "step 20", "step 30"]
+    assert lines[0].startswith("Training on") and all("tokens/s" in line for line in lines[1:])
+
+
+def test_tensorboard_has_the_curves(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    settings = {"steps": 4, "every": 2, "progress": False}
+    records = train(language_model(), STREAM, STREAM, **settings, folder=tmp_path, tensorboard=True)
+    curves = {}
+    for folder in {path.parent for path in (tmp_path / "tensorboard").rglob("events*")}:
+        events = EventAccumulator(str(folder)).Reload()
+        for tag in events.Tags()["scalars"]:
+            curves[folder.name, tag] = [(e.step, e.value) for e in events.Scalars(tag)]
+    valid = curves["loss_valid", "loss"]
+    assert valid == [(r.step, pytest.approx(r.valid_loss, rel=1e-5)) for r in records]
+
+
+def test_tensorboard_without_a_folder_is_refused():
+    with pytest.raises(ValueError, match="give a folder"):
+        train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
+
+
+def test_plain_training_needs_torch_alone(tmp_path):
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+for name in ("tqdm", "safetensors", "tensorboard", "numpy"):
+    sys.modules[name] = None
+import torch
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.training.trainer import train
+stream = torch.arange(7).repeat(5)
+train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
+"""
+    package = Path(slp_transformer.__file__).parent.parent
+    command = [sys.executable, "-W", "ignore", "-c", script, str(package)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
