@@ -28,14 +28,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from fingering_baselines import StringHabits, bootstrap, random_legal
+
 from slp_transformer.guitar.fingering.fingering_metrics import (
     Agreement,
     agreement,
-    bootstrap,
     total_of,
 )
-from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.grips import Grip, lowest_fret
 from slp_transformer.guitar.fingering.hand_inference import CAUTION, Hand
 from slp_transformer.guitar.fingering.hand_model_file import load_hand
 from slp_transformer.guitar.fingering.passages import Passage, read_keys

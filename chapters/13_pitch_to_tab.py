@@ -167,11 +167,11 @@ print(tab_of(low), tab_of(high), sep="\n")
 
 # %%
 from slp_transformer.guitar import prepare_tabs
-from slp_transformer.guitar.fingering.baselines import lowest_fret
 from slp_transformer.guitar.fingering.fingering_metrics import (
     agreement,
     total_of,
 )
+from slp_transformer.guitar.fingering.grips import lowest_fret
 from slp_transformer.guitar.fingering.passages import passage_of
 
 data = prepare_tabs(held_out=0.1)

@@ -38,9 +38,7 @@ from slp_transformer.guitar.fingering.viterbi import finger
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, is_playable
 from slp_transformer.loss import IGNORED
 
-TINY = HandConfig(
-    model_dim=12, num_heads=2, num_blocks=1, state_dim=5, move_dim=3, reach=1, dropout=0.0
-)
+TINY = HandConfig(move_dim=3)
 SCALE = (60, 62, 64, 65, 67, 69, 71, 72)
 
 
@@ -145,7 +143,7 @@ def test_a_window_knows_what_was_written_and_what_rings_on():
 @pytest.fixture(scope="module")
 def learned():
     training = HandTraining(steps=60, batch_size=4, window=16, learning_rate=0.02)
-    return train_hand(pieces(), TINY, training)
+    return train_hand(pieces(), training)
 
 
 def test_a_hand_learns_where_people_play(learned):
@@ -201,7 +199,7 @@ def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
     cheapest = finger(written.moments, STANDARD)
     assert Hand([learned], caution=0.0).finger(written) == list(written.grips) != cheapest
     torch.manual_seed(0)
-    knows_nothing = HandModel(HandConfig(num_blocks=0))
+    knows_nothing = HandModel(TINY)
     knows_nothing.trust.data.zero_()
     assert Hand([knows_nothing], caution=0.0).finger(written) != cheapest
     assert Hand([knows_nothing], caution=10.0).finger(written) == cheapest
@@ -211,7 +209,7 @@ def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
 
 
 def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
-    save_hand(tmp_path / "run", learned, About(TINY, 60, 6, 0.9))
+    save_hand(tmp_path / "run", learned, About(learned.config, 60, 6, 0.9))
     back = load_hand(tmp_path / "run")
     assert len(load_hand(tmp_path / "run", tmp_path / "run").models) == 2
     passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
@@ -227,17 +225,17 @@ def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
         ("hand.json", None, "there is no hand.json"),
         ("hand.safetensors", None, "there is no hand.safetensors"),
         ("hand.json", b"{", "hand.json"),
-        ("hand.json", b'{"model_dim": 10000000}', "model_dim must be from 1 to 1024"),
-        ("hand.json", b'{"model_dim": 24}', "does not fit"),
+        ("hand.json", b'{"move_dim": 10000000}', "move_dim must be from 1 to 1024"),
+        ("hand.json", b'{"move_dim": 23}', "does not fit"),
         ("hand.safetensors", b"\x00" * 40, "does not fit"),
     ],
 )
 def test_a_damaged_hand_is_refused_in_a_sentence(learned, tmp_path, name, content, said):
-    save_hand(tmp_path, learned, About(TINY, 60, 6))
+    save_hand(tmp_path, learned, About(learned.config, 60, 6))
     path = tmp_path / name
     if content is None:
         path.unlink()
-    elif content.startswith(b'{"model_dim'):
+    elif content.startswith(b'{"move_dim'):
         about = json.loads(path.read_bytes())
         about["config"] |= json.loads(content)
         path.write_text(json.dumps(about), encoding="utf-8")
@@ -256,10 +254,10 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     tabs = tmp_path / "tabs.jsonl"
     tabs.write_text("\n".join(lines), encoding="utf-8")
     run = tmp_path / "run"
-    assert main([str(tabs), "--run", str(run), "--steps", "2", "--blocks", "0"]) == 0
+    assert main([str(tabs), "--run", str(run), "--steps", "2"]) == 0
     said = capsys.readouterr()
     assert "held out: strings" in said.out and "2 pieces to learn from, 1 held out" in said.err
-    assert load_hand(run).models[0].config.num_blocks == 0
+    assert load_hand(run).models[0].config == HandConfig()
     assert main([str(tmp_path / "none"), "--run", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):
         main([str(tabs), "--run", str(run), "--steps", "0"])

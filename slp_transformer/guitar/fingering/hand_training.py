@@ -57,7 +57,6 @@ class HandTraining:
 
 def train_hand(
     passages: Sequence[Passage],
-    config: HandConfig | None = None,
     training: HandTraining | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> HandModel:
@@ -65,7 +64,6 @@ def train_hand(
 
     Args:
         passages: pieces with the grips that people wrote.
-        config: what to make it from.
         training: how.
         report: called after every step with its number and its loss in nats a moment.
 
@@ -81,7 +79,7 @@ def train_hand(
     reader = Reader([passage for passage in passages if passage.grips])
     chance = random.Random(training.seed)
     torch.manual_seed(training.seed)
-    model = HandModel(config or HandConfig())
+    model = HandModel(HandConfig())
     rates = {"lr": training.learning_rate, "weight_decay": training.weight_decay}
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
     mean = {name: W.clone() for name, W in model.state_dict().items()}
@@ -134,14 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, required=True, help="where the model is kept")
     parser.add_argument("--held-out", type=Path, help="tabs to measure on [a tenth of the pieces]")
     parser.add_argument("--steps", type=int, default=HandTraining.steps)
-    parser.add_argument("--blocks", type=int, default=HandConfig.num_blocks)
-    parser.add_argument("--trusted", action="store_true", help="of .jsonl: sure tunings alone")
     parser.add_argument("--seed", type=int, default=0)
     known = parser.parse_args(arguments)
     if known.steps < 1:
         parser.error(f"--steps must be 1 or more, not {known.steps}.")
-    if not 0 <= known.blocks <= 24:
-        parser.error(f"--blocks must be from 0 to 24, not {known.blocks}.")
     try:
         learn(known)
     except (ValueError, OSError, ImportError) as error:
@@ -163,9 +157,6 @@ def learn(known: argparse.Namespace) -> None:
         learned, held_out = learned[count:], learned[:count]
     else:
         held_out = read_passages(known.held_out)
-    if known.trusted:
-        learned = [passage for passage in learned if passage.trusted]
-    config = HandConfig(num_blocks=known.blocks)
     training = HandTraining(steps=known.steps, seed=known.seed)
     print(f"{len(learned)} pieces to learn from, {len(held_out)} held out", file=sys.stderr)
     begun, losses = time.perf_counter(), []
@@ -177,11 +168,13 @@ def learn(known: argparse.Namespace) -> None:
             took = time.perf_counter() - begun
             print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
 
-    model = train_hand(learned, config, training, report)
+    model = train_hand(learned, training, report)
     hand = Hand([model])
     found = total_of([agreement(p.grips, hand.finger(p), p.tuning) for p in held_out])
     shares = found.shares()
-    save_hand(known.run, model, About(config, training.steps, len(learned), shares["strings"]))
+    save_hand(
+        known.run, model, About(model.config, training.steps, len(learned), shares["strings"])
+    )
     print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
 
