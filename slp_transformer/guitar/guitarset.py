@@ -22,8 +22,7 @@ from typing import Any
 from slp_transformer._internal.folders import files_in
 from slp_transformer.guitar.formats.safe_read import content_of, understood
 from slp_transformer.guitar.fretboard import STANDARD, Note
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab
+from slp_transformer.guitar.tab import Bar, Event, Played, Problem, Tab
 from slp_transformer.guitar.timing import only_changes
 
 STEPS = 12

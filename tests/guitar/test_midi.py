@@ -7,8 +7,7 @@ import mido
 import pytest
 from guitar_pieces import random_piece
 
-from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
-from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
 from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
 from slp_transformer.guitar.score import Sounding
 from slp_transformer.guitar.tab import Bar, Event, Tab
