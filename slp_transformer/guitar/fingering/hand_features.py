@@ -118,11 +118,12 @@ class Reader:
         unique, where = torch.unique(ids, return_inverse=True)
         made = [self.kinds.columns[kind] for kind in unique.tolist()]
 
-        def states(name, value=0):
-            return pad_sequence([getattr(each, name) for each in made], True, value)
+        def padded(of_states, value=0):
+            return pad_sequence(of_states, True, value)
 
-        used = torch.nn.functional.one_hot(states("strings", -1) + 1, STRINGS + 1)[..., 1:].float()
-        fretted, which = states("fretted"), states("which", -2)
+        strings = padded([c.strings for c in made], -1)
+        used = torch.nn.functional.one_hot(strings + 1, STRINGS + 1)[..., 1:].float()
+        fretted, which = padded([c.fretted for c in made]), padded([c.which for c in made], -2)
         there = which >= 0
         written = (which[where] == grips.unsqueeze(-1)).float()
         missing = written.sum(-1, keepdim=True) == 0
@@ -130,10 +131,10 @@ class Reader:
         held_strings = torch.einsum("btn,btsnk->btsk", rings, used[where])
         held_fret = (torch.einsum("btn,btsn->bts", rings, fretted[where]) > 0).float()
         return Columns(
-            states("features"),
-            states("costs"),
+            padded([c.features for c in made]),
+            padded([c.costs for c in made]),
             there,
-            states("hands", 1),
+            padded([c.hands for c in made], 1),
             used.sum(-2),
             where,
             valid,
