@@ -1,7 +1,7 @@
 """Systems of ASCII tablature: where they are in a text, and what their lines are.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
-a character position in it. `slp_transformer.guitar.ascii_reader` reads a file with the parts in here and
+a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
 in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
 `slp_transformer.guitar.ascii_frets`, which reads their notes.
 
@@ -31,8 +31,8 @@ _BARRE = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASHES = "-=\u2013\u2014"
 _STAVE = re.compile(r"[-=~|0-9\u2013\u2014]+")
 _UPRIGHTS = "|I[]!\u00a6"
-_PLAIN_UPRIGHTS = {ord(mark): "|" for mark in _UPRIGHTS}
-_WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + DIGITS + "~_" + _UPRIGHTS}
+_PLAIN_UPRIGHTS = str.maketrans(dict.fromkeys(_UPRIGHTS, "|"))
+_WITHOUT_STAVE = str.maketrans("", "", _DASHES + DIGITS + "~_" + _UPRIGHTS)
 
 
 @dataclass(frozen=True)
