@@ -6,8 +6,9 @@ Usage::
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
     python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other --translator runs/translator
 
-RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained. Several hands agree
-by the mean of their probabilities; with a translator they also hear what it says of their choice.
+RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained. Several hands
+agree by the mean of their probabilities; with a translator they also hear what it says of their
+choice.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,

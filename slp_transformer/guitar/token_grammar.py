@@ -1,4 +1,4 @@
-"""Which tab token may follow which: the state machine behind `slp_transformer.guitar.tab_tokenizer`."""
+"""Which tab token may follow which: the state machine behind `TabTokenizer`."""
 
 from dataclasses import replace
 

@@ -161,7 +161,7 @@ def test_a_long_piece_is_read_in_parts_and_comes_out_whole(learned, monkeypatch)
     passage = from_grips(STANDARD, at_the_fifth_fret(row))
     hand = Hand([learned])
     whole = hand.finger(passage)
-    monkeypatch.setattr(playing, "CHUNK", 17)
+    monkeypatch.setattr(hand_inference, "CHUNK", 17)
     assert hand.finger(passage) == whole and len(whole) == len(row)
     for grips, likely in hand.likelihoods(passage):
         assert float(likely.sum()) == pytest.approx(1, abs=1e-3) and len(likely) == len(grips)

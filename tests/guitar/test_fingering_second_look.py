@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from slp_transformer.guitar.fingering import hand_training
 from slp_transformer.guitar.fingering.grips import reachable_grips
 from slp_transformer.guitar.fingering.hand_inference import AGAIN, Hand
 from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
@@ -210,8 +211,8 @@ def test_each_piece_is_looked_at_by_a_model_of_others(monkeypatch):
             assert not {name[0] for name in asked[-1]} & {passage.name[0]}
             return super().look(passage, also)
 
-    monkeypatch.setattr(learning, "train_hand", train)
-    monkeypatch.setattr(learning, "Hand", Looking)
+    monkeypatch.setattr(hand_training, "train_hand", train)
+    monkeypatch.setattr(hand_training, "Hand", Looking)
     second = train_second_look(pieces(), HandConfig(num_blocks=0), HandTraining(steps=1))
     assert len(asked) == 4 and second.weights.abs().sum() > 0
     alone = [replace(passage, name="x_1") for passage in pieces(2)]
