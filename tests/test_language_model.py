@@ -180,24 +180,11 @@ def test_batch_equals_each_sentence_alone(leading):
     assert_same(lm(ids).reshape(-1, N, V), each)
 
 
-def test_trace_has_an_entry_a_block_and_changes_nothing():
-    lm, ids = model(), some_ids(B, N)
-    with tracing(lm) as trace:
-        U = lm(ids)
-    assert_same(U, lm(ids))
-    assert len(trace) == 2 and trace[0]["alpha"].shape == (B, A, N, N)
-
-
 def test_the_training_path_makes_no_n_by_n_mask(kernel, monkeypatch):
     monkeypatch.delattr("slp_transformer.masks.causal_mask")
     model()(some_ids(B, N)).sum().backward()
     assert [call["is_causal"] for call in kernel] == [True, True]
     assert all(call["attn_mask"] is None for call in kernel)
-
-
-def test_context_of_one_token_up_to_the_longest():
-    lm = model()
-    assert lm(some_ids(1)).shape == (1, V) and lm(some_ids(M)).shape == (M, V)
 
 
 def test_options_reach_the_parts():
