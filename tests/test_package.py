@@ -145,6 +145,29 @@ def docstrings(module: str) -> Iterator[tuple[str, str]]:
             yield f"{module}.{getattr(node, 'name', '')}", ast.get_docstring(node) or ""
 
 
+def raised(node: ast.AST) -> set[str]:
+    """Names of the exceptions that a function's body raises."""
+    found = (inner.exc for inner in ast.walk(node) if isinstance(inner, ast.Raise) and inner.exc)
+    names = {ast.unparse(getattr(what, "func", what)).rpartition(".")[2] for what in found}
+    return {name for name in names if name[0].isupper()}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings_say_what_is_raised(module):
+    """A class's docstring may say it for the method that makes its objects."""
+    for owner in ast.walk(tree(module)):
+        if not isinstance(owner, ast.Module | ast.ClassDef):
+            continue
+        for node in (child for child in owner.body if isinstance(child, ast.FunctionDef)):
+            making = node.name in ("__init__", "__post_init__", "__new__")
+            if node.name.startswith("_") and not making:
+                continue
+            where = (node, owner) if making else (node,)
+            text = "".join((ast.get_docstring(n) or "").partition("Raises:")[2] for n in where)
+            missing = [kind for kind in raised(node) if kind not in text]
+            assert not missing, f"{node.name} raises {missing}, but has no such line under Raises:"
+
+
 def test_everything_offered_at_the_top_is_there_and_sorted():
     assert slp_transformer.__all__ == sorted(slp_transformer.__all__)
     for name in slp_transformer.__all__:
