@@ -15,6 +15,7 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     randomised,
+    some_ids,
 )
 
 from slp_transformer import (
@@ -25,10 +26,6 @@ from slp_transformer import (
     sinusoidal_positions,
 )
 from slp_transformer.embedding import one_hot_lookup
-
-
-def some_ids(*shape: int, below: int = V, seed: int = 7) -> torch.Tensor:
-    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_onehot_by_hand():

@@ -20,8 +20,8 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     randomised,
+    some_ids,
 )
-from test_embedding import some_ids
 from torch import nn
 from twins import Twin, stack_pairs, twin_layer
 

@@ -23,8 +23,8 @@ from comparing import (
     gradients,
     normal,
     randomised,
+    some_ids,
 )
-from test_embedding import some_ids
 
 from slp_transformer import (
     TransformerConfig,

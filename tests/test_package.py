@@ -2,7 +2,6 @@
 
 import ast
 import importlib.metadata
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import equations
 import pytest
 import torch
+from own_process import environment
 
 import slp_transformer
 
@@ -63,11 +63,6 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
         env=environment(),
         timeout=300,
     )
-
-
-def environment() -> dict[str, str]:
-    """This process's variables, and this very package to be imported, wherever it is."""
-    return {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
 
 
 def names_required(distribution: str) -> set[str]:

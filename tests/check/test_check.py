@@ -12,8 +12,8 @@ import planted
 import pytest
 import torch
 import torch.nn.functional as F
+from own_process import environment
 from planted_marks import ODD, verdict
-from test_package import environment
 
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
