@@ -243,11 +243,6 @@ def test_d_k_and_d_v_are_independent_and_d_over_a_unless_given(key_dim, value_di
     assert layer.W_O.shape == (A * layer.value_dim, D_SHARED)
 
 
-def test_output_matrix_is_what_writes_to_the_stream():
-    layer = mha()
-    assert layer.output_matrix is layer.W_O
-
-
 def test_there_are_no_biases():
     assert [name for name, _ in mha().named_parameters()] == ["W_QKV", "W_O"]
 
