@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from comparing import assert_same, randomised
-from test_embedding import some_ids
+from comparing import assert_same, randomised, some_ids
 from torch import Tensor, nn
 from twins import Pair, Twin, stack_pairs, twin_layer
 

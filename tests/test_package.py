@@ -2,7 +2,6 @@
 
 import ast
 import importlib.metadata
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import equations
 import pytest
 import torch
+from own_process import environment
 
 import slp_transformer
 
@@ -65,11 +65,6 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
     )
 
 
-def environment() -> dict[str, str]:
-    """This process's variables, and this very package to be imported, wherever it is."""
-    return {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-
-
 def names_required(distribution: str) -> set[str]:
     """What a distribution itself asks for, extras left out, as names to import."""
     required = importlib.metadata.requires(distribution) or []
@@ -87,26 +82,15 @@ assert EncoderDecoder(config)(ids, ids).shape == (2, 7, 23)
 """
 
 
-@pytest.mark.parametrize("modules", [["slp_transformer"], list(MODULES)], ids=["top", "every room"])
+@pytest.mark.parametrize(
+    "modules", [["slp_transformer"], list(MODULES)], ids=["top", "every module"]
+)
 def test_importing_needs_torch_alone_and_prints_nothing(modules, tmp_path):
     """As on a machine where only torch is installed: shapes are then no longer checked."""
-    blocked = {
-        "jaxtyping",
-        "beartype",
-        "matplotlib",
-        "transformers",
-        "jupytext",
-        "mkdocs",
-        "IPython",
-        "safetensors",
-        "pydantic",
-        "tqdm",
-        "tensorboard",
-        "tokenizers",
-        "pooch",
-        "mido",
-        "guitarpro",
-    }
+    blocked = set(
+        "jaxtyping beartype matplotlib transformers jupytext mkdocs IPython safetensors pydantic "
+        "tqdm tensorboard tokenizers pooch mido guitarpro".split()
+    )
     result = run_import(modules, blocked, TORCHS_OWN, USE, tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
@@ -149,47 +133,34 @@ def test_no_module_puts_off_its_annotations():
 # --- Explaining --------------------------------------------------------------------------------
 
 
-def public(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:
-    """Modules, classes, functions and methods that a reader may use, with dotted names."""
-    yield name, node
-    if isinstance(node, ast.FunctionDef):
-        return
-    for child in node.body:
-        if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
-            if any(ast.unparse(by) == "overload" for by in child.decorator_list):
-                continue  # what it says is said once, below
-            yield from public(child, f"{name}.{child.name}")
-
-
-PUBLIC = {name: node for module in MODULES for name, node in public(tree(module), module)}
-MAKING = ("__init__", "__post_init__", "__new__")
-
-
-def making(node: ast.AST) -> list[ast.FunctionDef]:
-    """The methods that run when an object of a class is made."""
-    body = node.body if isinstance(node, ast.ClassDef) else []
-    return [child for child in body if getattr(child, "name", "") in MAKING]
+def docstrings(module: str) -> Iterator[tuple[str, str]]:
+    """The names and docstrings of a module and of what is defined in it."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield f"{module}.{getattr(node, 'name', '')}", ast.get_docstring(node) or ""
 
 
 def raised(node: ast.AST) -> set[str]:
-    """Names of the exceptions that a function's body raises, or the making of a class."""
-    bodies = [node] if isinstance(node, ast.FunctionDef) else making(node)
-    found = set()
-    for inner in (inner for body in bodies for inner in ast.walk(body)):
-        if isinstance(inner, ast.Raise) and inner.exc is not None:
-            exception = inner.exc.func if isinstance(inner.exc, ast.Call) else inner.exc
-            found.add(ast.unparse(exception).rpartition(".")[2])
-    return {name for name in found if name[0].isupper()}
+    """Names of the exceptions that a function's body raises."""
+    found = (inner.exc for inner in ast.walk(node) if isinstance(inner, ast.Raise) and inner.exc)
+    names = {ast.unparse(getattr(what, "func", what)).rpartition(".")[2] for what in found}
+    return {name for name in names if name[0].isupper()}
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_docstrings_are_there_and_say_what_is_raised(module):
-    for name, node in public(tree(module), module):
-        assert ast.get_docstring(node), f"{name} has no docstring"
-        text = "\n".join(ast.get_docstring(part) or "" for part in (node, *making(node)))
-        section = text.partition("Raises:")[2]
-        missing = [kind for kind in raised(node) if kind not in section]
-        assert not missing, f"{name} raises {missing}, but has no such line under Raises:"
+def test_docstrings_say_what_is_raised(module):
+    """A class's docstring may say it for the method that makes its objects."""
+    for owner in ast.walk(tree(module)):
+        if not isinstance(owner, ast.Module | ast.ClassDef):
+            continue
+        for node in (child for child in owner.body if isinstance(child, ast.FunctionDef)):
+            making = node.name in ("__init__", "__post_init__", "__new__")
+            if node.name.startswith("_") and not making:
+                continue
+            where = (node, owner) if making else (node,)
+            text = "".join((ast.get_docstring(n) or "").partition("Raises:")[2] for n in where)
+            missing = [kind for kind in raised(node) if kind not in text]
+            assert not missing, f"{node.name} raises {missing}, but has no such line under Raises:"
 
 
 def test_everything_offered_at_the_top_is_there_and_sorted():
@@ -217,8 +188,9 @@ def sources(docstring: str) -> Iterator[tuple[list[str], set[str]]]:
 
 WITH_SOURCE = {
     name: docstring
-    for name, node in PUBLIC.items()
-    if "Source:" in (docstring := ast.get_docstring(node) or "")
+    for module in MODULES
+    for name, docstring in docstrings(module)
+    if "Source:" in docstring
 }
 
 
@@ -232,10 +204,9 @@ def test_sources_are_found():
     assert len(WITH_SOURCE) > 20
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_sources_name_known_equations_by_their_numbers(module):
-    inside = [name for name, _ in public(tree(module), module) if name in WITH_SOURCE]
-    for name, (slugs, named) in ((n, found) for n in inside for found in sources(WITH_SOURCE[n])):
+@pytest.mark.parametrize("name", WITH_SOURCE)
+def test_sources_name_known_equations_by_their_numbers(name):
+    for slugs, named in sources(WITH_SOURCE[name]):
         known = [slug for slug in slugs if slug in equations.ALL]
         # "with `H_enc`, `cross-QKV` and …": names of the code may stand among them.
         unknown = [slug for slug in slugs if slug not in equations.ALL and "_" not in slug]

@@ -1,9 +1,9 @@
 """What the outputs of a chapter depend on, found in its code.
 
 They depend on the chapter's code cells, the modules of the package that it imports (and those that
-they import), the data that lies beside them, the recorded runs in benchmarks/results/ if its code names that
-folder, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are not
-part of it.
+they import), the data that lies beside them, the recorded runs in benchmarks/results/ if its code
+names that folder, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts
+are not part of it.
 """
 
 import ast
@@ -69,8 +69,8 @@ def objects_named(chapter: Chapter) -> list[str]:
 def data_behind(chapter: Chapter) -> list[Path]:
     """What a chapter's code may read: data beside the modules it imports, and recorded runs.
 
-    A chapter that names benchmarks/results/ anywhere in its code depends on all of that folder, so that no
-    author has to say which file is read.
+    A chapter that names benchmarks/results/ anywhere in its code depends on all of that folder, so
+    that no author has to say which file is read.
     """
     folders = {path.parent for path in modules_behind(chapter)}
     found = {path for folder in folders for path in folder.iterdir() if path.suffix != ".py"}

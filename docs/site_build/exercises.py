@@ -2,8 +2,9 @@
 
 `exercises/NN_name.py` belongs to the chapter of the same name and stands alone. What lies between
 `# solution` and `# end` in a cell with the tag "exercise" is for the reader to write.
-`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, into notebooks/ if no
-folder is named; the site offers each below its chapter's title. Nothing generated is committed.
+`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, into notebooks/
+if no folder is named; the site offers each below its chapter's title. Nothing generated is
+committed.
 """
 
 import re

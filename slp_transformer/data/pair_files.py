@@ -101,7 +101,7 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file, of which only "\\n" and "\\r\\n" end one.
+    r"""The lines of a file, of which only "\n" and "\r\n" end one.
 
     Raises:
         ValueError: as `read_text`.

@@ -1,6 +1,6 @@
-"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
+r"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
 
-Line ends become "\\n" whatever system the file is from, and a byte order mark is dropped.
+Line ends become "\n" whatever system the file is from, and a byte order mark is dropped.
 """
 
 import codecs

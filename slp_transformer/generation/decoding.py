@@ -42,7 +42,8 @@ class Generated:
         ended: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
-        score: of a beam search, see `slp_transformer.generation.beam_search.normalised`; None otherwise.
+        score: of a beam search, see `slp_transformer.generation.beam_search.normalised`; None
+            otherwise.
         others: of a beam search, the other hypotheses that it found, best first.
     """
 

@@ -1,6 +1,6 @@
-"""How notes are played, as marks beside frets in ASCII tablature say.
+r"""How notes are played, as marks beside frets in ASCII tablature say.
 
-``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\\5`` slides, ``7~`` a vibrato, ``<12>`` a
+``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\5`` slides, ``7~`` a vibrato, ``<12>`` a
 harmonic, ``7b9`` a bend by a whole step: a string is struck once, at the first fret, and bent.
 """
 

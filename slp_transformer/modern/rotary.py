@@ -123,7 +123,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int
     ) -> Float[Tensor, "*batch N d_k"]:
-        """Rotate rows that stand at positions `start`, `start` + 1, …"""
+        """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
         cos, sin = self._table(end, X)
         return rotate(X, cos[start:end], sin[start:end])

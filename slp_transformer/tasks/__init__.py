@@ -11,9 +11,9 @@
 
 The tables are the fields of `slp_transformer.tasks.datasets.DataSettings`,
 `slp_transformer.config.TransformerConfig` and
-`slp_transformer.training.train_config.TrainingSettings`. What a recipe does not say is taken from the
-built-in recipe of its kind, "text", "guitar" or "translation". TOML has no word for None: "none"
-stands for it. A path in a recipe is seen from the recipe's own folder.
+`slp_transformer.training.train_config.TrainingSettings`. What a recipe does not say is taken
+from the built-in recipe of its kind, "text", "guitar" or "translation". TOML has no word for
+None: "none" stands for it. A path in a recipe is seen from the recipe's own folder.
 """
 
 import logging

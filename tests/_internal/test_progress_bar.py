@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from slp_transformer._internal import progress_bar
 from slp_transformer._internal.progress_bar import no_work_bars, work_bar
-from slp_transformer.data import moby_dick
+from slp_transformer.data import moby_dick, text_corpus, text_files
 from slp_transformer.data.text_corpus import prepare
 
 TEXT = moby_dick()[:5003]
@@ -23,7 +24,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def work(monkeypatch):
     """Some work; it returns what stderr, of that kind, shows of it."""
-    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "DELAY", 0)
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
@@ -43,7 +44,7 @@ def test_a_bar_comes_and_goes_again(work):
 
 
 def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 60)
+    monkeypatch.setattr(progress_bar, "DELAY", 60)
     assert work() == ""
 
 
@@ -65,14 +66,14 @@ def told(monkeypatch):
         bars[work] = [total, done]
         yield bars[work].append
 
-    monkeypatch.setattr(preparing, "work_bar", noted)
+    monkeypatch.setattr(text_corpus, "work_bar", noted)
     return bars
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK", 1000)
-    monkeypatch.setattr(preparing, "CHUNK", 1000)
+    monkeypatch.setattr(text_files, "BLOCK", 1000)
+    monkeypatch.setattr(text_corpus, "CHUNK", 1000)
     (tmp_path / "texts").mkdir()
     for name, end in (("a", "\n"), ("b", "\r\n")):
         text = TEXT.replace("\n", end)

@@ -13,7 +13,7 @@ from pathlib import Path
 import equations
 import jupytext
 import pytest
-from test_package import environment
+from own_process import environment
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))

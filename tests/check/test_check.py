@@ -12,7 +12,8 @@ import planted
 import pytest
 import torch
 import torch.nn.functional as F
-from test_package import environment
+from own_process import environment
+from planted_marks import ODD, verdict
 
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
@@ -35,21 +36,21 @@ def label(one):
 
 @pytest.mark.parametrize("one", planted.RIGHT, ids=label)
 def test_right_solution_passes_however_it_is_written(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert found, str(found)
 
 
 @pytest.mark.parametrize("one", planted.WRONG, ids=label)
 def test_planted_mistake_is_never_right_and_is_named(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert not found
     assert found.mistakes == (one.mistake,), str(found)
     assert found.text and found.example, "it says what is wrong and where it shows"
 
 
-@pytest.mark.parametrize("one", planted.ODD, ids=label)
+@pytest.mark.parametrize("one", ODD, ids=label)
 def test_odd_mistake_is_never_right(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert not found
     assert found.text.endswith((".", "?")) and found.example
 

@@ -37,7 +37,7 @@ def test_ids_come_back_as_they_were(tmp_path, vocab_size, width):
 
 
 def test_writing_goes_through_the_ids_once_and_holds_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_store, "CHUNK", 7)
+    monkeypatch.setattr(token_file, "CHUNK", 7)
     ahead, seen = [], itertools.count()
 
     def stream():
@@ -50,7 +50,7 @@ def test_writing_goes_through_the_ids_once_and_holds_few(tmp_path, monkeypatch):
     held = []
     check = token_file.check_chunk
     monkeypatch.setattr(
-        token_store,
+        token_file,
         "check_chunk",
         lambda chunk, *rest: (held.append(len(chunk)), check(chunk, *rest)),
     )

@@ -13,6 +13,7 @@ from own_process import python
 from safetensors.torch import load_file
 
 from slp_transformer.data.batches import IGNORED, Batch
+from slp_transformer.training import ddp
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.ddp import in_short
 from slp_transformer.training.fsdp import form_team
@@ -216,7 +217,7 @@ def test_what_pytorch_says_is_cut_to_a_sentence():
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(replicas, "TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(ddp, "TIMEOUT", timedelta(seconds=1))
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not meet the others"):
         with form_team(TrainingSettings(steps=1, device="cpu")):
             pass

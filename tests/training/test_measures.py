@@ -118,7 +118,7 @@ def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
         return step(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "training_step", pressing)
+        patch.setattr(trainer, "training_step", pressing)
         assert main(["train", "tabs", "--guitar", "--run", "cut", *SMALL]) == 130
     shutil.rmtree("tabs")
     fine("train", "--run", "cut", "--resume", "--quiet")
@@ -175,7 +175,7 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
 
     if moment == "held out alone":
         measures = iter([trainer.mean_loss, trainer.mean_loss, lambda *_: math.inf])
-        monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(measures)(*arguments))
+        monkeypatch.setattr(trainer, "mean_loss", lambda *arguments: next(measures)(*arguments))
     else:
         monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
     with pytest.raises(ValueError, match=r"no longer a number, at step 6 .*learning_rate") as told:
