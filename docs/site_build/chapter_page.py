@@ -33,7 +33,7 @@ def links(chapter: Chapter, page) -> str:
     modules = [
         f'<a href="{relative(url_of(name), page)}"><code>{short_name(name)}</code></a>'
         for name in depending.modules_named(chapter)
-        if name in site.modules and ".show" not in name
+        if name in site.modules and ".plotting" not in name
     ]
     uses = f"<span>Uses {' '.join(modules)}</span>" if modules else ""
     return f'<p class="slp-links" data-search-exclude>{" ".join(here)} {uses}</p>'

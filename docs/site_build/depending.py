@@ -1,8 +1,8 @@
 """What the outputs of a chapter depend on, found in its code.
 
 They depend on the chapter's code cells, the modules of the package that it imports (and those that
-they import), the data that lies beside them, the recorded runs in benchmarks/results/ if its code names that
-folder, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are not
+they import), the data that lies beside them, the recorded runs in
+benchmarks/results/ if its code names that folder, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are not
 part of it.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reading import PACKAGE, Chapter
 
-RESULTS = "results"
+RESULTS = "benchmarks/results"
 
 
 def key_of(chapter: Chapter) -> str:
@@ -69,12 +69,12 @@ def objects_named(chapter: Chapter) -> list[str]:
 def data_behind(chapter: Chapter) -> list[Path]:
     """What a chapter's code may read: data beside the modules it imports, and recorded runs.
 
-    A chapter that names benchmarks/results/ anywhere in its code depends on all of that folder, so that no
-    author has to say which file is read.
+    A chapter whose code has the word "results" anywhere depends on all of benchmarks/results/, so
+    that no author has to say which file is read.
     """
     folders = {path.parent for path in modules_behind(chapter)}
     found = {path for folder in folders for path in folder.iterdir() if path.suffix != ".py"}
-    if any(re.search(rf"\b{RESULTS}\b", cell.source) for cell in chapter.code_cells):
+    if any(re.search(r"\bresults\b", cell.source) for cell in chapter.code_cells):
         found.update((chapter.root / RESULTS).rglob("*"))
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 

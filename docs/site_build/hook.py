@@ -33,7 +33,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
-from reading import PACKAGE, Chapter
+from reading import PACKAGE, Chapter, equations_of, with_numbers
 from state import chapter_of, log, page_path, relative, site
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
@@ -48,15 +48,15 @@ def on_config(config):
     site.settings = Path(config.config_file_path)
     site.read(site.settings.parent)
     if site.serving:
-        folders = ("chapters", "exercises", PACKAGE, depending.RESULTS)
+        folders = ("chapters", PACKAGE, depending.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
     site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
     listed = [room for room in site.rooms if room.is_listed]
-    ground = [{room.name: room.path} for room in listed if not room.is_wing]
-    wings = [{room.name: room.path} for room in listed if room.is_wing]
+    modules = [{room.name: room.path} for room in listed if not room.is_package]
+    packages = [{room.name: room.path} for room in listed if room.is_package]
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
@@ -68,8 +68,8 @@ def on_config(config):
                 "api/index.md",
                 "command-line.md",
                 "cluster.md",
-                *([{"Equations, as code": ground}] if ground else []),
-                *([{"Wings": wings}] if wings else []),
+                *([{"Equations, as code": modules}] if modules else []),
+                *([{"Packages": packages}] if packages else []),
             ]
         },
     ]
@@ -112,7 +112,7 @@ def on_files(files: Files, config) -> Files:
         text = rooms.markdown(room, site.members) if render else f"# <code>{room.name}</code>\n"
         files.append(File.generated(config, room.path, content=text))
     if site.proofs:
-        loops = (site.root / "tests" / "loops.py").read_text(encoding="utf-8")
+        loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
         text = proving.markdown(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
     files.append(File.generated(config, "equations.json", content=listing.equations_json()))
@@ -209,6 +209,7 @@ def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path = page.file.src_uri
     if path == "index.md":
+        markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(listing.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
         markdown = markdown.replace("<!-- whole -->", mapping.whole(page))
@@ -216,7 +217,7 @@ def on_page_markdown(markdown, page, config, files):
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", listing.equation_table(page))
     if path == "api/index.md":
-        return markdown.replace("<!-- modules -->", listing.room_table())
+        return markdown.replace("<!-- modules -->", listing.page_table())
     return markdown
 
 

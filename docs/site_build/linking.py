@@ -1,25 +1,23 @@
 """What links to what: chapters, equations, and the package's objects, read from their sources.
 
 A chapter declares an equation by its label, on a line of its own before the formula:
-    <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
-A docstring names its source as "`head-par` (8.33, 7.34)". A chapter explains an object when it
-shows its source or links to it. From these the index, the cards and the links back are made.
+    <span class="eq" id="eq-head-par">head-par</span>
+A docstring names it in a paragraph "Source: `head-par`". Its numbers are in `equations.toml`. A
+chapter explains an object when it shows its source or links to it. From these the index, the cards
+and the links back are made.
 """
 
 import ast
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
 from depending import module_name
-from reading import Chapter
+from reading import Chapter, equations_of
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
-SLUG = r"`[A-Za-z][\w^.,()-]*`"
-SOURCE = re.compile(rf"((?:{SLUG}(?:,| and| to)?\s+)*{SLUG})\s*\(([^)`]*?\d+\.\d+[^)`]*)\)")
 SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
 
 
@@ -67,7 +65,7 @@ def summarize(chapter: Chapter) -> Summary:
     prose = [p for p in paragraphs if re.match(r"(?!Sections? )[A-Za-z`“\"']", p)]
     sentence = re.match(r".+?[.!?](?=\s|$)", prose[0]) if prose else None
     text = sentence[0] if sentence else (prose[0] if prose else "")
-    return Summary(stem, number, title, plain(text), _range(declared(chapter)))
+    return Summary(stem, number, title, plain(text), _range(chapter))
 
 
 def plain(text: str) -> str:
@@ -102,14 +100,14 @@ def formulas(chapter: Chapter) -> dict[str, str]:
     return found
 
 
-def _range(equations: list[tuple[str, list[str]]]) -> str:
-    """The first and last number of a chapter's equations, in the first draft named."""
-    numbers = []
-    for _, given in equations:
-        for number in given[:1]:
-            if re.fullmatch(r"[\d.–-]+", number):  # no sections, no figures
-                places = re.findall(r"\d+\.\d+", number)
-                numbers += [tuple(map(int, place.split("."))) for place in places]
+def _range(chapter: Chapter) -> str:
+    """The first and last number of a chapter's equations, in the oldest draft."""
+    book, numbers = equations_of(chapter.root), []
+    for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
+        number = book.slugs[slug].get(next(iter(book.drafts)), "")
+        if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
+            places = re.findall(r"\d+\.\d+", number)
+            numbers += [tuple(map(int, place.split("."))) for place in places]
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
@@ -127,50 +125,17 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
                 entry.chapters.append(chapter.path.stem)
         for slug, tex in formulas(chapter).items():
             found[slug].tex = found[slug].tex or tex
-    declared_by_a_chapter = set(found)
+    book = equations_of(root)
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
-            for slug, numbers in _sources(docstring, declared_by_a_chapter):
-                entry = found.setdefault(slug, Equation(slug, numbers.split(", ")))
-                if name not in entry.objects:
-                    entry.objects.append(name)
-                for between in _within(numbers, found.values()):
-                    if name not in between.objects:
-                        between.objects.append(name)
-    return [equation for equation in found.values() if ".." not in equation.slug]
-
-
-def _within(numbers: str, known: Iterable[Equation]) -> list[Equation]:
-    """The equations that chapters declare and a number of which lies in a range: "8.10-8.14"."""
-    numbers = re.sub(r"Figs?\.?\s*[\d.,\s-]+", "", numbers)
-    spans = re.findall(r"\b(\d+)\.(\d+)-(?:\d+\.)?(\d+)", numbers)
-    inside = []
-    for equation in known:
-        own = [re.match(r"(\d+)\.(\d+)\b", number) for number in equation.numbers]
-        places = [(int(number[1]), int(number[2])) for number in own if number]
-        within = (
-            chapter == int(c) and int(first) <= place <= int(last)
-            for chapter, place in places
-            for c, first, last in spans
-        )
-        if equation.chapters and any(within):
-            inside.append(equation)
-    return inside
-
-
-def _sources(docstring: str, known: set[str]) -> list[tuple[str, str]]:
-    """The (slug, numbers) of each equation in the docstring's paragraphs that begin "Source:".
-
-    Those that a chapter declares may stand there without their numbers.
-    """
-    found = []
-    for paragraph in docstring.split("\n\n"):
-        if paragraph.lstrip().startswith("Source:"):
-            for slugs, numbers in SOURCE.findall(paragraph):
-                found += [(slug.strip("`"), numbers) for slug in re.findall(SLUG, slugs)]
-            named = {slug.strip("`") for slug in re.findall(SLUG, paragraph)}
-            found += [(slug, "") for slug in sorted(named & known - {slug for slug, _ in found})]
-    return found
+            for paragraph in re.findall(
+                r"^Source:.*?(?:\n\n|\Z)", docstring, re.DOTALL | re.MULTILINE
+            ):
+                for slug in book.named(" ".join(paragraph.split())):
+                    entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
+                    if name not in entry.objects:
+                        entry.objects.append(name)
+    return list(found.values())
 
 
 def modules(root: Path) -> list[Path]:

@@ -34,6 +34,8 @@ def equation_table(page) -> str:
     """Every equation: its formula and numbers, its chapter, its code, and its proof."""
     rows = []
     for equation in site.equations.values():
+        if equation.slug not in site.book.slugs:
+            raise PluginError(f"equations.toml has no {equation.slug!r}.")
         where = ", ".join(
             f'<a href="{relative(f"chapters/{stem}/", page)}#eq-{equation.slug}">'
             f"{html.escape(site.summaries[stem].title)}</a>"
@@ -49,6 +51,7 @@ def equation_table(page) -> str:
         )
         numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
         name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
+        name += f"<br>{html.escape(site.book.slugs[equation.slug]['title'])}"
         formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
         if equation.tex.startswith("\\begin{align"):
             formula = f"$${html.escape(equation.tex)}$$"
@@ -77,6 +80,7 @@ def equations_json() -> str:
         [
             {
                 "slug": equation.slug,
+                "title": site.book.slugs[equation.slug]["title"],
                 "numbers": equation.numbers,
                 "tex": equation.tex,
                 "chapters": [f"chapters/{stem}/#eq-{equation.slug}" for stem in equation.chapters],
@@ -96,12 +100,12 @@ def _short(name: str) -> str:
     return name.removeprefix(module + ".")
 
 
-def room_table() -> str:
-    """Every room of the package with its first sentence: ground floor, wings, helpers."""
+def page_table() -> str:
+    """Every listed module and package with its first sentence."""
+    listed = [page for page in site.rooms if page.is_listed]
     kinds = {
-        "The ground floor: the equations": [r for r in site.rooms if r.is_listed and not r.is_wing],
-        "The wings around it": [r for r in site.rooms if r.is_listed and r.is_wing],
-        "Helpers": [r for r in site.rooms if not r.is_listed],
+        "The equations": [page for page in listed if not page.is_package],
+        "Packages": [page for page in listed if page.is_package],
     }
     return "\n\n".join(f"## {kind}\n\n{_rooms(found)}" for kind, found in kinds.items() if found)
 
@@ -112,7 +116,7 @@ def _rooms(rooms: list[Room]) -> str:
         link = f'<a href="{room.name}/"><code>{room.name}</code></a>'
         text = _code_marks(linking.first_sentence(site.modules[room.modules[0]]))
         rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
-    head = "<thead><tr><th>Module</th><th>What lives there</th></tr></thead>"
+    head = "<thead><tr><th>Module</th><th>Contents</th></tr></thead>"
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
     return f'<div class="slp-wide slp-modules" tabindex="0">{table}</div>'
 

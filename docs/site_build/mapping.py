@@ -20,7 +20,8 @@ def link_from(page) -> Link:
         url = relative(f"chapters/{stem}/", page)
         url = f"{'' if url == './' else url}#eq-{slug}"
         number = equation.numbers[0] if equation.numbers else slug
-        said = f"({number})" if number.replace(".", "").replace("-", "").isdigit() else number
+        short = number.partition(" in the ")[0]
+        said = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
         return url, f"{said} in chapter {site.summaries[stem].number}"
 
     return found

@@ -88,10 +88,20 @@ def with_links_back(content: str, page) -> str:
         url = relative(f"chapters/{equation.chapters[0]}/", page) + f"#eq-{match[1]}"
         return f'<a href="{url}"><code>{match[1]}</code></a>'
 
+    def cited(match: re.Match) -> str:
+        slugs = re.findall(r"<code>([^<]+)</code>", match[0])
+        linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
+        if not all(slug in site.book.slugs for slug in slugs):
+            return linked
+        return f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+
     # Shapes and other strings in types in double quotes, as the source has them.
     content = re.sub(r"(?<=[\[ ])(?:'|&#39;)([^'&<>\n]*)(?:'|&#39;)(?=[\],])", r'"\1"', content)
     content = re.sub(r"(<span class=\"s)1\">'([^'<]*)'</span>", r'\g<1>2">"\2"</span>', content)
-    content = re.sub(r"<code>([A-Za-z][\w^-]*)</code>(?=\s*\()", to_equation, content)
+    group = r"<code>[^<]+</code>(?:(?:, and|,| and| to)\s+<code>[^<]+</code>)*"
+    content = re.sub(
+        r"<p>Source:.*?</p>", lambda p: re.sub(group, cited, p[0]), content, flags=re.DOTALL
+    )
     pattern = r'<h([2-6]) id="([^"]+)" class="doc doc-heading">.*?</h\1>'
     return re.sub(pattern, back, content, flags=re.DOTALL)
 

@@ -33,7 +33,7 @@ class Proof:
 def proofs(root: Path) -> list[Proof]:
     """All tests that prove an equation, in the order of their files."""
     found = []
-    for path in sorted((root / "tests").glob("test_*.py")):
+    for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         if ".proves(" not in text:
             continue
@@ -62,7 +62,7 @@ def markdown(found: list[Proof], loops: str) -> str:
             proves = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in proof.slugs)
             parts += [f"### `{proof.name}` {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
             parts += ["```python", proof.source, "```", ""]
-    parts += ["## tests/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
+    parts += ["## tests/helpers/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
     return "\n".join(parts)
 
 

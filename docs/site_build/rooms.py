@@ -1,20 +1,18 @@
-"""The rooms of the reference: a page for each module of the ground floor, and one for each wing."""
+"""The pages of the reference: one for each module of equations, and one for each package."""
 
 from dataclasses import dataclass
 
 from reading import PACKAGE
 
-GROUND = [
-    *("shapes", "matrices", "attention", "heads", "layer_norm", "feedforward", "block"),
-    *("embedding", "config", "language_model", "encoder_decoder", "cache", "loss", "sampling"),
-    *("scale", "lora", "points"),
+MODULES = [
+    *("attention", "multi_head", "layer_norm", "feedforward", "block", "embedding", "config"),
+    *("language_model", "encoder_decoder", "masks", "cache", "loss", "sampling", "scaling_laws"),
+    *("model_sizes", "lora", "hooks"),
 ]
-WINGS = [
-    *("decoding", "training", "beyond", "interpret", "check", "fast"),
-    *("text", "guitar", "translation", "tokens", "files", "show", "recipes"),
+PACKAGES = [
+    *("modern", "generation", "interpret", "data", "training", "guitar", "tasks", "plotting"),
+    "check",
 ]
-# What people use through commands: the pages "Command line" and "Cluster" tell of it.
-NOT_LISTED = ("command_line",)
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,8 @@ class Room:
     """One page of the reference.
 
     Attributes:
-        name: the module or wing, within the package.
-        modules: the dotted names of what stands on the page, the room itself first.
+        name: the module or package, within `slp_transformer`.
+        modules: the dotted names of what the page describes, its own first.
     """
 
     name: str
@@ -35,29 +33,31 @@ class Room:
         return f"api/{self.name}.md"
 
     @property
-    def is_wing(self) -> bool:
+    def is_package(self) -> bool:
         """Whether it is a folder."""
-        return self.name in WINGS or len(self.modules) > 1
+        return self.name in PACKAGES or len(self.modules) > 1
 
     @property
     def is_listed(self) -> bool:
-        """Whether the navigation names it; helpers are found by links and by the search."""
-        known = self.is_wing or self.name in GROUND
-        return known and self.name not in NOT_LISTED
+        """Whether the navigation names it; others are found by links and by the search.
+
+        People use `cli` through commands, which have pages of their own.
+        """
+        return self.name in MODULES or self.name in PACKAGES
 
 
 def arranged(modules: dict) -> list[Room]:
-    """All rooms: the ground floor from the bottom up, the wings, and helpers last."""
+    """All pages: modules of equations, packages, and what is not listed."""
     inside: dict[str, list[str]] = {}
     for name in sorted(modules):
         first = name.removeprefix(PACKAGE + ".").split(".")[0]
         inside.setdefault(first, []).append(name)
     rooms = [Room(name, tuple(names)) for name, names in inside.items()]
-    order = [*GROUND, *WINGS]
+    order = [*MODULES, *PACKAGES]
 
     def place(room: Room) -> tuple:
         known = order.index(room.name) if room.name in order else len(order)
-        return (known, not room.is_wing, room.name)
+        return (known, not room.is_package, room.name)
 
     return sorted(rooms, key=place)
 
@@ -74,11 +74,11 @@ def url_of(module: str) -> str:
 
 
 def markdown(room: Room, members: dict[str, list[str]]) -> str:
-    """The page of a room, for mkdocstrings: what a wing offers, then each of its modules.
+    """The page of a module or package, for mkdocstrings: what a package offers, then each of its modules.
 
     Args:
         room: what the page is about.
-        members: what each module has that its wing does not offer.
+        members: what each module has that its package does not offer.
     """
     own = f"{PACKAGE}.{room.name}"
     lines = [f"# <code>{room.name}</code>", "", f"::: {own}", ""]

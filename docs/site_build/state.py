@@ -47,6 +47,7 @@ class Site:
     def read(self, root: Path) -> None:
         """Reads the chapters and what is known of their outputs; again only what has changed."""
         self.root = root
+        self.book = reading.equations_of(root)
         self.cache = running.Cache(root / ".cache" / "chapters")
         self.chapters = reading.read_chapters(root)
         folders = (PACKAGE, depending.RESULTS, "tests", self.settings.name)
