@@ -1,9 +1,9 @@
 """What the outputs of a chapter depend on, found in its code.
 
 They depend on the chapter's code cells, the modules of the package that it imports (and those that
-they import), the data that lies beside them, the recorded runs in
-benchmarks/results/ if its code names that folder, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are not
-part of it.
+they import), the data next to these, the recorded runs in benchmarks/results/ if its code names
+them, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are not part
+of it.
 """
 
 import ast

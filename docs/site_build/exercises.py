@@ -1,9 +1,9 @@
 """Exercises: their notebooks are made by cutting the marked lines out of tested solutions.
 
-`chapters/exercises/NN_name.py` belongs to the chapter of the same name and stands alone. What lies between
-`# solution` and `# end` in a cell with the tag "exercise" is for the reader to write.
-`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, into notebooks/ if no
-folder is named; the site offers each below its chapter's title. Nothing generated is committed.
+`chapters/exercises/NN_name.py` belongs to the chapter of the same name and runs without it. In a
+cell with the tag "exercise" the reader writes the lines between `# solution` and `# end`.
+`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, by default into
+notebooks/; the site offers each below its chapter's title. Nothing generated is committed.
 """
 
 import re

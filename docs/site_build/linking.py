@@ -18,6 +18,7 @@ from depending import module_name
 from reading import Chapter, equations_of
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
+SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
 
 
@@ -128,9 +129,7 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
     book = equations_of(root)
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
-            for paragraph in re.findall(
-                r"^Source:.*?(?:\n\n|\Z)", docstring, re.DOTALL | re.MULTILINE
-            ):
+            for paragraph in SOURCE.findall(docstring):
                 for slug in book.named(" ".join(paragraph.split())):
                     entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
                     if name not in entry.objects:

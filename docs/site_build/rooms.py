@@ -74,7 +74,7 @@ def url_of(module: str) -> str:
 
 
 def markdown(room: Room, members: dict[str, list[str]]) -> str:
-    """The page of a module or package, for mkdocstrings: what a package offers, then each of its modules.
+    """A page for mkdocstrings: what a package offers, then each of its modules.
 
     Args:
         room: what the page is about.

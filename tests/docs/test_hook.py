@@ -34,7 +34,7 @@ CHAPTER = """\
 #
 # What `f` does, and *why*. More of it.
 #
-# <span class="eq" id="eq-one">one · 8.6 · 7.6</span>
+# <span class="eq" id="eq-one">one</span>
 # $$x_1$$
 
 # %%
@@ -50,19 +50,31 @@ plotting.box()
 
 PACKAGE = {
     "__init__": "from slp_transformer.low import g\nfrom .aside import h\n",
-    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three` (8.6-8.8, 7.6-7.8).\n    """\n'
-    "    return x + 1\n",
+    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three`.\n    """\n    return x + 1\n',
     "middle": "from .low import g\n\n\ndef f(x):\n    return g(x)\n",
     "aside": "def h(x):\n    return x\n",
-    "show": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
+    "plotting": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
     "def box():\n    return Box()\n",
 }
+
+
+EQUATIONS = """\
+[drafts]
+2026-01 = "Jan 2026 draft"
+2026-08 = "Aug 2026 draft"
+[equations]
+one = { title = "One", 2026-01 = "8.6", 2026-08 = "7.6" }
+two = { title = "Two", 2026-01 = "8.7", 2026-08 = "7.7" }
+three = { title = "Three", 2026-01 = "8.8", 2026-08 = "7.8" }
+four = { title = "Four", 2026-01 = "8.9", 2026-08 = "7.9" }
+"""
 
 
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "slp_transformer").mkdir()
     (tmp_path / "chapters").mkdir()
+    (tmp_path / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     for name, text in PACKAGE.items():
         (tmp_path / "slp_transformer" / f"{name}.py").write_text(text, encoding="utf-8")
     return tmp_path
@@ -96,7 +108,7 @@ def test_code_runs_again(project):
 
 @pytest.mark.parametrize(
     ("module", "again"),
-    [("middle", True), ("low", True), ("show", True), ("aside", False), ("__init__", False)],
+    [("middle", True), ("low", True), ("plotting", True), ("aside", False), ("__init__", False)],
 )
 def test_a_module_runs_its_importers_again_and_no_others(project, module, again):
     before = key(project)
@@ -280,7 +292,7 @@ def test_a_chapter_says_what_it_is(project):
 
 
 def test_the_index_joins_labels_and_docstrings(project):
-    labels = '# <span class="eq" id="eq-two">two · 8.7 · 7.7</span>\n'
+    labels = '# <span class="eq" id="eq-two">two</span>\n'
     text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
     one, two, three = linking.equations([chapter(project, text)], project)
     assert (one.slug, one.numbers, one.chapters) == ("one", ["8.6", "7.6"], ["07_small"])
@@ -295,15 +307,15 @@ def test_source_on_the_landing_page_is_the_package_s(project):
 
 
 def test_a_formula_belongs_to_the_label_above_it(project):
-    labels = '# <span class="eq" id="eq-two">two · 8.7</span>\n# $$\n# y_2 \\tag{8.7}\n# $$\n'
+    labels = '# <span class="eq" id="eq-two">two</span>\n# $$\n# y_2 \\tag{two}\n# $$\n'
     text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
     assert linking.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
 
 
 def test_of_labels_in_a_row_each_has_the_formula_with_its_number(project):
-    label = '# <span class="eq" id="eq-{0}">{0} · {1} · 7.9</span>\n'
-    labels = label.format("two", "8.7") + label.format("three", "8.8") + label.format("four", "8.9")
-    displays = "# $$y_2 \\tag{8.7}$$\n#\n# $$y_3\\tag{8.8}$$\n"
+    label = '# <span class="eq" id="eq-{0}">{0}</span>\n'
+    labels = label.format("two") + label.format("three") + label.format("four")
+    displays = "# $$y_2 \\tag{two}$$\n#\n# $$y_3\\tag{three}$$\n"
     found = linking.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
     assert found == {"one": "x_1", "two": "y_2", "three": "y_3", "four": "y_2"}
 
@@ -317,13 +329,23 @@ def test_an_equation_of_a_chapter_is_found_in_a_source_without_its_number(projec
     assert one.slug == "one" and "slp_transformer.low.h" in one.objects
 
 
+def test_a_page_shows_the_numbers_of_the_equations_that_a_chapter_names(project):
+    text = (
+        '# %% [markdown]\n# <span class="eq" id="eq-two">two</span>\n#\n# $$x \\tag{two}$$\n#\n'
+        "# (`one` to `three`) Return it.\n#\n# (`a` and `two`) Stays.\n"
+    )
+    shown = chapter(project, text).notebook.cells[0].source
+    assert '<span class="eq" id="eq-two">two · 8.7 · 7.7</span>' in shown and "\\tag{8.7}" in shown
+    assert "(`one` to `three` · 8.6-8.8 · 7.6-7.8) Return" in shown and "(`a` and `two`) S" in shown
+
+
 def test_tests_that_prove_an_equation_are_found_with_their_source(project):
-    (project / "tests").mkdir()
+    (project / "tests" / "inner").mkdir(parents=True)
     source = '@pytest.mark.proves("one", "two")\ndef test_one():\n    assert 1 == 1'
     text = f"import pytest\n\n\n{source}\n\n\ndef test_other():\n    pass\n"
-    (project / "tests" / "test_small.py").write_text(text, encoding="utf-8")
+    (project / "tests" / "inner" / "test_small.py").write_text(text, encoding="utf-8")
     (proof,) = proving.proofs(project)
-    assert (proof.id, proof.slugs) == ("tests/test_small.py::test_one", ("one", "two"))
+    assert (proof.id, proof.slugs) == ("tests/inner/test_small.py::test_one", ("one", "two"))
     assert proof.source == source
 
 
@@ -347,15 +369,6 @@ def test_addresses_in_outputs_are_left_out(project):
     shown["data"] = {"text/plain": "<function f at 0x7f00c0ffee00>"}
     filled = weaving.filled(chapter(project).notebook, [[shown], []])
     assert filled.cells[1].outputs[0].data["text/plain"] == "<function f>"
-
-
-def test_a_range_of_figures_is_no_range_of_equations(project):
-    text = (
-        '"""Low."""\n\n\ndef look():\n    """Looks.\n\n    Source: `x` (Figs 8.5-8.7).\n    """\n'
-    )
-    (project / "slp_transformer" / "low.py").write_text(text, encoding="utf-8")
-    one = linking.equations([chapter(project)], project)[0]
-    assert (one.slug, one.objects) == ("one", [])
 
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
@@ -460,22 +473,18 @@ def test_what_packages_hand_on_is_known_by_its_definition(project):
     assert linking.offered(project) == {"slp_transformer.g": "slp_transformer.low.g"}
 
 
-def test_rooms_are_the_ground_floor_then_wings_then_helpers():
-    names = ["zz", "decoding.beams", "heads", "decoding", "attention", "command_line"]
-    found = rooms.arranged({f"slp_transformer.{name}": None for name in names})
-    assert [room.name for room in found] == [
-        *("attention", "heads", "decoding", "command_line", "zz")
-    ]
-    assert [room.is_listed for room in found] == [True, True, True, False, False]
-    assert (
-        found[2].path
-        == rooms.path_of("slp_transformer.generation.beam_search")
-        == "api/decoding.md"
-    )
-    written = rooms.markdown(found[2], {"slp_transformer.generation.beam_search": ["Beam"]})
-    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
+def test_the_reference_has_modules_then_packages_and_lists_no_internals():
     beams = "slp_transformer.generation.beam_search"
-    assert rooms.url_of(beams) == f"api/decoding/#{beams}"
+    names = ["_internal", "generation.beam_search", "multi_head", "generation", "attention", "cli"]
+    found = rooms.arranged({f"slp_transformer.{name}": None for name in names})
+    assert [page.name for page in found] == [
+        *("attention", "multi_head", "generation", "_internal", "cli")
+    ]
+    assert [page.is_listed for page in found] == [True, True, True, False, False]
+    assert found[2].path == rooms.path_of(beams) == "api/generation.md"
+    written = rooms.markdown(found[2], {beams: ["Beam"]})
+    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
+    assert rooms.url_of(beams) == f"api/generation/#{beams}"
 
 
 def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change(project):
