@@ -333,9 +333,8 @@ assert (output[0] == 0).all() and (weights[0] == 0).all()
 assert queries.grad.isfinite().all()
 padding = plotting.Panel(padding_mask(ids, pad_id=0), "padding", "1 × N")
 causal = plotting.Panel(causal_mask(N), "causal", "N × N")
-plotting.panels(
-    padding, "+", causal, "=", plotting.Panel(mask, "both", "N × N")
-)
+both = plotting.Panel(mask, "both", "N × N")
+plotting.panels(padding, "+", causal, "=", both)
 
 # %% [markdown]
 # ## Several heads in parallel
@@ -604,9 +603,7 @@ right = reach(lambda Q: split_heads(Q, A), join_heads)
 one = reach(lambda Q: split_heads(Q, A), wrong_join)
 both = reach(wrong_split, wrong_join)
 maps = {"right": right, "join wrong": one, "both wrong": both}
-a, b, c = [
-    plotting.Panel(m, t, "N × N", decimals=None) for t, m in maps.items()
-]
+a, b, c = [plotting.Panel(maps[t], t, "N × N", decimals=None) for t in maps]
 plotting.panels(a, "  ", b, "  ", c)
 
 # %%

@@ -287,23 +287,21 @@ print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
 # the steps of each block.
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
-ids = to_ids("the guitarist tightened the string because it was")
+phrase = "the guitarist tightened the string because it was"
+ids = to_ids(phrase)
 from slp_transformer import tracing
 
 with tracing(model) as trace:
     model(ids)
 streams = [model.embedding(ids)] + [steps["H"] for steps in trace]
-
 writes, names = [streams[0]], ["X"]
 for block, steps in enumerate(trace, start=1):
     writes += [steps["T2"], steps["T5"]]
     names += [f"attention {block}", f"feedforward {block}"]
 torch.testing.assert_close(sum(writes), streams[-1])  # nothing is overwritten
 lengths = torch.stack(writes).norm(dim=-1)
-columns = "the guitarist tightened the string because it was".split()
-plotting.heatmap(
-    lengths, names, columns, "Length of what is written", decimals=1
-)
+title, columns = "Length of what is written", phrase.split()
+plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
 # The two words at which the attention of each block writes most. After *the* and after *was* the next
