@@ -19,10 +19,9 @@ from slp_transformer._internal.equations import equations
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import depending  # noqa: E402
-import proving  # noqa: E402
-import reading  # noqa: E402
-import running  # noqa: E402
+import chapter_source  # noqa: E402
+import execution  # noqa: E402
+import links  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')
@@ -30,8 +29,8 @@ every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: pa
 
 
 @cache
-def read(chapter: Path) -> reading.Chapter:
-    return reading.read_chapter(chapter, ROOT)
+def read(chapter: Path) -> chapter_source.Chapter:
+    return chapter_source.read_chapter(chapter, ROOT)
 
 
 @cache
@@ -59,7 +58,7 @@ LONG = {"06", "07", "08", "09", "11", "12", "13"}  # they train models
 def test_chapter_runs_and_says_nothing_on_stderr(chapter):
     """The site shows the outputs of this very run."""
     ran = read(chapter)
-    outputs = running.Cache(ROOT / ".cache" / "chapters").run(ran, depending.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").run(ran, chapter_source.key_of(ran))
     said = [out for cell in outputs for out in cell if out.get("name") == "stderr"]
     assert any(outputs) and not said
 
@@ -139,7 +138,7 @@ def test_every_equation_is_explained_and_a_numbered_one_in_one_chapter():
     assert not [slug for slug in NUMBERED if homes[slug] != 1]
 
 
-PROOFS = proving.proofs(ROOT)
+PROOFS = links.proofs(ROOT)
 
 
 def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():

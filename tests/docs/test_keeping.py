@@ -12,9 +12,8 @@ sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocs_jupyter")
 
-import depending  # noqa: E402
-import reading  # noqa: E402
-import running  # noqa: E402
+import chapter_source  # noqa: E402
+import execution  # noqa: E402
 import state  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -66,8 +65,10 @@ def build(tmp_path, monkeypatch):
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
         path.write_text(CHAPTER.format(number), encoding="utf-8")
-        chapter = reading.read_chapter(path, root)
-        running.Cache(root / ".cache" / "chapters").store(chapter, depending.key_of(chapter), [[]])
+        chapter = chapter_source.read_chapter(path, root)
+        execution.Cache(root / ".cache" / "chapters").store(
+            chapter, chapter_source.key_of(chapter), [[]]
+        )
     shutil.copy(ROOT / "mkdocs.yml", root)
     monkeypatch.chdir(root)
     state.site.__init__()  # what another test may have left

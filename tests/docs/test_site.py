@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
-from test_chapters import BOOK, depending, every_chapter, read, running
+from test_chapters import BOOK, chapter_source, every_chapter, execution, read
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
 ROOT = Path(__file__).parents[2]
@@ -402,7 +402,7 @@ def shown_numbers(outputs):
 @every_chapter
 def test_numbers_in_the_words_for_a_figure_are_those_that_it_shows(chapter, site):
     ran = read(chapter)
-    outputs = running.Cache(ROOT / ".cache" / "chapters").load(ran, depending.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").load(ran, chapter_source.key_of(ran))
     wrong = []
     for cell, shown in zip(ran.code_cells, outputs, strict=True):
         alt = str(cell.metadata.get("alt", "")).replace("minus ", "-").replace("−", "-")

@@ -14,8 +14,7 @@ from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
-from depending import module_name
-from reading import Chapter, equations_of
+from chapter_source import Chapter, equations_of, module_name
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -242,3 +241,69 @@ def explained(cells: list, outputs: list | None) -> list[str]:
             data = output.get("data", {}).get("text/markdown", "")
             texts.append(data if isinstance(data, str) else "".join(data))
     return list(dict.fromkeys(name for text in texts for name in SHOWN.findall(text)))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A test that proves equations.
+
+    Attributes:
+        file: its file within the project.
+        name: its name.
+        slugs: the equations.
+        source: the test itself, decorators and all.
+    """
+
+    file: str
+    name: str
+    slugs: tuple[str, ...]
+    source: str
+
+    @property
+    def id(self) -> str:
+        """Its name to pytest."""
+        return f"{self.file}::{self.name}"
+
+
+def proofs(root: Path) -> list[Proof]:
+    """All tests that prove an equation, in the order of their files."""
+    found = []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if ".proves(" not in text:
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and (slugs := _slugs(node)):
+                first = min(decorator.lineno for decorator in node.decorator_list)
+                source = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+                file = path.relative_to(root).as_posix()
+                found.append(Proof(file, node.name, slugs, source))
+    return found
+
+
+def _slugs(test: ast.FunctionDef) -> tuple[str, ...]:
+    for decorator in test.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.proves":
+            return tuple(argument.value for argument in decorator.args)
+    return ()
+
+
+def proofs_page(found: list[Proof], loops: str) -> str:
+    """The page of proofs: each test with the equations that it proves, and the loops they use."""
+    parts = ["# Proofs", "", _INTRODUCTION, ""]
+    for file in dict.fromkeys(proof.file for proof in found):
+        parts += [f"## {file}", ""]
+        for proof in (one for one in found if one.file == file):
+            proves = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in proof.slugs)
+            parts += [f"### `{proof.name}` {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
+            parts += ["```python", proof.source, "```", ""]
+    parts += ["## tests/helpers/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
+    return "\n".join(parts)
+
+
+_INTRODUCTION = (
+    "The tests that prove the equations, as they stand in `tests/`. Each compares the package with "
+    "numbers worked out by hand, with [loops](#loops) written as the book writes them, or with "
+    "PyTorch's own modules under the same weights. `python -m pytest` runs them all."
+)
+_LOOPS = "The equations as loops over tokens, heads and features, with which the tests compare."
