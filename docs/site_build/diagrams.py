@@ -55,7 +55,7 @@ class Drawing:
         """A sum; what the pointer has to meet is larger than the circle."""
         x, y = center
         shape = (
-            f'<circle class="w-room" cx="{x:.0f}" cy="{y:.0f}" r="13"/>'
+            f'<circle class="w-target" cx="{x:.0f}" cy="{y:.0f}" r="13"/>'
             f'<circle class="w-box" cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
             f'<path class="w-line" d="M{x - 5:.0f} {y:.0f}h10M{x:.0f} {y - 5:.0f}v10"/>'
         )
