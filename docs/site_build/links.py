@@ -93,7 +93,8 @@ def formulas(chapter: Chapter) -> dict[str, str]:
         for at, slug in enumerate(pieces[1::3]):
             below = "".join(pieces[3 * at + 3 :: 3])  # labels in a row share what follows
             displays = re.findall(r"\$\$(.+?)\$\$", below, flags=re.DOTALL)
-            tags = [f"\\tag{{{number.strip()}}}" for number in pieces[3 * at + 2].split("·")]
+            numbers = re.findall(r"\d+\.\d+", pieces[3 * at + 2])
+            tags = [f"\\tag{{{number}}}" for number in numbers]
             tagged = [tex for tex in displays if any(tag in tex for tag in tags)]
             for tex in (tagged or displays)[:1]:
                 found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", tex).strip()
