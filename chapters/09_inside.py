@@ -195,7 +195,7 @@ print(f"true {''.join(follows)}")
 # %% [markdown]
 # ## Induction heads
 #
-# <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-induction">induction</span>
 #
 # *Mrs Fezziwig … Mrs Fez*: whoever has read the name once knows how it goes on. The rule is A B … A → B: find where
 # this token stood before, and say what came after it. A head that does so is an *induction head*. It

@@ -64,7 +64,7 @@ plotting.source(RMSNorm.forward)
 # angle that grows with the position. Take the columns of a query in pairs. Pair $i$ of a token at
 # position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
-# <span class="eq" id="eq-rope">rope · Su et al. 2021 · named in the Aug 2026 draft</span>
+# <span class="eq" id="eq-rope">rope</span>
 #
 # $$
 # \begin{pmatrix}x'_a\\x'_b\end{pmatrix}=

@@ -43,9 +43,9 @@ def attention(
     $$\mathbf{head} = \mathrm{softmax}\left(\mathrm{mask}\left(
     \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V$$
 
-    Source: `head-par` (8.33, 7.34), with the scores `QK^T` (Figs 8.9, 7.9); again as `causal` (9.1
-    in the Aug 2026 draft), and with no mask `bidirectional` (9.2 there). With X in the place of Q,
-    K and V, and Q times √d: `simple-sum`, `simple-score` and `simple-softmax` (8.6-8.8, 7.6-7.8).
+    Source: `head-par`, with the scores `QK^T`; again as `causal`, and with no mask
+    `bidirectional`. With X in the place of Q,
+    K and V, and Q times √d: `simple-sum`, `simple-score` and `simple-softmax`.
 
     Args:
         Q: what each token asks, one row a query.

@@ -32,11 +32,10 @@ class TransformerBlock(Watched):
     \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
     \end{aligned}$$
 
-    Source: `O` and `H` (8.38-8.39, 7.39-7.40), step by step `T1` to `T-H` (8.40-8.45, 7.41-7.46),
-    one token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder
-    block of the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the
-    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`
-    (footnote of 8.2 and 7.2).
+    Source: `O` and `H`, step by step `T1` to `T-H`,
+    one token at a time `t1` to `h`. With `cross_attention`, the decoder
+    block of the translation chapter: between the two steps the
+    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`.
 
     Its named points (`slp_transformer.hooks`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.
@@ -181,10 +180,10 @@ class TransformerBlock(Watched):
 class TransformerStack(nn.Module):
     """Blocks one above the other: the output of one is the input of the next, X^ℓ = H^{ℓ−1}.
 
-    A pre-norm stack ends in one more layer norm, which the book gives in prose and in Fig. 8.16
-    (7.16), after 8.31 (7.32); a post-norm stack needs none.
+    A pre-norm stack ends in one more layer norm, which the book gives in prose and in a
+    figure; a post-norm stack needs none.
 
-    Source: `stack` and `final-ln` (prose of 8.3 and 8.2, 7.3 and 7.2).
+    Source: `stack` and `final-ln`.
 
     Attributes:
         blocks: the blocks, lowest first.

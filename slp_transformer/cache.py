@@ -119,7 +119,7 @@ class KVCache:
     nothing: the key and the value of a token depend on it and on earlier ones only, so they are
     the same whatever comes later.
 
-    Source: `kv-attn` (8.53, 7.59).
+    Source: `kv-attn`.
 
     One cache serves a whole model: `cache[l]` is that of the stack's block l, counted from 0. Rows
     are set aside once, at the first tokens, then written in place and read as a slice; nothing is

@@ -30,7 +30,7 @@ class TransformerConfig:
         key_dim: d_k of each head; d/A if None.
         value_dim: d_v of each head; d/A if None.
         hidden_dim: d_ff; 4d if None (8d/3 for "swiglu").
-        activation: "relu" (8.21), "gelu", or "swiglu" (7.22).
+        activation: "relu" (`ffn`), "gelu", or "swiglu" (`swiglu`).
         norm: "pre" (the book's) or "post" (Vaswani et al. 2017).
         positions: "learned" (the book's) or "sinusoidal" (Vaswani et al. 2017).
         dropout: share dropped in training; not in the book.

@@ -18,7 +18,7 @@ def one_hot_lookup(
 ) -> Float[Tensor, "*batch d"]:
     """Select rows of E by multiplying with one-hot rows, as the book draws it.
 
-    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). `TokenEmbedding` gives the same without making
+    Source: `onehot`. `TokenEmbedding` gives the same without making
     the one-hot rows.
 
     Raises:
@@ -31,7 +31,7 @@ def one_hot_lookup(
 class TokenEmbedding(nn.Module):
     """The embedding matrix: row w is what the model knows of word w before any context.
 
-    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). No √d factor, as in the book.
+    Source: `onehot`. No √d factor, as in the book.
 
     Attributes:
         E: the embedding matrix [|V|×d].
@@ -93,7 +93,7 @@ class ScaledEmbedding(TokenEmbedding):
 class LearnedPositions(nn.Module):
     """A learned row for each absolute position, the book's choice.
 
-    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+    Source: `X`.
 
     Attributes:
         P: the position matrix [N×d], N being the longest sequence.
@@ -190,7 +190,7 @@ class InputEncoding(nn.Module):
 
     $$\mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]$$
 
-    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+    Source: `X`.
 
     Attributes:
         tokens: the token embedding, with its matrix E.

@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
 
     $$\mathrm{FFN}(\mathbf x)=\mathrm{ReLU}(\mathbf x\mathbf W_1+b_1)\mathbf W_2+b_2$$
 
-    Source: `ffn` (8.21; the Aug 2026 draft has SwiGLU in its place). GELU, GPT-2's choice, is an
+    Source: `ffn`; the Aug 2026 draft has `swiglu` in its place. GELU, GPT-2's choice, is an
     option.
 
     Attributes:
@@ -87,7 +87,7 @@ class SwiGLU(nn.Module):
     $$\mathrm{FFN}_{SwiGLU}(\mathbf x)=(\mathrm{Swish}_1(\mathbf x\mathbf W_1+b_1)\otimes
     (\mathbf x\mathbf W_2+b_2))\mathbf W_3+b_3$$
 
-    Source: `swish` and `swiglu` (7.21 and 7.22; not in the 2025 draft), with β = 1.
+    Source: `swish` and `swiglu`, with β = 1.
 
     Attributes:
         W_1: the gate [d×d_ff].

@@ -18,7 +18,7 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
 
     $$\mathbf u=\mathbf h^L_N\,\mathbf E^\top$$
 
-    Source: `logits` (8.46, 7.47). Tied: E is the embedding matrix of the input. No bias.
+    Source: `logits`. Tied: E is the embedding matrix of the input. No bias.
 
     Args:
         H: one row for each position to predict from.
@@ -40,15 +40,15 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
 def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch V"]:
     r"""The distribution over the next word, $\mathbf y=\mathrm{softmax}(\mathbf u)$.
 
-    Source: `probs` (8.47, 7.48).
+    Source: `probs`.
     """
     return torch.softmax(U, dim=-1)
 
 
 class TransformerLM(nn.Module):
-    """The decoder-only language model of the book's Fig. 8.16 (7.16).
+    """The decoder-only language model of the book.
 
-    Source: `X`, `stack`, `final-ln`, `logits` (8.46, 7.47).
+    Source: `X`, `stack`, `final-ln`, `logits`.
 
     Attributes:
         config: what it was made from.

@@ -13,7 +13,7 @@ class LayerNorm(nn.Module):
 
     $$\mathrm{LayerNorm}(\mathbf x)=\gamma\frac{\mathbf x-\mu}{\sigma}+\beta$$
 
-    Source: `ln-mean` to `ln` (8.22-8.25, 7.23-7.26). The deviation divides by d, not d−1. The book
+    Source: `ln-mean` to `ln`. The deviation divides by d, not d−1. The book
     has no epsilon: `eps=0` gives its equation to the letter; the default is PyTorch's,
     σ = √(variance + eps), which keeps a constant row finite.
 

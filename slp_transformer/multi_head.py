@@ -44,8 +44,8 @@ def head_sizes(
 class AttentionHead(nn.Module):
     """One attention head with its own output matrix.
 
-    Source: `qkv` to `head-out` (8.9-8.14, 7.9-7.14) one token at a time, `QKV`, `head-par` and
-    `A-out` (8.32-8.34, 7.33-7.35) for all tokens at once. No biases, as in the book.
+    Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and
+    `A-out` for all tokens at once. No biases, as in the book.
 
     Attributes:
         W_Q: query matrix [d×d_k].
@@ -119,9 +119,9 @@ class MultiHeadAttention(Watched):
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
 
-    Source: `mh-qkv` to `mh-def` (8.15-8.20, 7.15-7.20) one token at a time, `mh-par-qkv` to
-    `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; given an encoder's output, `cross-QKV` and
-    `cross-attn` (13.11 and 13.12 in the Aug 2026 draft). No biases, as in the book.
+    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to
+    `mh-par-out` in parallel; given an encoder's output, `cross-QKV` and
+    `cross-attn`. No biases, as in the book.
 
     The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
     of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).

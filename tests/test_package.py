@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import equations
 import pytest
 import torch
 from own_process import environment
 
 import slp_transformer
+from slp_transformer._internal.equations import equations
 
 PACKAGE = Path(slp_transformer.__file__).parent
 MODULES = {
@@ -169,64 +169,39 @@ def test_everything_offered_at_the_top_is_there_and_sorted():
         assert getattr(slp_transformer, name).__doc__, name
 
 
-# "`qkv-final` to `head-out` (8.10-8.14, 7.10-7.14)": slugs, and the numbers that follow them.
-SLUG = r"`([^`\s]+)`"
-SOURCE = re.compile(rf"((?:{SLUG}(?:, | and | to |,? ))*{SLUG}) \(([^)]*)\)")
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?!\.?\d)")
-NOT_EQUATIONS = re.compile(r"(?:sections?|exercises?) [\d.]+\w*(?: and [\d.]+\w*)*")
-
-
-def sources(docstring: str) -> Iterator[tuple[list[str], set[str]]]:
-    """The slugs and the numbers next to them in a docstring's "Source:" paragraph."""
-    for paragraph in docstring.split("\n\n"):
-        text = " ".join(paragraph.split())
-        if text.startswith("Source:"):
-            for match in SOURCE.finditer(text):
-                numbers = NUMBER.findall(NOT_EQUATIONS.sub("", match[4]))
-                yield re.findall(SLUG, match[1]), set(numbers)
-
-
-WITH_SOURCE = {
-    name: docstring
+BOOK = equations()
+SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
+SOURCES = {
+    name: " ".join(" ".join(SOURCE.findall(docstring)).split())
     for module in MODULES
     for name, docstring in docstrings(module)
-    if "Source:" in docstring
 }
 
 
-def test_sources_are_found():
-    """The next test is no test if the pattern finds nothing."""
-    found = list(sources(WITH_SOURCE["slp_transformer.multi_head.AttentionHead"]))
-    assert found == [
-        (["qkv", "head-out"], {"8.9", "8.14", "7.9", "7.14"}),
-        (["QKV", "head-par", "A-out"], {"8.32", "8.34", "7.33", "7.35"}),
+def test_sources_name_known_equations():
+    assert BOOK.named(SOURCES["slp_transformer.multi_head.AttentionHead"])[:2] == [
+        "qkv",
+        "head-out",
     ]
-    assert len(WITH_SOURCE) > 20
+    for name, text in SOURCES.items():
+        named = re.findall(r"(?:Source: |(?=[^`]*-))`([^`\s]+)`", text)
+        assert set(named) <= set(BOOK.slugs), (name, named)
 
 
-@pytest.mark.parametrize("name", WITH_SOURCE)
-def test_sources_name_known_equations_by_their_numbers(name):
-    for slugs, named in sources(WITH_SOURCE[name]):
-        known = [slug for slug in slugs if slug in equations.ALL]
-        # "with `H_enc`, `cross-QKV` and …": names of the code may stand among them.
-        unknown = [slug for slug in slugs if slug not in equations.ALL and "_" not in slug]
-        assert known and not unknown, f"{name}: unknown equations {unknown or slugs}"
-        allowed = set().union(*(equations.may_be_named(slug) for slug in known))
-        assert named <= allowed, f"{name}: {named - allowed} are not numbers of {known}"
-        # A list or range of slugs names the numbers of its last, and mostly of its first.
-        assert equations.numbers(known[-1]) <= named, f"{name}: {known[-1]} lacks a number"
-        if len(known) == 1 or " to " in WITH_SOURCE[name]:
-            continue
-        assert not equations.numbers(known[0]) or equations.numbers(known[0]) & named
+def test_every_numbered_equation_has_a_home_in_the_package():
+    covered = {slug for text in SOURCES.values() for slug in BOOK.named(text)}
+    numbered = {slug for slug in BOOK.slugs if BOOK.numbers(slug)}
+    assert numbered <= covered, sorted(numbered - covered)
 
 
-def test_every_numbered_equation_of_the_chapter_has_a_home():
-    """Single slugs, or the ends of a range that covers them, somewhere in the package."""
-    order = list(equations.NUMBERED)
-    covered = set()
-    for docstring in WITH_SOURCE.values():
-        text = " ".join(docstring.split())
-        covered |= set(re.findall(SLUG, text)) & set(order)
-        for first, last in re.findall(rf"{SLUG} to {SLUG}", text):
-            covered |= set(order[order.index(first) : order.index(last) + 1])
-    assert covered == set(order), sorted(set(order) - covered)
+@pytest.mark.parametrize("module", MODULES)
+def test_no_docstring_has_the_number_of_an_equation(module):
+    """Numbers move from draft to draft: `equations.toml` has them, a docstring names the slug."""
+    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
+    if module == "slp_transformer._internal.equations":
+        return
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            text = ast.get_docstring(node) or ""
+            written = re.findall(r"(?<![\d.])\d{1,2}\.\d{1,2}(?![\d.]*(?:\d|e))", text)
+            assert not known & set(written), (module, getattr(node, "name", ""), written)

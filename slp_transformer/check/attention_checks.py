@@ -48,7 +48,7 @@ def _softmax_cases() -> list[Case]:
 
 
 @check(
-    "simple-softmax (8.8, 7.8)",
+    "`simple-softmax`",
     _softmax_cases,
     {
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
@@ -102,7 +102,7 @@ def _sum_cases() -> list[Case]:
 
 
 @check(
-    "simple-sum (8.6, 7.6)",
+    "`simple-sum`",
     _sum_cases,
     {
         "no weights": "The rows are added up without their weights.",
@@ -138,7 +138,7 @@ def _score_cases() -> list[Case]:
 
 
 @check(
-    "scaled-score (8.11, 7.11)",
+    "`scaled-score`",
     _score_cases,
     {
         **SCALES,
@@ -171,7 +171,7 @@ def _simple_cases() -> list[Case]:
 
 
 @check(
-    "simple-sum to simple-softmax (8.6-8.8, 7.6-7.8)",
+    "`simple-sum` to `simple-softmax`",
     _simple_cases,
     {
         "itself left out": "Token i does not read itself: j runs up to i, so the rows are X[:i + "
@@ -223,7 +223,7 @@ def _attention_cases() -> list[Case]:
 
 
 @check(
-    "head-par (8.33, 7.34)",
+    "`head-par`",
     _attention_cases,
     {
         **SCALES,

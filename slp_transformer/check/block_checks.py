@@ -36,11 +36,11 @@ def _norm_cases(d: int = 0) -> list[Case]:
 
 
 @check(
-    "ln-mean to ln (8.22-8.25, 7.23-7.26)",
+    "`ln-mean` to `ln`",
     _norm_cases,
     {
         "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
-        "(8.23, 7.24) divides by d: write correction=0.",
+        "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
             OUTSIDE,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
@@ -111,7 +111,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 
 
 @check(
-    "ffn (8.21; not in the Aug 2026 draft)",
+    "`ffn`",
     _ffn_cases,
     {
         "no ReLU": "The bend is missing: without ReLU two products of matrices are as good as one.",
@@ -152,7 +152,7 @@ def _as_it_is(x: Tensor) -> Tensor:
 
 
 @check(
-    "H (8.39, 7.40)",
+    "`H`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
     {
         "as before": "The layer still writes all that it wrote: both W_2 and b_2 must go.",
@@ -186,7 +186,7 @@ def _gated_cases() -> list[Case]:
 
 
 @check(
-    "swiglu (not in the 2025 draft; 7.22)",
+    "`swiglu`",
     _gated_cases,
     {
         "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
@@ -262,7 +262,7 @@ def _block_cases() -> list[Case]:
 
 
 @check(
-    "O and H (8.38-8.39, 7.39-7.40)",
+    "`O` and `H`",
     _block_cases,
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.equations import equations
 from slp_transformer._internal.shape_types import shape_of
 from slp_transformer.check.calling import Unfit, caller, own_shapes
 from slp_transformer.check.comparing import (
@@ -58,14 +59,15 @@ class Check:
 
         Args:
             solve: the function with its slips: it takes the arguments, then `slips`.
-            source: the equation, by slug and numbers.
+            source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
             slips: sentences by the names of the slips.
             accepted: names of slips that count as right.
             fit: the sizes to ask `cases` for when the attempt is a module with parameters of its
                 own, from their shapes and the module.
         """
-        self.solve, self.source, self.cases, self.fit = solve, source, cases, fit
+        self.solve, self.cases, self.fit = solve, cases, fit
+        self.source = equations().cite(source)
         self.slips, self.accepted = slips, tuple(accepted)
         self.name, self.__doc__ = solve.__name__, solve.__doc__
         self.arguments = tuple(inspect.signature(solve).parameters)[:-1]

@@ -28,7 +28,7 @@ def _cross_cases() -> list[Case]:
 
 
 @check(
-    "cross-QKV and cross-attn (13.11-13.12 in the Aug 2026 draft)",
+    "`cross-QKV` and `cross-attn`",
     _cross_cases,
     {
         **SCALES,
@@ -77,7 +77,7 @@ def _decoder_cases() -> list[Case]:
 
 
 @check(
-    "decoder block (Fig. 13.6 in the Aug 2026 draft)",
+    "the decoder block",
     _decoder_cases,
     {
         "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
@@ -145,7 +145,7 @@ def _beam_cases() -> list[Case]:
 
 
 @check(
-    "beam (13.16 in the Aug 2026 draft)",
+    "`beam-norm`",
     _beam_cases,
     {
         "not normalised": "The sum is not divided by the length: longer sentences always lose.",

@@ -122,7 +122,7 @@ def _allowed_cases() -> list[Case]:
 
 
 @check(
-    "masked sampling (8.47, 7.48, after a mask)",
+    "masked sampling, `probs` after a mask",
     _allowed_cases,
     {
         "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",

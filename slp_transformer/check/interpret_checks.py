@@ -17,7 +17,7 @@ def _ids_cases() -> list[Case]:
 
 
 @check(
-    "induction (the rule A B … A → B, 8.9.1; 10.6 in the Aug 2026 draft)",
+    "`induction`, the rule A B … A → B",
     _ids_cases,
     {
         "first time": "This is what came after the token's first time; the rule asks for the last "
@@ -110,7 +110,7 @@ LENS = {
 
 
 @check(
-    "logit-lens (8.9.2; 10.3 in the Aug 2026 draft), with the final norm",
+    "`logit-lens`, with the final norm",
     _lens_cases,
     {
         "no norm": "The final norm is missing: the last layer's stream is read through it, too.",
@@ -152,7 +152,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "mha (8.36-8.37, 7.38) without one head",
+    "`mh-par-head` and `mh-par-out` without one head",
     _head_cases,
     {
         "counted from 1": "Another head is taken away: c counts from 0.",

@@ -27,7 +27,7 @@ def _lookup_cases() -> list[Case]:
 
 
 @check(
-    "onehot (Figs 8.12-8.13, 7.12-7.13)",
+    "`onehot`",
     _lookup_cases,
     {
         "counted from 1": "Words are counted from 1 here; Python counts from 0, so word w has row "
@@ -66,7 +66,7 @@ def _input_cases() -> list[Case]:
 
 
 @check(
-    "X (prose of 8.4 and Fig. 8.14; 7.4 and Fig. 7.14)",
+    "`X`",
     _input_cases,
     {
         "not offset": "The positions begin at 0 although `start` tokens came before: with a "
@@ -187,7 +187,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "logits (8.46, 7.47)",
+    "`logits`",
     _head_cases,
     {
         "probabilities": "These are probabilities; the logits come before the softmax.",
@@ -235,7 +235,7 @@ class Layers(list):
 
 
 @check(
-    "stack and final-ln (prose of 8.2-8.3, 7.2-7.3; Fig. 8.16, 7.16)",
+    "`stack` and `final-ln`",
     _stack_cases,
     {
         "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
@@ -266,7 +266,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, slips: Slips) -> Tensor:
 
 
 @check(
-    "param-count (8.52, exercise 7.1c)",
+    "`param-count`",
     lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",

@@ -17,7 +17,7 @@ def future(N: int) -> Tensor:
 
 
 @check(
-    "mask (before 8.33 and 7.34; Fig. 8.10, 7.10)",
+    "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
     {
         "wrong way round": "The mask is the wrong way round: it hides the past and shows the "
@@ -58,7 +58,7 @@ def causal_mask(N: int, slips: Slips) -> Tensor:
 
 
 @check(
-    "mask (before 8.33 and 7.34; with a cache, 8.53, 7.59)",
+    "`mask`, with a cache `kv-attn`",
     lambda: [{"N": 2, "held": 1}, {"N": 1, "held": 3}, {"N": 3, "held": 2}, {"N": 3, "held": 0}],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "

@@ -138,7 +138,7 @@ def _step_cases() -> list[Case]:
 
 
 @check(
-    "rope and kv-cache (8.53, 7.59): keys are kept turned",
+    "`rope` and `kv-attn`: keys are kept turned",
     _step_cases,
     {
         "turned again": "Query and keys meet as if none had been turned: turn the query and the "
@@ -230,7 +230,7 @@ def _gate_cases() -> list[Case]:
 
 
 @check(
-    "swiglu (not in the 2025 draft; 7.22), as Llama's files keep it",
+    "`swiglu`, as Llama's files keep it",
     _gate_cases,
     {
         "gate and up swapped": "Swish bends what up_proj reads; the gate is gate_proj's.",
@@ -267,7 +267,7 @@ def published_ffn(
 
 
 @check(
-    "param-count (8.52) of today's block",
+    "`param-count` of today's block",
     lambda: [
         {"L": 1, "d": 2, "A": 2, "G": 1, "d_k": 3, "d_ff": 5},
         {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
@@ -280,7 +280,7 @@ def published_ffn(
         "no W_O": "W_O is missing: what A heads gather goes back to d.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
         "one block": "There are L blocks.",
-        "12 L d²": "This is the rule of (8.52), for the book's block.",
+        "12 L d²": "This is the book's rule, for the book's block.",
         "queries shared": "Queries are counted for G heads only; all A ask.",
         "no gate": "Only attention is counted; the feedforward layer is missing.",
     },

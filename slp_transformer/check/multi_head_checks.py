@@ -31,7 +31,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "QKV to A-out (8.32-8.34, 7.33-7.35)",
+    "`QKV` to `A-out`",
     _head_cases,
     {
         **SCALES,
@@ -81,7 +81,7 @@ def _split_cases() -> list[Case]:
 
 
 @check(
-    "mh-par-qkv (8.35, 7.36)",
+    "`mh-par-qkv`",
     _split_cases,
     {
         "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
@@ -125,7 +125,7 @@ def _join_cases() -> list[Case]:
 
 
 @check(
-    "mh-concat (8.19, 7.19)",
+    "`mh-concat`",
     _join_cases,
     {
         "view without transpose": "The numbers are only cut anew, so a row mixes tokens: "
@@ -181,7 +181,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 
 
 @check(
-    "mh-par-qkv to mh-par-out (8.35-8.37, 7.36-7.38)",
+    "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
     {
         **SCALES,
@@ -251,7 +251,7 @@ def _cache_cases() -> list[Case]:
 
 
 @check(
-    "kv-attn (8.53, 7.59)",
+    "`kv-attn`",
     _cache_cases,
     {
         **SCALES,

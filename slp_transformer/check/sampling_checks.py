@@ -19,7 +19,7 @@ def _temperature_cases() -> list[Case]:
 
 
 @check(
-    "temperature (not in the 2025 draft; 7.50-7.51)",
+    "`temperature`",
     _temperature_cases,
     {
         "multiplied": "The logits are multiplied by τ; they should be divided, so that a small τ "
@@ -80,7 +80,7 @@ def _top_k_cases() -> list[Case]:
 
 
 @check(
-    "top-k (the steps of 8.6.1 and 7.6.4)",
+    "`top-k`",
     _top_k_cases,
     {
         "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
@@ -126,7 +126,7 @@ def _top_p_cases() -> list[Case]:
 
 
 @check(
-    "top-p (8.48, 7.52)",
+    "`top-p`",
     _top_p_cases,
     {
         "crossing word dropped": "The word with which the sum reaches p is dropped; it is the last "

@@ -10,7 +10,7 @@ Slips = frozenset
 
 
 @check(
-    "L(N) (8.49; not in the Aug 2026 draft)",
+    "`L(N)`",
     lambda: [
         {"N": 4.0, "N_c": 16.0, "alpha": 0.5},
         {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
@@ -37,7 +37,7 @@ def scaling_loss(N: float, N_c: float, alpha: float, slips: Slips) -> float:
 
 
 @check(
-    "kv-attn (8.53, 7.59)",
+    "`kv-attn`",
     lambda: [
         {"T": 1, "L": 1, "A": 1, "d_k": 2, "d_v": 3},
         {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
@@ -72,7 +72,7 @@ def _merged_cases() -> list[Case]:
 
 
 @check(
-    "lora (8.54; 8.1 in the Aug 2026 draft), scaled as in Hu et al. 2021",
+    "`lora`, scaled as in Hu et al. 2021",
     _merged_cases,
     {
         "A and B swapped": "A and B have changed places: AB is [k×d], as W is.",

@@ -12,7 +12,7 @@ Slips = frozenset
 
 
 @check(
-    "teacher forcing (13.13 in the Aug 2026 draft)",
+    "teacher forcing, for `ce`",
     lambda: [
         {"target": torch.tensor([7]), "begin": 1, "end": 2},
         {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},

@@ -92,13 +92,13 @@ def generate(
             the target.
         max_new_tokens: how many to write at the most; None for as many as the window holds.
         sources: for an encoder-decoder, one source for each prompt, without padding.
-        temperature: τ of the softmax (7.50, 7.51); 0 takes the most probable word (7.49).
+        temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
-        top_p: draw from the fewest words that together have this probability (8.48, 7.52).
+        top_p: draw from the fewest words that together have this probability (`top-p`).
         repetition_penalty: θ of Keskar et al. 2019; above 1 disfavours what has been said.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
-            divided by: 1 (13.16 in the Aug 2026 draft) or 0 (13.15), or what else works.
+            divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
         stop: an id, or ids, after which to stop.
         allowed: called with the ids so far at each step; returns the ids that may come next (or
             booleans, one for each word), or None for any.

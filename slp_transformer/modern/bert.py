@@ -51,7 +51,7 @@ class BertConfig(TodaysConfig):
 class Bert(nn.Module):
     """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
 
-    Every token sees every other, `bidirectional` (9.2 in the Aug 2026 draft). In post-norm, as the
+    Every token sees every other, `bidirectional`. In post-norm, as the
     original Transformer; where the book's model has X = E + P, here a row for the segment is added
     and the sum is normalised.
 

@@ -23,7 +23,7 @@ class TodaysConfig(TransformerConfig):
     it is the book's model again.
 
     Attributes:
-        activation: "swiglu" (7.22), "relu" (8.21), "gelu", or "gelu_tanh", its approximation in
+        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", or "gelu_tanh", as in
             GPT-2.
         positions: "rotary", "learned" (the book's) or "sinusoidal".
         normalisation: "rms" or "layer" (the book's).

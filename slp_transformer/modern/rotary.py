@@ -92,7 +92,7 @@ class RotaryPositions(nn.Module):
     $$(\mathbf q_i\mathbf R_i)\cdot(\mathbf k_j\mathbf R_j)=\mathbf q_i\mathbf R_{i-j}\mathbf k_j
     ^\top$$
 
-    Source: `rope` (named in the Aug 2026 draft, which gives no equation), Su et al. 2021 (arXiv
+    Source: `rope` (without an equation in the book), Su et al. 2021 (arXiv
     2104.09864), equation 16.
 
     Nothing is learned: cosines and sines are kept once they have been needed.
