@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Tensor, shape_of
-from slp_transformer.block import TransformerBlock, TransformerStack
+from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.hooks import Watched, Watcher
 
 Change = Callable[[Tensor], Tensor] | Tensor
@@ -84,7 +84,7 @@ def watching(
 
 def points(model: nn.Module) -> dict[str, Place]:
     """All points of a model by name, lowest block first, each with the part that passes it."""
-    stacks = {n: m for n, m in model.named_modules() if isinstance(m, TransformerStack)}
+    stacks = {n: m for n, m in model.named_modules() if isinstance(m, BlockStack)}
     found: dict[str, Place] = {}
     for name, stack in stacks.items():
         stem = f"{name}." if len(stacks) > 1 else ""
@@ -93,7 +93,7 @@ def points(model: nn.Module) -> dict[str, Place]:
     return found
 
 
-def _of_block(block: TransformerBlock) -> dict[str, Place]:
+def _of_block(block: ResidualBlock) -> dict[str, Place]:
     across = block.cross_attention
     steps = [s for s in OF_BLOCKS if across is not None or not s.startswith("C")]
     found = {step: (block, step) for step in steps}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
 from slp_transformer.modern.hf_mapping.param_map import Places, norm, same
 
@@ -23,7 +23,7 @@ PRODUCTS = {
 BUFFERS = ("attn.bias", "attn.masked_bias")  # masks that older files keep beside the weights
 
 
-def read(settings: Settings) -> TodaysConfig:
+def read(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -31,7 +31,7 @@ def read(settings: Settings) -> TodaysConfig:
     """
     settings.only("scale_attn_weights", True)
     settings.none_of(("scale_attn_by_inverse_layer_idx", "add_cross_attention"))
-    return TodaysConfig(
+    return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 50257),
         context_length=settings.get("n_positions", int, 1024),
         model_dim=settings.get("n_embd", int, 768),
@@ -50,7 +50,7 @@ def read(settings: Settings) -> TodaysConfig:
     )
 
 
-def written(config: TodaysConfig) -> dict[str, Any]:
+def written(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -90,7 +90,7 @@ def written(config: TodaysConfig) -> dict[str, Any]:
     }
 
 
-def places(config: TodaysConfig) -> Iterator[Places]:
+def places(config: ModernConfig) -> Iterator[Places]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}wte.weight")
     yield same("embedding.positions.P", f"{PREFIX}wpe.weight")

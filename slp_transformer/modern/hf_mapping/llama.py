@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from slp_transformer.feedforward import SwiGLU
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
 from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
-from slp_transformer.modern.rotary import LongContext
+from slp_transformer.modern.rotary import Llama3RopeScaling
 
 PREFIX = "model."
 BUFFERS = ("rotary_emb.inv_freq",)
@@ -16,7 +16,7 @@ ROPE = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "l
 ROPE |= {"high_freq_factor", "original_max_position_embeddings"}
 
 
-def read(settings: Settings) -> TodaysConfig:
+def read(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -35,7 +35,7 @@ def read(settings: Settings) -> TodaysConfig:
     num_heads = settings.get("num_attention_heads", int, 32)
     head_dim = settings.maybe("head_dim", int) or (HEAD_DIM if qwen else None)
     base, long = read_rope(settings)
-    return TodaysConfig(
+    return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 151936 if qwen else 32000),
         context_length=settings.get("max_position_embeddings", int, 32768 if qwen else 2048),
         model_dim=settings.get("hidden_size", int, 4096),
@@ -51,13 +51,13 @@ def read(settings: Settings) -> TodaysConfig:
         ffn_bias=not qwen and settings.get("mlp_bias", bool, False),
         tied=settings.get("tie_word_embeddings", bool, False),
         rope_base=base,
-        rope_long=long,
+        rope_scaling=long,
         begin_id=next(iter(settings.ids("bos_token_id")), None),
         end_ids=settings.ids("eos_token_id"),
     )
 
 
-def read_rope(settings: Settings) -> tuple[float, LongContext | None]:
+def read_rope(settings: Settings) -> tuple[float, Llama3RopeScaling | None]:
     """Base of the frequencies, and how they are stretched; in the older form or the newer.
 
     Raises:
@@ -76,10 +76,10 @@ def read_rope(settings: Settings) -> tuple[float, LongContext | None]:
         rope.refuse("rope_type", kind, 'known are "default" and "llama3"')
     names = ("factor", "low_freq_factor", "high_freq_factor")
     old = rope.get("original_max_position_embeddings", int)
-    return base, LongContext(*(rope.get(name, float) for name in names), old)
+    return base, Llama3RopeScaling(*(rope.get(name, float) for name in names), old)
 
 
-def written(config: TodaysConfig) -> dict[str, Any]:
+def written(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -98,7 +98,7 @@ def written(config: TodaysConfig) -> dict[str, Any]:
         )
         raise ValueError(f"{kind} has no {what}.")
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
-    if (long := config.rope_long) is not None:
+    if (long := config.rope_scaling) is not None:
         rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low}
         rope |= {
             "high_freq_factor": long.high,
@@ -121,14 +121,14 @@ def written(config: TodaysConfig) -> dict[str, Any]:
         "tie_word_embeddings": config.tied,
         "rope_parameters": rope,
         "rope_theta": config.rope_base,  # here and below for readers of the older form
-        "rope_scaling": None if config.rope_long is None else rope,
+        "rope_scaling": None if config.rope_scaling is None else rope,
         "bos_token_id": config.begin_id,
         "eos_token_id": list(config.end_ids) or None,
     }
     return said if config.qk_norm else said | {"mlp_bias": config.ffn_bias}
 
 
-def places(config: TodaysConfig) -> Iterator[Places]:
+def places(config: ModernConfig) -> Iterator[Places]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):

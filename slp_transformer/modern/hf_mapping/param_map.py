@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def linear(W: str, b: str | None, theirs: str) -> Places:
     return places if b is None else places | {b: (Place(f"{theirs}.bias"),)}
 
 
-def projections(ours: str, theirs: tuple[str, str, str], config: TodaysConfig) -> Places:
+def projections(ours: str, theirs: tuple[str, str, str], config: ModernConfig) -> Places:
     """Our W_QKV and b_QKV, kept as three `torch.nn.Linear` under names of their own."""
     widths = config.qkv_widths()
     each = list(zip(theirs, widths, strict=True))
