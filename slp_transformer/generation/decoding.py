@@ -28,7 +28,7 @@ from slp_transformer.generation.request_checks import (
     check_prompt,
     check_sources,
 )
-from slp_transformer.generation.sharded_weights import laid_out
+from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 
 
@@ -42,7 +42,7 @@ class Generated:
         ended: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
-        score: of a beam search, see `slp_transformer.generation.beam_search.normalised`; None otherwise.
+        score: of a beam search, see `generation.beam_search.normalised`; None otherwise.
         others: of a beam search, the other hypotheses that it found, best first.
     """
 
@@ -210,7 +210,8 @@ class Reader:
     def _one_token(self, rows: int) -> Model:
         """What to read single tokens with; made at the first of them."""
         if self.single is None:
-            self.single = laid_out(self.model, rows, self.cache.capacity - self.cache.length)
+            to_come = self.cache.capacity - self.cache.length
+            self.single = with_sharded_weights(self.model, rows, to_come)
         return self.single
 
     def check_sound(self) -> None:

@@ -22,7 +22,7 @@ def everywhere(monkeypatch):
             made.append(self)
             super().__init__(*args)
 
-    monkeypatch.setattr(graphs, "on_cuda", lambda model: True)
+    monkeypatch.setattr(cuda_graphs, "on_cuda", lambda model: True)
     monkeypatch.setattr("slp_transformer.generation.decoding.Recording", Counted)
     return made
 
