@@ -5,7 +5,6 @@ it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
 from collections.abc import Iterable
-from typing import get_args
 
 import torch
 from torch import nn
@@ -15,6 +14,7 @@ from slp_transformer._internal.config_checks import (
     Activation,
     Initialisation,
     NormOrder,
+    check_choice,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout
@@ -71,8 +71,7 @@ class ResidualBlock(Watched):
             ValueError: if `norm` is neither "pre" nor "post".
         """
         super().__init__()
-        if norm not in ("pre", "post"):
-            raise ValueError(f'norm must be "pre" or "post", not {norm!r}.')
+        check_choice(NormOrder, norm=norm)
         self.norm = norm
         self.attention, self.norm_1 = attention, norm_1
         self.cross_attention, self.norm_cross = cross_attention, norm_cross
@@ -191,8 +190,7 @@ class TransformerBlock(ResidualBlock):
         Raises:
             ValueError: if a size or a choice is not one of these.
         """
-        if activation not in ("relu", "gelu", "swiglu"):
-            raise ValueError(f'activation must be "relu", "gelu" or "swiglu", not {activation!r}.')
+        check_choice(Activation, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
         attention = MultiHeadAttention(*heads)
         norm_1, norm_2 = LayerNorm(model_dim, eps), LayerNorm(model_dim, eps)
@@ -232,10 +230,7 @@ class BlockStack(nn.Module):
             ValueError: if the initialisation is none that `initialise` knows.
         """
         super().__init__()
-        if initialisation not in get_args(Initialisation):
-            raise ValueError(
-                f'initialisation must be "gpt2", "xavier" or "bert", not {initialisation!r}.'
-            )
+        check_choice(Initialisation, initialisation=initialisation)
         self.blocks, self.final_norm = nn.ModuleList(blocks), final_norm
         self.initialise(initialisation)
 

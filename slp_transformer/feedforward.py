@@ -9,10 +9,11 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_choice, check_size
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer._internal.weight_matrices import affine, matrix
 
+PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
 
@@ -35,7 +36,7 @@ class FeedForward(nn.Module):
         self,
         model_dim: int,
         hidden_dim: int | None = None,
-        activation: Literal["relu", "gelu", "gelu_tanh"] = "relu",
+        activation: PointwiseActivation = "relu",
         bias: bool = True,
     ):
         """Make a feedforward layer.
@@ -53,11 +54,7 @@ class FeedForward(nn.Module):
         check_size(model_dim=model_dim)
         hidden_dim = 4 * model_dim if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f'activation must be "relu", "gelu" or "gelu_tanh" for FeedForward, not '
-                f"{activation!r}."
-            )
+        check_choice(PointwiseActivation, activation=activation)
         self.activation = ACTIVATIONS[activation]
         self.W_1 = matrix(model_dim, hidden_dim)
         self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None

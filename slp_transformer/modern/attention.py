@@ -100,7 +100,6 @@ class GroupedQueryAttention(BaseAttention):
         mask: Float[Tensor, "... #N #M"] | None = None,
         *,
         causal: bool = False,
-        H_enc: None = None,
         return_weights: bool = False,
         cache: LayerCache | None = None,
     ) -> (
@@ -110,11 +109,8 @@ class GroupedQueryAttention(BaseAttention):
         """Attend from each token of X to the tokens of X; see `MultiHeadAttention.forward`.
 
         Raises:
-            ValueError: if a shape does not fit, the mask is not additive, the cache refuses, or
-                there is an `H_enc`.
+            ValueError: if a shape does not fit, the mask is not additive, or the cache refuses.
         """
-        if H_enc is not None:
-            raise ValueError("This attention reads X alone: leave out H_enc.")
         check_features("X", X, self.model_dim)
         Q, K, V = self.project(X, 0 if cache is None else cache.taken)
         if cache is not None:

@@ -6,7 +6,14 @@ from typing import Any
 
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
+from slp_transformer.modern.hf_mapping.param_map import (
+    Places,
+    check_only,
+    linear,
+    norm,
+    projections,
+    same,
+)
 
 PREFIX = "bert."
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
@@ -57,10 +64,8 @@ def written(config: BertConfig) -> dict[str, Any]:
         ValueError: if BERT has no such part.
     """
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-    usual = BertConfig(1)
-    for name in ("norm", "positions", "normalisation", "qk_norm", "attention_bias", "ffn_bias"):
-        if getattr(config, name) != getattr(usual, name):
-            raise ValueError(f"BERT has no {name} = {getattr(config, name)!r}.")
+    fixed = ("norm", "positions", "normalisation", "qk_norm", "attention_bias", "ffn_bias")
+    check_only("BERT", config, **{name: getattr(BertConfig(1), name) for name in fixed})
     return {
         "architectures": ["BertForPreTraining" if config.next_sentence else "BertForMaskedLM"],
         "model_type": "bert",

@@ -5,7 +5,7 @@ from typing import Any
 
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, norm, same
+from slp_transformer.modern.hf_mapping.param_map import Places, check_only, norm, same
 
 PREFIX = "transformer."  # of every name but the head's; files of the bare model go without
 ACTIVATIONS = {
@@ -64,13 +64,10 @@ def written(config: ModernConfig) -> dict[str, Any]:
         "qk_norm": False,
         "attention_bias": True,
         "ffn_bias": True,
-        "num_kv_heads": A,
-        "key_dim": d // A,
-        "value_dim": d // A,
     }
-    for name, value in usual.items():
-        if (getattr(config, name) or value) != value:
-            raise ValueError(f"GPT-2 has no {name} = {getattr(config, name)!r}, only {value!r}.")
+    sizes = {"num_kv_heads": A, "key_dim": d // A, "value_dim": d // A}
+    given = {name: size for name, size in sizes.items() if getattr(config, name) is not None}
+    check_only("GPT-2", config, **usual, **given)
     if config.activation not in names:
         raise ValueError(f"GPT-2 has no {config.activation}, only {', '.join(names)}.")
     return {

@@ -6,7 +6,14 @@ from typing import Any
 from slp_transformer.feedforward import SwiGLU
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
+from slp_transformer.modern.hf_mapping.param_map import (
+    Places,
+    check_only,
+    linear,
+    norm,
+    projections,
+    same,
+)
 from slp_transformer.modern.rotary import Llama3RopeScaling
 
 PREFIX = "model."
@@ -89,9 +96,7 @@ def written(config: ModernConfig) -> dict[str, Any]:
     kind = "qwen3" if config.qk_norm else "llama"
     key_dim = config.key_dim or config.model_dim // config.num_heads
     value_dim = config.value_dim or config.model_dim // config.num_heads
-    for name, value in usual.items():
-        if getattr(config, name) != value:
-            raise ValueError(f"{kind} has no {name} = {getattr(config, name)!r}, only {value!r}.")
+    check_only(kind, config, **usual)
     if value_dim != key_dim or (kind == "qwen3" and config.ffn_bias):
         what = (
             "biases in its feedforward layers" if value_dim == key_dim else "value_dim of its own"

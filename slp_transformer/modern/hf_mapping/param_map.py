@@ -24,6 +24,17 @@ Places = dict[str, tuple[Place, ...]]
 """For each tensor of ours those of others that it is made of, side by side."""
 
 
+def check_only(family: str, config: ModernConfig, **values: object) -> None:
+    """Refuse settings that a family has in one way only.
+
+    Raises:
+        ValueError: naming the first that is another.
+    """
+    for name, value in values.items():
+        if getattr(config, name) != value:
+            raise ValueError(f"{family} has no {name} = {getattr(config, name)!r}, only {value!r}.")
+
+
 def same(ours: str, theirs: str) -> Places:
     """A tensor of ours that they keep as it is, under a name of theirs."""
     return {ours: (Place(theirs),)}
