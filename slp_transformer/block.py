@@ -21,12 +21,12 @@ from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.cache import BlockCache, KVCache
 from slp_transformer.feedforward import FeedForward, SwiGLU
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
 
 
-class ResidualBlock(Watched):
+class ResidualBlock(HookedModule):
     r"""One block: attention, then feedforward, each added to the residual stream.
 
     $$\begin{aligned}
@@ -113,32 +113,32 @@ class ResidualBlock(Watched):
         here = {"mask": mask, "causal": causal, "cache": own}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
         steps = self._pre_norm if self.norm == "pre" else self._post_norm
-        return self.see("H", steps(self.see("X", X), here, across))
+        return self.hook_point("H", steps(self.hook_point("X", X), here, across))
 
     def _pre_norm(self, X, here, across):
-        see = self.see
-        T1 = see("T1", self.norm_1(X))
-        T2 = see("T2", self.drop(self.attention(T1, **here)))
-        T3 = see("T3", T2 + X)
+        point = self.hook_point
+        T1 = point("T1", self.norm_1(X))
+        T2 = point("T2", self.drop(self.attention(T1, **here)))
+        T3 = point("T3", T2 + X)
         if self.cross_attention is not None:
-            C1 = see("C1", self.norm_cross(T3))
-            C2 = see("C2", self.drop(self.cross_attention(C1, **across)))
-            T3 = see("C3", C2 + T3)
-        T4 = see("T4", self.norm_2(T3))
-        T5 = see("T5", self.drop(self.ffn(T4)))
+            C1 = point("C1", self.norm_cross(T3))
+            C2 = point("C2", self.drop(self.cross_attention(C1, **across)))
+            T3 = point("C3", C2 + T3)
+        T4 = point("T4", self.norm_2(T3))
+        T5 = point("T5", self.drop(self.ffn(T4)))
         return T5 + T3
 
     def _post_norm(self, X, here, across):
-        see = self.see
-        T1 = see("T1", self.drop(self.attention(X, **here)))
-        T2 = see("T2", T1 + X)
-        T3 = see("T3", self.norm_1(T2))
+        point = self.hook_point
+        T1 = point("T1", self.drop(self.attention(X, **here)))
+        T2 = point("T2", T1 + X)
+        T3 = point("T3", self.norm_1(T2))
         if self.cross_attention is not None:
-            C1 = see("C1", self.drop(self.cross_attention(T3, **across)))
-            C2 = see("C2", C1 + T3)
-            T3 = see("C3", self.norm_cross(C2))
-        T4 = see("T4", self.drop(self.ffn(T3)))
-        T5 = see("T5", T4 + T3)
+            C1 = point("C1", self.drop(self.cross_attention(T3, **across)))
+            C2 = point("C2", C1 + T3)
+            T3 = point("C3", self.norm_cross(C2))
+        T4 = point("T4", self.drop(self.ffn(T3)))
+        T5 = point("T5", T4 + T3)
         return self.norm_2(T5)
 
     def _check(self, X: Tensor, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:

@@ -15,7 +15,7 @@ from slp_transformer._internal.shape_types import Float, Tensor, shape_of
 from slp_transformer._internal.weight_matrices import matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import hide_future, mask_for_heads
 
 
@@ -114,7 +114,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class BaseAttention(Watched):
+class BaseAttention(HookedModule):
     """What all attention of many heads shares: its matrices, and how heads gather values.
 
     The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
@@ -155,7 +155,7 @@ class BaseAttention(Watched):
         self.W_O = matrix(num_heads * self.value_dim, model_dim)
 
     @property
-    def side_by_side(self) -> dict[str, dict[str, int]]:
+    def fused_layout(self) -> dict[str, dict[str, int]]:
         """Which matrices stand in which, and how many columns each has."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
@@ -194,12 +194,12 @@ class BaseAttention(Watched):
         """Gather each head's values; also return the weights if asked for or watched."""
         mask = None if mask is None else mask_for_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
-        if not return_weights and self.watch is None:
+        if not return_weights and self.hook is None:
             return attend(Q, K, V, mask, causal, dropout), None
         mask = hide_future(mask, Q, K) if causal else mask
         head, alpha = attention(Q, K, V, mask, dropout)
-        seen = self.see("alpha", alpha)
-        return self.see("head", head if seen is alpha else seen @ V), seen
+        seen = self.hook_point("alpha", alpha)
+        return self.hook_point("head", head if seen is alpha else seen @ V), seen
 
 
 class MultiHeadAttention(BaseAttention):
@@ -310,7 +310,7 @@ class MultiHeadAttention(BaseAttention):
             Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
-        return self.see("Q", Q), self.see("K", K), self.see("V", V)
+        return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
 
 
 class HeadMatrices:

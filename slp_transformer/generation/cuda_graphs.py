@@ -81,7 +81,7 @@ class Blocks(KVCache):
             self[l].own = Rows(cache[l].own, position)
 
 
-class Recording:
+class CudaGraphStep:
     """Reads one token of each sequence at a time, always by the same work.
 
     Attributes:

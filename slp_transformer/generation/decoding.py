@@ -18,7 +18,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.generation.batch_state import Drafts
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import Recording, can_be_recorded
+from slp_transformer.generation.cuda_graphs import CudaGraphStep, can_be_recorded
 from slp_transformer.generation.encoder_cache import Sources
 from slp_transformer.generation.request_checks import (
     Ids,
@@ -185,7 +185,7 @@ class Reader:
         self.cache = None if room is None else KVCache(room)
         self.single: Model | None = None
         self.unsound = torch.zeros((), dtype=torch.bool, device=device_of(model))
-        self.recording: Recording | None = None
+        self.recording: CudaGraphStep | None = None
         cached = self.cache is not None
         self.sources = None if sources is None else Sources(model, sources, cached)
 
@@ -232,7 +232,7 @@ class Reader:
             return False
         if self.recording is None or not self.recording.fits(new):
             pays = can_be_recorded(self.model, self.cache)
-            self.recording = Recording(self.model, self.cache, len(new)) if pays else None
+            self.recording = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
         return self.recording is not None
 
     def reorder(self, rows: list[int]) -> None:

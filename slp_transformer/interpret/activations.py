@@ -24,10 +24,10 @@ from torch import nn
 
 from slp_transformer._internal.shape_types import Tensor, shape_of
 from slp_transformer.block import BlockStack, ResidualBlock
-from slp_transformer.hooks import Watched, Watcher
+from slp_transformer.hooks import Hook, HookedModule
 
 Change = Callable[[Tensor], Tensor] | Tensor
-Place = tuple[Watched, str]
+Place = tuple[HookedModule, str]
 
 OF_BLOCKS = ("X", "T1", "T2", "T3", "C1", "C2", "C3", "T4", "T5", "H")
 OF_ATTENTION = ("Q", "K", "V", "alpha", "head")
@@ -58,12 +58,12 @@ def watching(
     if unknown := sorted((kept | changes.keys()) - places.keys()):
         raise ValueError(f'There is no point "{unknown[0]}": there are {", ".join(places)}.')
     seen: dict[str, Tensor] = {}
-    wanted: dict[Watched, dict[str, str]] = {}
+    wanted: dict[HookedModule, dict[str, str]] = {}
     for name in kept | changes.keys():
         part, letter = places[name]
         wanted.setdefault(part, {})[letter] = name
 
-    def watcher(full: dict[str, str], before: Watcher | None) -> Watcher:
+    def watcher(full: dict[str, str], before: Hook | None) -> Hook:
         def watch(letter: str, X: Tensor) -> Tensor:
             X = X if before is None else before(letter, X)
             name = full.get(letter)
@@ -77,8 +77,8 @@ def watching(
 
     with ExitStack() as undo:
         for part, full in wanted.items():
-            undo.callback(setattr, part, "watch", part.watch)
-            part.watch = watcher(full, part.watch)
+            undo.callback(setattr, part, "hook", part.hook)
+            part.hook = watcher(full, part.hook)
         yield seen
 
 

@@ -139,11 +139,11 @@ class GroupedQueryAttention(BaseAttention):
             Q, K = self.norm_Q(Q), self.norm_K(K)
         if self.rotary is not None:
             Q, K = self.rotary(Q, start), self.rotary(K, start)
-        return self.see("Q", Q), self.see("K", K), self.see("V", V)
+        return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
 
     def _attend(self, Q, K, V, mask, causal, return_weights=False):
         """Gather each head's values, from the keys and values of its group."""
-        if Q.shape[-2] == 1 and mask is None and not return_weights and self.watch is None:
+        if Q.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
             return self._attend_one(Q, K, V), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
         return super()._attend(Q, K, V, mask, causal, return_weights)

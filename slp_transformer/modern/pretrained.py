@@ -15,7 +15,7 @@ from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping import bert, gpt2, llama
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Place, Places
+from slp_transformer.modern.hf_mapping.param_map import HFTensor, ParamMap
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG
 from slp_transformer.modern.weight_files import SHARD, WeightFiles, has_weights, write_weights
@@ -52,7 +52,7 @@ def _read(folder: Path) -> tuple[ModernConfig, ModuleType]:
     layout = settings.one_of("model_type", LAYOUTS, "")
     settings.none_of(("quantization_config",))
     try:
-        config = layout.read(settings)
+        config = layout.from_hf_config(settings)
     except ValueError as error:
         said = str(error)
         raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
@@ -108,14 +108,14 @@ def empty_model(config: ModernConfig) -> ModernLM | Bert:
         return kind(config)
 
 
-def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> Places:
+def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> ParamMap:
     """Where each of our tensors is.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.
     """
-    places: Places = {}
-    for some in layout.places(config):
+    places: ParamMap = {}
+    for some in layout.param_maps(config):
         for ours, theirs in some.items():
             for place in theirs:
                 if place.name not in files.files:
@@ -124,7 +124,7 @@ def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> Places
     used = {place.name for theirs in places.values() for place in theirs}
     used |= _twice(layout, config).keys()
     for name in sorted(files.files.keys() - used):
-        if not name.endswith(layout.BUFFERS):
+        if not name.endswith(layout.IGNORED_BUFFERS):
             raise ValueError(
                 f"{files.files[name]}: there is no such part here as {files.names[name]}, so the "
                 "model cannot be loaded as it was made."
@@ -135,15 +135,15 @@ def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> Places
 def _twice(layout: ModuleType, config: ModernConfig) -> dict[str, str]:
     """Tensors that a file may hold a second time, under the name of the head."""
     if layout is bert:
-        return bert.TWICE
-    E = next(iter(layout.places(config)))["embedding.tokens.E"][0].name
+        return bert.TIED_KEYS
+    E = next(iter(layout.param_maps(config)))["embedding.tokens.E"][0].name
     return {HEAD: E} if config.tied else {}
 
 
 def _check_twice(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> None:
     for again, first in _twice(layout, config).items():
         if again in files.files and not torch.equal(
-            files.read(Place(again)), files.read(Place(first))
+            files.read(HFTensor(again)), files.read(HFTensor(first))
         ):
             raise ValueError(
                 f"{files.files[again]}: {again} is not {first}, though config.json says that the "
@@ -177,7 +177,7 @@ def save_pretrained(
     """
     folder = Path(folder)
     config, layout = _layout_of(model)
-    settings = layout.written(config)
+    settings = layout.to_hf_config(config)
     state = model.state_dict()
     if config.positions != "rotary":  # those that are not learned are kept, too
         state["embedding.positions.P"] = model.embedding.positions.P
@@ -215,7 +215,7 @@ def _theirs(
     state: dict[str, Tensor], layout: ModuleType, config: ModernConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Their tensors by their names, views of ours; the biases that the book's lacks are 0."""
-    for ours, places in chain.from_iterable(some.items() for some in layout.places(config)):
+    for ours, places in chain.from_iterable(some.items() for some in layout.param_maps(config)):
         W, begin = state.get(ours), 0
         if W is None:
             beside = state[ours.replace(".b_", ".W_")]
@@ -223,5 +223,5 @@ def _theirs(
         for place in places:
             columns = place.columns or W.shape[-1]
             part = W.narrow(-1, begin, columns)
-            yield place.name, part.T if place.turned else part
+            yield place.name, part.T if place.transposed else part
             begin += columns

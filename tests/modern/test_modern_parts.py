@@ -183,7 +183,7 @@ def test_a_single_token_gathers_the_same_without_repeating(groups):
     assert_same(gathered, plain)
     assert_same(ours._attend(Q, K, V, None, False, True)[0], plain)
     seen = {}
-    ours.watch = lambda name, Z: seen.setdefault(name, Z)
+    ours.hook = lambda name, Z: seen.setdefault(name, Z)
     assert_same(ours._attend(Q, K, V, None, True)[0], plain)
     assert seen["alpha"].shape == (B, HEADS, 1, M)
 

@@ -7,7 +7,7 @@ from typing import Any
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
 from slp_transformer.modern.hf_mapping.param_map import (
-    Places,
+    ParamMap,
     check_only,
     linear,
     norm,
@@ -17,16 +17,16 @@ from slp_transformer.modern.hf_mapping.param_map import (
 
 PREFIX = "bert."
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
-BUFFERS = ("embeddings.position_ids",)
+IGNORED_BUFFERS = ("embeddings.position_ids",)
 # The head's matrix is E, and its bias stands under two names.
-TWICE = {
+TIED_KEYS = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 NEXT = "cls.seq_relationship.weight"
 
 
-def read(settings: Settings) -> BertConfig:
+def from_hf_config(settings: Settings) -> BertConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -57,7 +57,7 @@ def with_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
     return replace(config, next_sentence=config.next_sentence or NEXT in names)
 
 
-def written(config: BertConfig) -> dict[str, Any]:
+def to_hf_config(config: BertConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -82,7 +82,7 @@ def written(config: BertConfig) -> dict[str, Any]:
     }
 
 
-def places(config: BertConfig) -> Iterator[Places]:
+def param_maps(config: BertConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     E = f"{PREFIX}embeddings"
     yield same("embedding.tokens.E", f"{E}.word_embeddings.weight")

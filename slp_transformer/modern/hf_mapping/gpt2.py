@@ -5,7 +5,7 @@ from typing import Any
 
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, check_only, norm, same
+from slp_transformer.modern.hf_mapping.param_map import ParamMap, check_only, norm, same
 
 PREFIX = "transformer."  # of every name but the head's; files of the bare model go without
 ACTIVATIONS = {
@@ -20,10 +20,13 @@ PRODUCTS = {
     "ffn.{}_1": "mlp.c_fc",
     "ffn.{}_2": "mlp.c_proj",
 }
-BUFFERS = ("attn.bias", "attn.masked_bias")  # masks that older files keep beside the weights
+IGNORED_BUFFERS = (
+    "attn.bias",
+    "attn.masked_bias",
+)  # masks that older files keep beside the weights
 
 
-def read(settings: Settings) -> ModernConfig:
+def from_hf_config(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -50,7 +53,7 @@ def read(settings: Settings) -> ModernConfig:
     )
 
 
-def written(config: ModernConfig) -> dict[str, Any]:
+def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -87,7 +90,7 @@ def written(config: ModernConfig) -> dict[str, Any]:
     }
 
 
-def places(config: ModernConfig) -> Iterator[Places]:
+def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}wte.weight")
     yield same("embedding.positions.P", f"{PREFIX}wpe.weight")

@@ -7,7 +7,7 @@ from slp_transformer.feedforward import SwiGLU
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
 from slp_transformer.modern.hf_mapping.param_map import (
-    Places,
+    ParamMap,
     check_only,
     linear,
     norm,
@@ -17,13 +17,13 @@ from slp_transformer.modern.hf_mapping.param_map import (
 from slp_transformer.modern.rotary import Llama3RopeScaling
 
 PREFIX = "model."
-BUFFERS = ("rotary_emb.inv_freq",)
+IGNORED_BUFFERS = ("rotary_emb.inv_freq",)
 HEAD_DIM = 128  # of Qwen3, where config.json does not say
 ROPE = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
 ROPE |= {"high_freq_factor", "original_max_position_embeddings"}
 
 
-def read(settings: Settings) -> ModernConfig:
+def from_hf_config(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -86,7 +86,7 @@ def read_rope(settings: Settings) -> tuple[float, Llama3RopeScaling | None]:
     return base, Llama3RopeScaling(*(rope.get(name, float) for name in names), old)
 
 
-def written(config: ModernConfig) -> dict[str, Any]:
+def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -133,7 +133,7 @@ def written(config: ModernConfig) -> dict[str, Any]:
     return said if config.qk_norm else said | {"mlp_bias": config.ffn_bias}
 
 
-def places(config: ModernConfig) -> Iterator[Places]:
+def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):
