@@ -431,7 +431,7 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (`see` hands each step to whoever
+# The package does the same six steps with all rows at once. (`point` hands each step to whoever
 # watches, and on; `drop` does nothing unless told to. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10; they are skipped here.)
 

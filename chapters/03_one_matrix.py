@@ -686,7 +686,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `see` hands each step to whoever watches, as
+# The package has these six lines. `point` hands each step to whoever watches, as
 # <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> does below.
 
 # %%

@@ -59,9 +59,9 @@ for name in seen:
         print(f"{name:8} {list(seen[name].shape)}")
 
 # %%
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 
-plotting.source(Watched.see)
+plotting.source(HookedModule.hook_point)
 
 # %% [markdown]
 # And what passes can be changed: a function takes what comes and gives what goes on. Here block 1's

@@ -4,6 +4,7 @@ import copy
 
 import torch
 
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
 
@@ -143,11 +144,8 @@ class KVCache:
         Raises:
             ValueError: if the capacity is not a positive whole number.
         """
-        whole = isinstance(capacity, int) and not isinstance(capacity, bool)
-        if capacity is not None and not (whole and capacity >= 1):
-            raise ValueError(
-                f"capacity is the number of tokens to make room for, 1 or more, not {capacity!r}."
-            )
+        if capacity is not None:
+            check_size(capacity=capacity)
         self.capacity = capacity
         self._blocks: list[BlockCache] = []
 

@@ -1,13 +1,10 @@
 """The language model: input, a causal stack of blocks, and the head that predicts the next word."""
 
-from pathlib import Path
-from typing import Any
-
 import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
-from slp_transformer.block import TransformerStack
+from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
@@ -56,18 +53,25 @@ class TransformerLM(nn.Module):
         stack: the blocks and the final layer norm.
     """
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(
+        self,
+        config: TransformerConfig,
+        embedding: nn.Module | None = None,
+        stack: BlockStack | None = None,
+    ):
         """Make a language model.
 
         Args:
             config: its sizes and choices; what concerns an encoder is not used.
+            embedding: the input encoding; made from the configuration if not given.
+            stack: the blocks; likewise.
 
         Raises:
             ValueError: if the sizes do not fit together.
         """
         super().__init__()
         self.config = config
-        self.embedding = InputEncoding(
+        self.embedding = embedding or InputEncoding(
             config.vocab_size,
             config.context_length,
             config.model_dim,
@@ -76,31 +80,12 @@ class TransformerLM(nn.Module):
             config.scaled_embeddings,
             config.initialisation,
         )
-        self.stack = TransformerStack(config.num_blocks, **config.block_options())
+        self.stack = stack or TransformerStack(config.num_blocks, **config.block_options())
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
         """The matrix that an output of the stack is compared with: E once more."""
         return self.embedding.tokens.E
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path, **how: Any) -> "TransformerLM":
-        """Load a GPT-2, Llama or Qwen3; see `slp_transformer.modern.pretrained.from_pretrained`.
-
-        Args:
-            folder: a folder with config.json and weights in safetensors.
-            **how: what else it takes.
-
-        Raises:
-            ValueError: if there is no such model, or it is no language model.
-        """
-        # What lies beyond the book builds on it; only here does the book's model know of that.
-        from slp_transformer.modern.pretrained import from_pretrained
-
-        model = from_pretrained(folder, **how)
-        if not isinstance(model, TransformerLM):
-            raise ValueError(f"{folder} holds no language model, but a {type(model).__name__}.")
-        return model
 
     def forward(
         self,

@@ -3,7 +3,6 @@
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
-from slp_transformer._internal.argument_checks import check_features
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Tensor
 
@@ -42,10 +41,5 @@ class LayerNorm(nn.Module):
         self.beta = nn.Parameter(zeros(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Normalise each row of X by its own mean and deviation.
-
-        Raises:
-            ValueError: if the rows of X are not of size d.
-        """
-        check_features("X", X, self.model_dim, axes=1)
+        """Normalise each row of X by its own mean and deviation."""
         return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)

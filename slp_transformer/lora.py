@@ -131,7 +131,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
         raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
     beside = []
     for (module, name), chosen in found.items():
-        W, joined = getattr(module, name), getattr(module, "side_by_side", {}).get(name)
+        W, joined = getattr(module, name), getattr(module, "fused_layout", {}).get(name)
         widths = joined or {name: W.shape[1]}
         parts = {part: LowRank(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
         beside.append(SideBySide(widths, parts))
@@ -143,7 +143,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
 def _chosen(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
     """Those of the targets that are this matrix, or stand in it side by side."""
     return [
-        part for part in getattr(module, "side_by_side", {}).get(name, [name]) if part in targets
+        part for part in getattr(module, "fused_layout", {}).get(name, [name]) if part in targets
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import torch
 
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, shape_of
 from slp_transformer.language_model import next_word_probabilities
 
@@ -41,8 +42,7 @@ def top_k(u: Float[Tensor, "*batch V"], k: int) -> Float[Tensor, "*batch V"]:
     Raises:
         ValueError: if k is not a whole number of 1 or more.
     """
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"top_k must be a whole number of 1 or more, not {k!r}.")
+    check_size(top_k=k)
     largest, where = u.topk(min(k, u.shape[-1]), dim=-1)
     return torch.full_like(u, -math.inf).scatter(-1, where, largest)
 

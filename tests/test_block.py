@@ -193,7 +193,7 @@ def test_asking_for_the_trace_changes_nothing(norm, cross):
     plain = layer(X, causal=True, **options)
     with tracing(layer):
         assert_same(layer(X, causal=True, **options), plain)
-    assert layer.watch is None and layer.attention.watch is None
+    assert layer.hook is None and layer.attention.hook is None
 
 
 def test_trace_keeps_the_graph():

@@ -261,5 +261,5 @@ def test_another_batch_and_gradients_are_refused(unchecked):
 
 @pytest.mark.parametrize("capacity", [0, -1, 2.5, True])
 def test_the_capacity_is_a_number_of_tokens(capacity, unchecked):
-    with pytest.raises(ValueError, match="capacity is the number of tokens"):
+    with pytest.raises(ValueError, match="capacity must be a whole number of 1 or more"):
         KVCache(capacity)

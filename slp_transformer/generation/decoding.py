@@ -18,7 +18,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.generation.batch_state import Drafts
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import Recording, can_be_recorded
+from slp_transformer.generation.cuda_graphs import CudaGraphStep, can_be_recorded
 from slp_transformer.generation.encoder_cache import Sources
 from slp_transformer.generation.request_checks import (
     Ids,
@@ -28,7 +28,7 @@ from slp_transformer.generation.request_checks import (
     check_prompt,
     check_sources,
 )
-from slp_transformer.generation.sharded_weights import laid_out
+from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 
 
@@ -42,8 +42,7 @@ class Generated:
         ended: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
-        score: of a beam search, see `slp_transformer.generation.beam_search.normalised`; None
-            otherwise.
+        score: of a beam search, see `generation.beam_search.normalised`; None otherwise.
         others: of a beam search, the other hypotheses that it found, best first.
     """
 
@@ -186,7 +185,7 @@ class Reader:
         self.cache = None if room is None else KVCache(room)
         self.single: Model | None = None
         self.unsound = torch.zeros((), dtype=torch.bool, device=device_of(model))
-        self.recording: Recording | None = None
+        self.recording: CudaGraphStep | None = None
         cached = self.cache is not None
         self.sources = None if sources is None else Sources(model, sources, cached)
 
@@ -211,7 +210,8 @@ class Reader:
     def _one_token(self, rows: int) -> Model:
         """What to read single tokens with; made at the first of them."""
         if self.single is None:
-            self.single = laid_out(self.model, rows, self.cache.capacity - self.cache.length)
+            to_come = self.cache.capacity - self.cache.length
+            self.single = with_sharded_weights(self.model, rows, to_come)
         return self.single
 
     def check_sound(self) -> None:
@@ -232,7 +232,7 @@ class Reader:
             return False
         if self.recording is None or not self.recording.fits(new):
             pays = can_be_recorded(self.model, self.cache)
-            self.recording = Recording(self.model, self.cache, len(new)) if pays else None
+            self.recording = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
         return self.recording is not None
 
     def reorder(self, rows: list[int]) -> None:

@@ -11,7 +11,7 @@ from slp_transformer._internal.shape_types import Float, Tensor
 
 
 @dataclass(frozen=True)
-class LongContext:
+class Llama3RopeScaling:
     """How Llama 3.1 stretches the angles of a model trained on a shorter context.
 
     Pairs that turn slowly, less than `low` times in the old context, turn `factor` times slower;
@@ -50,7 +50,10 @@ class LongContext:
 
 
 def rotation_angles(
-    positions: Float[Tensor, "N"], size: int, base: float = 10000.0, long: LongContext | None = None
+    positions: Float[Tensor, "N"],
+    size: int,
+    base: float = 10000.0,
+    long: Llama3RopeScaling | None = None,
 ) -> Float[Tensor, "N pairs"]:
     r"""The angle by which each pair of columns turns at each position.
 
@@ -103,7 +106,7 @@ class RotaryPositions(nn.Module):
         long: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(self, size: int, base: float = 10000.0, long: LongContext | None = None):
+    def __init__(self, size: int, base: float = 10000.0, long: Llama3RopeScaling | None = None):
         """Choose the frequencies.
 
         Raises:

@@ -209,7 +209,7 @@ PACKAGE = {
     "qk_circuit": circuit,
     "rms_norm": rms_norm,
     "rotary": lambda X, start, base: modern.RotaryPositions(X.shape[1], base)(X, start),
-    "shared_keys": lambda K, A: modern.shared(K, A),
+    "shared_keys": lambda K, A: modern.repeat_kv(K, A),
     "todays_parameters": todays_parameters,
     "smoothed_loss": smoothed,
     "rate_of_2017": lambda step, d, warmup: TrainingSettings.of_2017(d, 1, warmup).rate(step - 1),
