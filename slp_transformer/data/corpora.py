@@ -18,7 +18,6 @@ CORPORA = {
         name="tiny-shakespeare.txt",
         url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
         sha256="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-        size=1_115_394,
         origin="40,000 lines of Shakespeare's plays, which are in the public domain, put together "
         "by Andrej Karpathy for char-rnn (2015).",
     ),
