@@ -22,6 +22,7 @@ from slp_transformer.data.token_file import (
     VAL_NAMES_FILE,
     VAL_TOKENS_FILE,
     TokenStore,
+    find_token,
     read_folder_tokenizer,
     write_token_folder,
 )
@@ -60,11 +61,7 @@ class EncodedPairs(Sequence):
         Raises:
             ValueError: if a row has no end, or a source no target.
         """
-        self.stream = stream
-        step, found = 1 << 20, []
-        for first in range(0, len(stream), step):
-            found.append((stream[first : first + step] == end_id).nonzero().flatten() + first)
-        self.ends = torch.cat(found) if found else torch.empty(0, dtype=torch.long)
+        self.stream, self.ends = stream, find_token(stream, end_id)
         if len(self.ends) % 2 or len(stream) != (int(self.ends[-1]) + 1 if len(self.ends) else 0):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 

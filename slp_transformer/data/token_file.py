@@ -71,6 +71,15 @@ class TokenStore:
         return ids
 
 
+def find_token(stream: Int[Tensor, "tokens"] | TokenStore, token_id: int) -> Int[Tensor, "found"]:
+    """Return the positions of an id, reading a part of the stream at a time."""
+    found = [
+        first + (stream[first : first + CHUNK_TOKENS] == token_id).nonzero().flatten()
+        for first in range(0, len(stream), CHUNK_TOKENS)
+    ]
+    return torch.cat(found) if found else torch.empty(0, dtype=torch.long)
+
+
 def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> TokenStore:
     """Write token ids to a file, whole or not at all, holding few of them in memory at a time.
 

@@ -21,7 +21,6 @@ from slp_transformer.data import (
 from slp_transformer.data.batches import BatchSource, PaddedPairs
 from slp_transformer.data.bucketing import PairsByLength
 from slp_transformer.data.document_windows import PieceWindows
-from slp_transformer.data.pair_token_types import is_pair_tokenizer
 from slp_transformer.data.text_corpus import reopen
 from slp_transformer.data.token_file import (
     TOKENIZER_FILE,
@@ -30,6 +29,7 @@ from slp_transformer.data.token_file import (
     TokenStore,
     write_token_folder,
 )
+from slp_transformer.data.token_types import is_pair_tokenizer
 from slp_transformer.guitar import TabTokenizer
 from slp_transformer.guitar.styles import styles_of
 from slp_transformer.guitar.tab_dataset import (

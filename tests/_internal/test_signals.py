@@ -69,7 +69,7 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
         return made(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped, match="after step 1 of 4") as told:
-        patch.setattr(loop, "training_step", pressing)
+        patch.setattr(trainer, "training_step", pressing)
         run(tmp_path / "cut")
     assert told.value.number == number
     assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
@@ -92,7 +92,7 @@ def test_a_measurement_is_given_up_at_once_and_made_up_for(tmp_path, monkeypatch
         return measured(model, source, N, batch_size, team, press)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped, match=f"after step 2 of {steps}"):
-        patch.setattr(loop, "mean_loss", pressing)
+        patch.setattr(trainer, "mean_loss", pressing)
         run(tmp_path / "cut", steps=steps, batch_size=1)
     assert batches == [1]
     model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
