@@ -11,26 +11,13 @@ from types import ModuleType
 from typing import Any
 
 
-def from_text_extra(module: str, purpose: str) -> ModuleType:
-    """Import what comes with the `text` extra, at the moment it is needed.
+def from_text_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
+    """Import a module of an optional dependency, at the moment it is needed.
 
     Args:
         module: the module's name, as in `import`.
         purpose: what needs it, as the message's first word or words ("Checkpoints").
-
-    Raises:
-        ImportError: naming the extra, if the module is not installed.
-    """
-    return from_extra(module, purpose, "text")
-
-
-def from_extra(module: str, purpose: str, extra: str) -> ModuleType:
-    """Import what comes with an extra, at the moment it is needed.
-
-    Args:
-        module: as `from_text_extra`.
-        purpose: as `from_text_extra`.
-        extra: the extra.
+        extra: the extra of this package that installs it.
 
     Raises:
         ImportError: naming the extra, if the module is not installed.

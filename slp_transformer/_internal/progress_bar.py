@@ -12,9 +12,9 @@ from typing import Any, SupportsFloat
 from slp_transformer._internal.atomic_write import from_text_extra
 
 LOG = logging.getLogger("slp_transformer")
-SECONDS = 0.5  # between two looks at the loss, for which an accelerator has to wait
-DELAY = 0.5  # seconds that work may take before a bar appears
-BARS = ContextVar("BARS", default=True)  # whether work has bars
+LOSS_REFRESH_S = 0.5  # between two looks at the loss, for which an accelerator has to wait
+BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
+BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars
 
 
 @contextlib.contextmanager
@@ -36,8 +36,10 @@ def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable
     except ImportError:
         yield lambda amount: None
         return
-    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": DELAY}
-    how["disable"] = None if BARS.get() else True  # None has tqdm ask whether there is a terminal
+    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": BAR_DELAY_S}
+    how["disable"] = (
+        None if BARS_ENABLED.get() else True
+    )  # None has tqdm ask whether there is a terminal
     bar = tqdm(desc=work, total=total, unit=unit, file=sys.stderr, **how)
 
     def tell(amount: int) -> None:
@@ -66,11 +68,11 @@ def seen_or_not() -> contextlib.AbstractContextManager:
 @contextlib.contextmanager
 def no_work_bars() -> Iterator[None]:
     """Show no bars of work, whatever stderr is."""
-    before = BARS.set(False)
+    before = BARS_ENABLED.set(False)
     try:
         yield
     finally:
-        BARS.reset(before)
+        BARS_ENABLED.reset(before)
 
 
 def beside_bars(text: str) -> None:
@@ -149,7 +151,7 @@ class Progress:
             with seen_or_not():
                 self.bar.update(1)
         shown = self.lines or self.writer is not None
-        if not shown or time.perf_counter() - self.since <= SECONDS:
+        if not shown or time.perf_counter() - self.since <= LOSS_REFRESH_S:
             return
         known = float(loss)  # here an accelerator has to be waited for, and the clock read after
         seconds = time.perf_counter() - self.since

@@ -224,11 +224,11 @@ def swiglu(
 
 
 class Layer:
-    """A stand-in for a sublayer: a function of rows that is told apart from every other."""
+    """A stand-in for a sublayer: a function of rows that differs from every other."""
 
-    def __init__(self, told: str, f: Callable[..., Tensor]):
-        """Make a layer that messages call `told`."""
-        self.told, self.f = told, f
+    def __init__(self, label: str, f: Callable[..., Tensor]):
+        """Make a layer that messages call `label`."""
+        self.label, self.f = label, f
 
     def __call__(self, *inputs: Any) -> Tensor:
         """Apply it."""

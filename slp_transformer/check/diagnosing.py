@@ -127,7 +127,7 @@ class Check:
         return self._wrong(submission, call, cases, found, seconds)
 
     def _ways(self) -> list[tuple[str, ...]]:
-        """What may differ from the equation without being wrong: nothing, or one accepted mistake."""
+        """Return what may differ from the equation: nothing, or one accepted mistake."""
         return [(), *((mistake,) for mistake in self.accepted)]
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
@@ -183,11 +183,13 @@ class Check:
         return Verdict(False, text, (self._given(case),))
 
     def _given(self, case: Case, shapes: bool = False) -> str:
-        def told(value: Any) -> str:
+        def format_input(value: Any) -> str:
             wide = shapes and isinstance(value, Tensor) and value.numel() > 1
             return shape_of(value) if wide else shown(value)
 
-        return "for       " + "  ".join(f"{name} = {told(value)}" for name, value in case.items())
+        return "for       " + "  ".join(
+            f"{name} = {format_input(value)}" for name, value in case.items()
+        )
 
 
 HINTS = {

@@ -10,10 +10,10 @@ from slp_transformer.check.random_inputs import row, rows
 
 
 class Grip(tuple):
-    """Places, each a string and a fret, told as string/fret."""
+    """Places, each a string and a fret, shown as string/fret."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The places."""
         return " ".join(f"{string}/{fret}" for string, fret in self)
 

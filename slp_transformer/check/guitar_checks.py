@@ -13,10 +13,10 @@ STANDARD = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest str
 
 
 class Tuning(tuple):
-    """The open strings' pitches, the lowest string first, told as numbers."""
+    """The open strings' pitches, the lowest string first, shown as numbers."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The pitches."""
         return "[" + " ".join(str(pitch) for pitch in self) + "]"
 
@@ -81,7 +81,7 @@ class Frets(tuple):
     """The frets of a chord, None for a string that is not played."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The frets, x for none."""
         return "[" + " ".join("x" if f is None else str(f) for f in self) + "]"
 

@@ -221,12 +221,12 @@ def _stack_cases() -> list[Case]:
 
 
 class Layers(list):
-    """A list of layers, told by its layers."""
+    """A list of layers, shown by their labels."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The layers' own names."""
-        return " → ".join(layer.told for layer in self)
+        return " → ".join(layer.label for layer in self)
 
 
 @check(

@@ -10,11 +10,11 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.batches import Batch, PaddedPairs
 
 
-class PairsByLength(PaddedPairs):
+class LengthBucketedPairs(PaddedPairs):
     """Pairs as `PaddedPairs` has them, each once an epoch, beside others of similar length.
 
     A batch has as many pairs as fit: their number times the longest row among them, padding
-    included, is at most `tokens`, for the sources as for the targets. So little is padded, and
+    included, is at most `max_tokens`, for the sources as for the targets. So little is padded, and
     every step costs about the same.
 
     The epochs follow from the generator's seed and the number of the step, to which the loop goes
@@ -25,7 +25,7 @@ class PairsByLength(PaddedPairs):
         self,
         pairs: Sequence[tuple[Int[Tensor, "M"], Int[Tensor, "N"]]],
         *,
-        tokens: int,
+        max_tokens: int,
         pad_id: int,
         begin_id: int,
         end_id: int,
@@ -36,15 +36,15 @@ class PairsByLength(PaddedPairs):
             ValueError: if there is no pair, one has an empty source, or one is longer than a batch.
         """
         super().__init__(pairs, pad_id=pad_id, begin_id=begin_id, end_id=end_id)
-        check_size(tokens=tokens)
-        self.options |= {"tokens": tokens}
+        check_size(max_tokens=max_tokens)
+        self.options |= {"max_tokens": max_tokens}
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
-        self.tokens, self.sizes = tokens, torch.tensor(sizes)
+        self.max_tokens, self.sizes = max_tokens, torch.tensor(sizes)
         self.longest = self.sizes.max(dim=1).values.tolist()
-        if max(self.longest) > tokens:
+        if max(self.longest) > max_tokens:
             raise ValueError(
                 f"Pair {self.longest.index(max(self.longest))} has {max(self.longest)} tokens, but "
-                f"a batch just {tokens}: give it more, or leave the pair out."
+                f"a batch just {max_tokens}: give it more, or leave the pair out."
             )
         self.go_to(0)
 
@@ -71,7 +71,7 @@ class PairsByLength(PaddedPairs):
     @property
     def batches_an_epoch(self) -> int:
         """About how many batches all pairs fill, if no number of pairs is the most."""
-        return -(-sum(self.longest) // self.tokens)
+        return -(-sum(self.longest) // self.max_tokens)
 
     def steps_an_epoch(self, batch_size: int, seed: int) -> int:
         """How many batches the first epoch of a generator's seed has; others differ by a few."""
@@ -94,7 +94,7 @@ class PairsByLength(PaddedPairs):
         ends, count, longest = [], 0, 0
         for i in order.tolist():
             longest = max(longest, self.longest[i])
-            if count and (count == batch_size or (count + 1) * longest > self.tokens):
+            if count and (count == batch_size or (count + 1) * longest > self.max_tokens):
                 ends.append(count)
                 count, longest = 0, self.longest[i]
             count += 1
@@ -102,7 +102,7 @@ class PairsByLength(PaddedPairs):
 
     def describe(self) -> dict[str, Any]:
         """As `PaddedPairs` does, and how many tokens a batch has."""
-        return super().describe() | {"batch_tokens": self.tokens}
+        return super().describe() | {"batch_tokens": self.max_tokens}
 
 
 def by_length(sizes: Int[Tensor, "pairs two"]) -> Int[Tensor, "pairs"]:

@@ -165,9 +165,9 @@ def train_pair_tokenizer(
     sides = [[source for source, _ in pairs], [target for _, target in pairs]]
     gap = "" if kind == "characters" else " "  # a space before each, see `spaced`
     sides = [[gap + text.strip() for text in side] for side in sides]
-    options = {"special": SENTENCE, "marks": kind == "bpe"}
-    if shared:
-        both = train_tokenizer(sides[0] + sides[1], kind, vocab_size, **options)
-        return PairTokenizer(languages, both, both)
-    source, target = (train_tokenizer(side, kind, vocab_size, **options) for side in sides)
-    return PairTokenizer(languages, source, target)
+    corpora = [sides[0] + sides[1]] if shared else sides
+    tokenizers = [
+        train_tokenizer(corpus, kind, vocab_size, special=SENTENCE, marks=kind == "bpe")
+        for corpus in corpora
+    ]
+    return PairTokenizer(languages, tokenizers[0], tokenizers[-1])

@@ -18,7 +18,7 @@ from slp_transformer.data.corpora import corpus_names, fetch
 LOG = logging.getLogger("slp_transformer")
 SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
-BLOCK = 1 << 16  # bytes read at a time
+BLOCK_BYTES = 1 << 16  # bytes read at a time
 
 
 # --- Where the text is -------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> It
 
 
 def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterator[str]:
-    """A file's text in pieces of about `BLOCK` characters, of which one is in memory at a time.
+    """Yield a file's text in pieces of about `BLOCK_BYTES` characters, one in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
     so that a tokenizer gives the pieces the tokens of the whole. Just what has no space in a whole
@@ -177,7 +177,7 @@ def decode_pieces(
     utf8 = codecs.getincrementaldecoder("utf-8-sig")()
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
-        block = file.read(BLOCK)
+        block = file.read(BLOCK_BYTES)
         if tell is not None:
             tell(len(block))
         try:
@@ -207,4 +207,4 @@ def last_cut(text: str) -> int:
     for cut in range(len(text) - 1, 0, -1):
         if text[cut].isspace() and not text[cut - 1].isspace():
             return cut
-    return len(text) if len(text) >= BLOCK else 0
+    return len(text) if len(text) >= BLOCK_BYTES else 0

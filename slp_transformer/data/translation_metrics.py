@@ -6,7 +6,7 @@ A score means something beside its signature alone, which tells how it was count
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer._internal.atomic_write import from_text_extra
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
             f"Each translation is judged by one reference, but there are {len(translations)} and "
             f"{len(references)}."
         )
-    library, told = from_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
+    library, told = from_text_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
     for metric in (library.BLEU(), library.CHRF()):
         score = metric.corpus_score(list(translations), [list(references)]).score
         told.append((score, str(metric.get_signature())))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer._internal.atomic_write import from_text_extra
 
 # A middling blue and orange, laid on with an opacity that grows with the value, so that text in
 # the page's own color stays readable on light and on dark pages, and to color-blind readers.
@@ -34,8 +34,8 @@ def matplotlib():
     Raises:
         ImportError: without it; the sentence says how to get it.
     """
-    from_extra("matplotlib.figure", "Figures", "docs")
-    return from_extra("matplotlib", "Figures", "docs")
+    from_text_extra("matplotlib.figure", "Figures", "docs")
+    return from_text_extra("matplotlib", "Figures", "docs")
 
 
 def svg_of(figure: Any) -> str:

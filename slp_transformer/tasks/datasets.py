@@ -19,7 +19,7 @@ from slp_transformer.data import (
     reopen_pairs,
 )
 from slp_transformer.data.batches import BatchSource, PaddedPairs
-from slp_transformer.data.bucketing import PairsByLength
+from slp_transformer.data.bucketing import LengthBucketedPairs
 from slp_transformer.data.document_windows import PieceWindows
 from slp_transformer.data.text_corpus import reopen
 from slp_transformer.data.token_file import (
@@ -121,7 +121,9 @@ def batches(
     special = {n: getattr(tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
     if settings.batch_tokens is None:
         return PaddedPairs(pairs, **special)
-    return PairsByLength(pairs, tokens=settings.batch_tokens * settings.accumulation, **special)
+    return LengthBucketedPairs(
+        pairs, max_tokens=settings.batch_tokens * settings.accumulation, **special
+    )
 
 
 def prepare_data(
