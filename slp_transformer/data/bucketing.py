@@ -11,7 +11,7 @@ from slp_transformer.data.batches import Batch, PaddedPairs
 
 
 class LengthBucketedPairs(PaddedPairs):
-    """Pairs as `PaddedPairs` has them, each once an epoch, beside others of similar length.
+    """Pairs like those of `PaddedPairs`, each once an epoch, batched with others of similar length.
 
     A batch has as many pairs as fit: their number times the longest row among them, padding
     included, is at most `max_tokens`, for the sources as for the targets. So little is padded, and
@@ -49,12 +49,12 @@ class LengthBucketedPairs(PaddedPairs):
         self.go_to(0)
 
     def go_to(self, step: int) -> None:
-        """Have `draw` go on with the batch of a step, counted from 0."""
+        """Continue `draw` with the batch of a step, counted from 0."""
         self.step, self.begun, self.epochs = step, 0, 0
         self.batches: list[Tensor] = []  # of the epoch that began at step `begun`
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """The next batch of the epoch, of at most `batch_size` pairs."""
+        """Return the next batch of the epoch, of at most `batch_size` pairs."""
         seed = generator.initial_seed()
         while self.step >= self.begun + len(self.batches):
             self.begun += len(self.batches)
@@ -65,23 +65,23 @@ class LengthBucketedPairs(PaddedPairs):
         return batch
 
     def in_order(self, batch_size: int) -> Iterator[Batch]:
-        """All pairs, the short ones first."""
+        """Yield all pairs, the short ones first."""
         yield from map(self.batch, self.cut(by_length(self.sizes), batch_size))
 
     @property
     def batches_an_epoch(self) -> int:
-        """About how many batches all pairs fill, if no number of pairs is the most."""
+        """Return about how many batches all pairs fill, if only their tokens are limited."""
         return -(-sum(self.longest) // self.max_tokens)
 
     def steps_an_epoch(self, batch_size: int, seed: int) -> int:
-        """How many batches the first epoch of a generator's seed has; others differ by a few."""
+        """Return the number of batches in the first epoch of a seed; others differ by a few."""
         return len(self.epoch(batch_size, seed * 1_000_003))
 
     def epoch(self, batch_size: int, seed: int) -> list[Int[Tensor, "_"]]:
-        """All pairs in batches, which follow each other at random.
+        """Return the batches of an epoch, in random order.
 
-        Lengths are blurred a little before they are compared, so that the same pairs do not meet in
-        every epoch.
+        A little noise is added to the lengths before sorting, so that batches differ from epoch to
+        epoch.
         """
         random = torch.Generator().manual_seed(seed % 2**63)
         mixed = torch.randperm(len(self.pairs), generator=random)
@@ -90,7 +90,7 @@ class LengthBucketedPairs(PaddedPairs):
         return [batches[i] for i in torch.randperm(len(batches), generator=random).tolist()]
 
     def cut(self, order: Int[Tensor, "pairs"], batch_size: int) -> list[Int[Tensor, "_"]]:
-        """Pairs that follow each other as batches, each as large as may be."""
+        """Cut a sequence of pairs into batches, each as large as the limits allow."""
         ends, count, longest = [], 0, 0
         for i in order.tolist():
             longest = max(longest, self.longest[i])
@@ -101,14 +101,14 @@ class LengthBucketedPairs(PaddedPairs):
         return list(order.split([*ends, count]))
 
     def describe(self) -> dict[str, Any]:
-        """As `PaddedPairs` does, and how many tokens a batch has."""
+        """Return what `PaddedPairs` returns, and the number of tokens in a batch."""
         return super().describe() | {"batch_tokens": self.max_tokens}
 
 
 def by_length(sizes: Int[Tensor, "pairs two"]) -> Int[Tensor, "pairs"]:
-    """The order of pairs by the length of their targets, and among equals by that of their sources.
+    """Return indices that sort pairs by the length of the target, then by that of the source.
 
-    Sources go from short to long and back again, so that neighbours are alike on both sides.
+    Sources go from short to long and back again, so that neighbors are similar on both sides.
     """
     M, N = sizes.T
     M = torch.where(N % 2 == 0, M, -M)

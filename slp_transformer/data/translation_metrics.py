@@ -1,6 +1,6 @@
-"""How good translations are, by BLEU and chrF, counted by sacrebleu.
+"""BLEU and chrF of translations, computed by sacrebleu.
 
-A score means something beside its signature alone, which tells how it was counted.
+Scores can be compared only where their signatures, the settings of the metrics, are the same.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from slp_transformer._internal.atomic_write import from_text_extra
 
 @dataclass(frozen=True)
 class Judgement:
-    """What translations were worth.
+    """Scores of a corpus of translations.
 
     Attributes:
         bleu: BLEU, from 0 to 100 (Papineni et al. 2002).
         chrf: chrF2, from 0 to 100 (Popović 2015), the fairer one for languages without spaces.
-        bleu_signature: how BLEU was counted.
-        chrf_signature: how chrF was counted.
+        bleu_signature: settings of BLEU.
+        chrf_signature: settings of chrF.
     """
 
     bleu: float
@@ -26,7 +26,7 @@ class Judgement:
     chrf_signature: str
 
     def in_words(self) -> dict[str, str]:
-        """The scores with their signatures, as a reader wants them."""
+        """Return the scores with their signatures, for printing."""
         return {
             "BLEU": f"{self.bleu:.2f}  ({self.bleu_signature})",
             "chrF2": f"{self.chrf:.2f}  ({self.chrf_signature})",
@@ -34,7 +34,7 @@ class Judgement:
 
 
 def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
-    """BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
+    """Compute BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
 
     Raises:
         ValueError: if there is not one reference for each translation, or none at all.

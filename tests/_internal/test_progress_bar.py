@@ -66,7 +66,7 @@ def told(monkeypatch):
         bars[work] = [total]
         yield bars[work].append
 
-    monkeypatch.setattr(text_corpus, "work_bar", noted)
+    monkeypatch.setattr(text_corpus, work_bar.__name__, noted)
     return bars
 
 

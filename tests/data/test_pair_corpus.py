@@ -242,8 +242,8 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
     memory = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):
         assert kept.tokenizer == memory.tokenizer and kept.texts == memory.texts
-        for part in ("learned", "held_out"):
-            mine, theirs = getattr(kept, part), getattr(memory, part)
+        parts = (kept.learned, memory.learned), (kept.held_out, memory.held_out)
+        for mine, theirs in parts:
             assert len(mine) == len(theirs)
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
