@@ -1,7 +1,7 @@
-"""From pairs of sentences to what training takes, kept in a folder so that a run needs no source.
+"""Pairs of sentences as tokens to train on, in memory or in a folder.
 
-A folder holds the pairs as tokens (each side ends in [EOS]), the tokenizer, and the text of what is
-held out, by which translations are judged.
+A folder holds the pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
+sentences, with which translations are compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,18 +11,24 @@ from typing import Literal
 
 import torch
 
-from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import number_pairs
 from slp_transformer.data.pair_files import Languages, Pair, read_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
 from slp_transformer.data.text_tokenizer import SENTENCE
-from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.data.token_file import (
+    TRAIN_TOKENS_FILE,
+    VAL_NAMES_FILE,
+    VAL_TOKENS_FILE,
+    TokenStore,
+    find_token,
+    read_folder_tokenizer,
+    write_token_folder,
+)
 from slp_transformer.data.token_types import Kind, check_kind
 from slp_transformer.data.vocabulary import check_vocab_size
 
-LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
-TEXTS = "held-out.json"  # the sentences that are held out, as they were written
 NUMBERS = 10_000  # pairs of numbers and dates, if no others are named
 TooLong = Literal["drop", "truncate"]
 
@@ -55,20 +61,16 @@ class EncodedPairs(Sequence):
         Raises:
             ValueError: if a row has no end, or a source no target.
         """
-        self.stream = stream
-        step, found = 1 << 20, []
-        for first in range(0, len(stream), step):
-            found.append((stream[first : first + step] == end_id).nonzero().flatten() + first)
-        self.ends = torch.cat(found) if found else torch.empty(0, dtype=torch.long)
+        self.stream, self.ends = stream, find_token(stream, end_id)
         if len(self.ends) % 2 or len(stream) != (int(self.ends[-1]) + 1 if len(self.ends) else 0):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self.ends) // 2
 
     def __getitem__(self, i: int) -> tuple[Int[Tensor, "M"], Int[Tensor, "N"]]:
-        """The source with its [EOS], and the target without.
+        """Return the source with its [EOS], and the target without.
 
         Raises:
             IndexError: if there are not so many pairs.
@@ -125,26 +127,26 @@ def prepare_pairs(
         tokenizer = train_pair_tokenizer(learned, languages, kind, vocab_size, shared)
     rows, problems, kept = {}, [], {}
     for name, part in (("learned from", learned), ("held out", unseen)):
-        rows[name], kept[name], told = fit(part, tokenizer, window, too_long)
-        if told:
-            problems.append(f"Of {len(part):,} pairs {name}, {told}.")
+        rows[name], kept[name], note = fit(part, tokenizer, window, too_long)
+        if note:
+            problems.append(f"Of {len(part):,} pairs {name}, {note}.")
         if not rows[name]:
             raise ValueError(
                 f"None of the {len(part):,} pairs {name} fits a window of {window} tokens: choose "
                 "a longer context_length, or --too-long truncate."
             )
-    size = max(tokenizer.source.vocab_size, tokenizer.target.vocab_size)
     streams = [flat(rows[name], tokenizer.end_id) for name in rows]
     texts = kept["held out"]
     if folder is not None:
-        keep(folder, streams, size, tokenizer, texts)
+        size = tokenizer.max_vocab_size
+        write_token_folder(folder, tokenizer.to_json(), size, *streams, texts)
         return reopen_pairs(folder, problems)
     both = (EncodedPairs(torch.tensor(list(s)), tokenizer.end_id) for s in streams)
     return PairCorpus(tokenizer, *both, texts, problems)
 
 
 def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """What is learned and what is held out.
+    """Split pairs into those to train on and those that are held out.
 
     Raises:
         ValueError: if there is nothing to learn from, or nothing held out.
@@ -168,10 +170,9 @@ def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list
 def fit(
     pairs: Iterable[Pair], tokenizer: PairTokenizer, window: int, too_long: TooLong
 ) -> tuple[list[tuple[list[int], list[int]]], list[Pair], str]:
-    """Pairs as ids that fit a window: the ids, the pairs that they are of, and what befell others.
+    """Encode pairs that fit a window; return the ids, their pairs, and a note on longer ones.
 
-    Targets stand before [EOS] and after [SOS], of which the model reads one, so that they have one
-    place less than the window.
+    Targets may have one token less than the window, since the model also reads [SOS].
     """
     rows, kept, long = [], [], 0
     for source, target in pairs:
@@ -188,37 +189,11 @@ def fit(
 
 
 def flat(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[int]:
-    """All rows in one stream, each of which [EOS] ends."""
+    """Yield the ids of all rows, each of which ends in [EOS]."""
     for source, target in rows:
         yield from source
         yield from target
         yield end_id
-
-
-# --- Keeping them ------------------------------------------------------------------------------
-
-
-def keep(
-    folder: Path,
-    streams: Sequence[Iterable[int]],
-    size: int,
-    tokenizer: PairTokenizer,
-    texts: list[Pair],
-) -> None:
-    """Write pairs to a folder; the tokenizer goes first and comes last, and says that all is there.
-
-    Raises:
-        ValueError: if it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / TOKENIZER).unlink(missing_ok=True)
-        for name, stream in zip((LEARNED, HELD_OUT), streams, strict=True):
-            write_tokens(folder / name, stream, size)
-        write_json(folder / TEXTS, texts)
-        write_json(folder / TOKENIZER, tokenizer.to_json())
-    except OSError as error:
-        raise ValueError(f"The pairs cannot be written to {folder}: {error.strerror}.") from None
 
 
 def reopen_pairs(folder: Path, problems: Sequence[str] = ()) -> PairCorpus:
@@ -227,30 +202,26 @@ def reopen_pairs(folder: Path, problems: Sequence[str] = ()) -> PairCorpus:
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    if not (folder / TOKENIZER).exists():
-        raise ValueError(f"{folder} holds no complete pairs that prepare_pairs wrote.")
-    try:
-        tokenizer = PairTokenizer.from_json(read_json(folder / TOKENIZER))
-    except ValueError as error:
-        raise ValueError(f"{folder / TOKENIZER}: {error}") from None
+    tokenizer = read_folder_tokenizer(folder, PairTokenizer)
     encoded = []
-    for name in (LEARNED, HELD_OUT):
+    for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
+        stream = TokenStore(folder / name, tokenizer.max_vocab_size)
         try:
-            encoded.append(EncodedPairs(TokenStore(folder / name), tokenizer.end_id))
+            encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
-            message = str(error)
-            raise ValueError(message if name in message else f"{folder / name}: {error}") from None
-    texts = read_json(folder / TEXTS)
+            raise ValueError(f"{folder / name}: {error}") from None
+    texts = read_json(folder / VAL_NAMES_FILE)
     sound = isinstance(texts, list) and len(texts) == len(encoded[1])
     if not sound or not all(is_pair(pair) for pair in texts):
         raise ValueError(
-            f"{folder / TEXTS} is damaged: it should have {len(encoded[1])} pairs of sentences."
+            f"{folder / VAL_NAMES_FILE} is damaged: it should have {len(encoded[1])} pairs of "
+            "sentences."
         )
     return PairCorpus(tokenizer, *encoded, [tuple(pair) for pair in texts], list(problems))
 
 
 def is_pair(content: object) -> bool:
-    """Whether JSON is a pair of sentences."""
+    """Return whether JSON content is a pair of sentences."""
     return (
         isinstance(content, list)
         and len(content) == 2
@@ -263,7 +234,7 @@ def load_pairs(
     target: str | None,
     languages: tuple[str | None, str | None],
 ) -> tuple[list[Pair], Languages]:
-    """As `read_pairs`; without a source, the numbers and dates that come with the package."""
+    """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
     if source is None:
         return number_pairs(NUMBERS), ("English", "Spanish")
     return read_pairs(source, target, languages)

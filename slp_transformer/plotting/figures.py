@@ -36,7 +36,7 @@ class Picture:
         return self._draw()
 
     def svg(self) -> str:
-        """The figure as an SVG element: transparent, text as text, ids of its own."""
+        """Return the figure as an SVG element: transparent, text as text, ids of its own."""
         return canvas.svg_of(self.figure)
 
     def _repr_html_(self) -> str:
@@ -44,7 +44,7 @@ class Picture:
         return f'<div class="slp-figure" style="{_ROW}">{content}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Writes the figure to a file, whole; the format is the one that the name ends in."""
+        """Write the figure to a file, whole; the format is the one that the name ends in."""
         path = Path(path)
         with whole_file(path) as unfinished:
             self.figure.savefig(unfinished, format=path.suffix[1:])
@@ -97,7 +97,7 @@ def heatmap(
     top: float | None = None,
     decimals: int | None = 2,
 ) -> Picture:
-    """Draws one matrix, its numbers in its cells; −∞ is hatched.
+    """Draw one matrix, its numbers in its cells; −∞ is hatched.
 
     Args:
         matrix: [rows × columns]; tensor, array or lists.
@@ -115,7 +115,7 @@ def heatmap(
 
 
 def panels(*parts: Panel | str, title: str = "") -> Picture:
-    """Draws several matrices side by side, with what stands between them ("×", "+", "=", "→").
+    """Draw several matrices side by side, with what stands between them ("×", "+", "=", "→").
 
     Args:
         parts: panels and texts, from left to right.
@@ -126,7 +126,7 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
     """
     boxes = [part for part in parts if isinstance(part, Panel)]
     if not boxes:
-        raise ValueError("show.panels needs at least one show.Panel to draw.")
+        raise ValueError("plotting.panels needs at least one plotting.Panel to draw.")
     return Picture(
         lambda: matrix_figures.draw_panels(parts, title),
         lambda: matrix_figures.page_of_panels(parts, title),
@@ -136,7 +136,7 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
 def bars(
     values: Any, labels: Sequence[Any], title: str = "", top: float | None = None, decimals: int = 3
 ) -> Picture:
-    """Draws a distribution, or any list of numbers, as one bar for each label.
+    """Draw a distribution, or any list of numbers, as one bar for each label.
 
     Args:
         values: [n], such as the probabilities of n words.
@@ -151,7 +151,7 @@ def bars(
     row = _tensor(values, title)
     if row.shape[0] != 1 or row.shape[1] != len(labels):
         raise ValueError(
-            f"show.bars needs one label for each value, but got values of shape "
+            f"plotting.bars needs one label for each value, but got values of shape "
             f"{tuple(torch.as_tensor(values).shape)} and {len(labels)} labels."
         )
     return Picture(lambda: plots.draw_bars(row[0].tolist(), labels, title, top, decimals))
@@ -164,7 +164,7 @@ def flow(
     title: str = "",
     row: int | None = None,
 ) -> Picture:
-    """Draws who looks at whom: inputs below, outputs above, a line where the weight is not 0.
+    """Draw who looks at whom: inputs below, outputs above, a line where the weight is not 0.
 
     Args:
         weights: [outputs × inputs], the attention weights, or True where attention is allowed.
@@ -188,7 +188,7 @@ def lines(
     at: Sequence[float] | None = None,
     levels: Mapping[str, float] | None = None,
 ) -> Picture:
-    """Draws curves, such as a loss over the steps, each named at its right end.
+    """Draw curves, such as a loss over the steps, each named at its right end.
 
     Args:
         series: the values [n] under their names, or the values of one curve; values given as

@@ -24,12 +24,12 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def work(monkeypatch):
     """Some work; it returns what stderr, of that kind, shows of it."""
-    monkeypatch.setattr(progress_bar, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
-        with work_bar("Digging", 7, " holes", done=2) as tell:
-            tell(4)
+        with work_bar("Digging", 7, " holes") as tell:
+            tell(2)
             tell(1)
         return sys.stderr.getvalue()
 
@@ -39,12 +39,12 @@ def work(monkeypatch):
 def test_a_bar_comes_and_goes_again(work):
     pytest.importorskip("tqdm")
     said = work()
-    assert "Digging:  29%" in said and "2.00/7.00" in said
+    assert "Digging:   0%" in said and "0.00/7.00" in said
     assert said.endswith("\r") and said.split("\r")[-2].strip() == ""
 
 
 def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
-    monkeypatch.setattr(progress_bar, "DELAY", 60)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 60)
     assert work() == ""
 
 
@@ -58,12 +58,12 @@ def test_there_is_no_bar_without_a_terminal_or_tqdm_or_where_nobody_wants_one(wo
 
 @pytest.fixture
 def told(monkeypatch):
-    """What each bar is told, by its name; the first number is what there is to do."""
+    """The numbers that each bar gets, by its name; the first one is the total."""
     bars = {}
 
     @contextmanager
-    def noted(work, total, unit="B", done=0):
-        bars[work] = [total, done]
+    def noted(work, total, unit="B"):
+        bars[work] = [total]
         yield bars[work].append
 
     monkeypatch.setattr(text_corpus, "work_bar", noted)

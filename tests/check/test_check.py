@@ -1,4 +1,4 @@
-"""Checks of readers' attempts: right ones pass, planted mistakes are named, nothing escapes."""
+"""Checks of readers' submissions: right ones pass, planted mistakes are named, nothing escapes."""
 
 import io
 import math
@@ -31,7 +31,7 @@ def label(one):
     return f"{one.check}: {one.what}"
 
 
-# --- Planted attempts ---------------------------------------------------------------------------
+# --- Planted submissions -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("one", planted.RIGHT, ids=label)
@@ -65,13 +65,13 @@ def test_enough_is_planted():
 # --- The table itself ---------------------------------------------------------------------------
 
 
-def attempt_of(one: check.Check, *slips: str):
-    """A reader's function that makes these slips."""
+def submission_of(one: check.Check, *mistakes: str):
+    """A reader's function that makes these mistakes."""
     arguments = ", ".join(one.arguments)
-    scope = {"solve": one.solve, "slips": frozenset(slips)}
-    given = ", ".join((*one.arguments, "slips"))
-    exec(f"def attempt({arguments}):\n    return solve({given})", scope)
-    return scope["attempt"]
+    scope = {"solve": one.solve, "mistakes": frozenset(mistakes)}
+    given = ", ".join((*one.arguments, "mistakes"))
+    exec(f"def submission({arguments}):\n    return solve({given})", scope)
+    return scope["submission"]
 
 
 every_check = pytest.mark.parametrize("name", check.CHECKS)
@@ -80,11 +80,11 @@ every_check = pytest.mark.parametrize("name", check.CHECKS)
 @every_check
 def test_every_known_mistake_is_told_from_every_other(name):
     one = check.CHECKS[name]
-    assert one(attempt_of(one))
-    for slip in one.accepted:
-        assert one(attempt_of(one, slip)), slip
-    for slip in one.slips:
-        assert one(attempt_of(one, slip)).mistakes == (slip.partition(" (")[0],), slip
+    assert one(submission_of(one))
+    for mistake in one.accepted:
+        assert one(submission_of(one, mistake)), mistake
+    for mistake in one.mistakes:
+        assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
 
 
 @every_check
@@ -92,7 +92,7 @@ def test_check_is_offered_and_explained(name):
     one = check.CHECKS[name]
     assert getattr(check, name) is one and name in check.__all__
     assert f"`{one.asked}" in one.__doc__.replace("\n    ", " ")
-    assert all(sentence.endswith(".") for sentence in one.slips.values())
+    assert all(sentence.endswith(".") for sentence in one.mistakes.values())
     assert one.asked in repr(one)
 
 
@@ -266,7 +266,7 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "attempt, words",
+    "submission, words",
     [
         (lambda Q, K: Q, "called as attention(Q, K, V, mask), but yours takes (Q, K)"),
         (lambda a, b, c, d, e: a, "yours takes (a, b, c, d, e)"),
@@ -283,8 +283,8 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
         (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_sentence(attempt, words):
-    found = check.attention(attempt)
+def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
+    found = check.attention(submission)
     assert not found and not found.mistakes
     assert words in found.text, found.text
 
@@ -327,10 +327,10 @@ def hangs_and_swallows(scores):
             pass
 
 
-@pytest.mark.parametrize("attempt", [hangs, hangs_and_swallows])
-def test_a_loop_without_end_is_ended(attempt):
+@pytest.mark.parametrize("submission", [hangs, hangs_and_swallows])
+def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
-    found = check.softmax(attempt, seconds=0.2)
+    found = check.softmax(submission, seconds=0.2)
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
     assert time.monotonic() - start < 30  # against hanging, not a measure
 
@@ -437,5 +437,5 @@ def test_the_table_is_one_command():
         timeout=120,
     )
     assert result.returncode == 0, result.stderr
-    known = sum(len(one.slips) for one in check.CHECKS.values())
+    known = sum(len(one.mistakes) for one in check.CHECKS.values())
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in result.stdout

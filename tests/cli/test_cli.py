@@ -56,7 +56,7 @@ def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
 
 def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(progress_bar, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
     for run, quiet in (("a", ["--quiet"]), ("b", [])):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)

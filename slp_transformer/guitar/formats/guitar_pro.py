@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_extra, whole_file
+from slp_transformer._internal.atomic_write import from_text_extra, whole_file
 from slp_transformer.guitar.formats.notation import Beat, Measure, Tied, measures_of
 from slp_transformer.guitar.formats.safe_read import BoundedBytes, content_of, understood
 from slp_transformer.guitar.formats.tab_builder import Gathered, Said, Struck
@@ -31,7 +31,7 @@ QUARTER_TONE = 25
 
 def guitar_pro_library() -> ModuleType:
     """The library that knows Guitar Pro files."""
-    return from_extra("guitarpro", "Guitar Pro files", "guitar")
+    return from_text_extra("guitarpro", "Guitar Pro files", "guitar")
 
 
 def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[Problem]]:

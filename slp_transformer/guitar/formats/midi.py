@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_extra, whole_file
+from slp_transformer._internal.atomic_write import from_text_extra, whole_file
 from slp_transformer.guitar.ascii_reader import decode
 from slp_transformer.guitar.formats.safe_read import BoundedBytes, content_of, understood
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
@@ -32,7 +32,7 @@ DRUMS = 10
 
 def mido_library() -> ModuleType:
     """The library that knows MIDI files."""
-    return from_extra("mido", "MIDI files", "guitar")
+    return from_text_extra("mido", "MIDI files", "guitar")
 
 
 @dataclass
