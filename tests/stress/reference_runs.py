@@ -34,11 +34,11 @@ from typing import Any
 
 import mido
 import torch
+from slp_transformer.guitar.fingering.keeping import load_hand
 
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.guitar import practice_corpus, write_tab
-from slp_transformer.guitar.fingering.keeping import load_hand
 from slp_transformer.training import load_model, train
 
 # --- Every command line --------------------------------------------------------------------------
