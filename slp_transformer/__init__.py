@@ -1,6 +1,6 @@
 """The Transformer chapter of Jurafsky and Martin's *Speech and Language Processing*, as code.
 
-Each definition lives once, in the order of the book: `attention`, `heads`, `feedforward`,
+Each definition lives once, in the order of the book: `attention`, `multi_head`, `feedforward`,
 `layer_norm`, `block`, `embedding`, `language_model`, `encoder_decoder`. The names below are the
 ones that most readers reuse; the attention equation itself is behind its module's name,
 `slp_transformer.attention.attention`.
