@@ -30,7 +30,7 @@ from slp_transformer.data.batches import Batch
 from slp_transformer.data.translation_metrics import judge
 from slp_transformer.generation.translation import Translator, batches_of
 from slp_transformer.tasks.datasets import batches
-from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
 
@@ -111,7 +111,7 @@ class Learner:
         """Begin."""
         self.model, self.settings = model, settings
         how = settings.learning_rate, settings.weight_decay, settings.adam_beta2
-        self.optimiser = make_optimiser(model, *how)
+        self.optimiser = make_optimizer(model, *how)
         self.losses: list[float] = []
         self.cpu = self.wall = 0.0
 

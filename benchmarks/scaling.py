@@ -52,7 +52,7 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
         "parameters": size,
         "tokens": steps * N * BATCH,
         "compute": training_compute(size, steps * N * BATCH),
-        "loss": round(record.valid_loss, 4),
+        "loss": round(record.val_loss, 4),
         "cpu_seconds": round(time.process_time() - began, 1),
         "seed": seed,
     }

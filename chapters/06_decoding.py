@@ -300,12 +300,12 @@ how = {
 }
 records = train(model, stream, held_out, **how)
 model.requires_grad_(False)  # from here on it only writes
-final = records[-1].valid_loss
+final = records[-1].val_loss
 print(f"|V| = {vocab_size}; held-out loss {final:.2f} nats a token")
 assert final < 2.3
 curves = {
     "learned": [(r.step, r.train_loss) for r in records],
-    "held out": [(r.step, r.valid_loss) for r in records],
+    "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(curves, x="step", y="nats per token")
 

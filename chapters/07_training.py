@@ -401,12 +401,12 @@ def step_by_hand(model, batch, memory, step, settings):
 from copy import deepcopy
 
 from slp_transformer.training import training_step
-from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.optimizer import make_optimizer
 
 twin = deepcopy(model)
 settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 memory = [(0.0, 0.0) for _ in model.parameters()]
-optimiser = make_optimiser(twin, settings.learning_rate)
+optimiser = make_optimizer(twin, settings.learning_rate)
 for step in range(5):
     mine, length = step_by_hand(model, batch, memory, step, settings)
     cpu = torch.device("cpu")
@@ -433,7 +433,7 @@ from slp_transformer.training import train
 
 def train_by_hand(model, source, settings):
     luck = torch.Generator().manual_seed(settings.seed)
-    optimiser = make_optimiser(model, settings.learning_rate)
+    optimiser = make_optimizer(model, settings.learning_rate)
     for step in range(settings.steps):
         batch = source.draw(settings.batch_size, luck)
         training_step(model, batch, optimiser, step, settings, cpu)
@@ -447,7 +447,7 @@ for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
 said = [vocabulary[w] for w in model(reads).argmax(dim=-1)]
 assert said == said_words
-print(f"loss {record.valid_loss:.3f}; it says:", *said)
+print(f"loss {record.val_loss:.3f}; it says:", *said)
 
 # %% [markdown]
 # The model knows its one sentence by heart. Beyond that,
@@ -534,8 +534,8 @@ def climb(name, model, window=N, how=same):
         eval_interval=every,
     )
     read = how["batch_size"] * window / 1000  # thousands a step
-    curves[name] = [(r.step * read, r.valid_loss) for r in records]
-    final[name] = records[-1].valid_loss
+    curves[name] = [(r.step * read, r.val_loss) for r in records]
+    final[name] = records[-1].val_loss
     texts[name] = write(model, window)
     print(f"{name}: {final[name]:.3f} nats")
     print(texts[name])

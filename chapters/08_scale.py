@@ -143,7 +143,7 @@ def measure(width, tokens):
     how = {"steps": steps, "eval_interval": steps, "batch_size": 8}
     model = TransformerLM(config)
     record = train(model, learned, held_out, learning_rate=rate, **how)[-1]
-    return count_parameters(config).matrices, record.valid_loss
+    return count_parameters(config).matrices, record.val_loss
 
 
 # %%

@@ -40,7 +40,7 @@ how = {
     "learning_rate": 5e-3,
 }
 record = train(model, learned, held_out, **how)[-1]
-print(f"{record.valid_loss:.2f} nats a character")
+print(f"{record.val_loss:.2f} nats a character")
 
 # %% [markdown]
 # ## Points
@@ -270,7 +270,7 @@ for W in finder.embedding.parameters():
     W.data *= 25
 how = {"steps": 1400, "eval_interval": 100, "learning_rate": 3e-3}
 records = train(finder, Orders(), Orders(), **how)
-points = [(r.step, r.valid_loss) for r in records]
+points = [(r.step, r.val_loss) for r in records]
 print(*(f"{loss:.2f}" for _, loss in points))
 levels = {"an even guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
@@ -434,7 +434,7 @@ how = {
     "learning_rate": 6e-3,
 }
 record = train(guitar, tabs.learned, tabs.held_out, **how)[-1]
-print(f"{record.valid_loss:.2f} nats a token")
+print(f"{record.val_loss:.2f} nats a token")
 
 # %%
 is_pos = torch.tensor([name.startswith("POS<") for name in names])

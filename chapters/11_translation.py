@@ -294,7 +294,7 @@ print(f"{process_time() - start:.0f} seconds of one core")
 # %% alt="Training and held-out loss over the steps of training: both fall steeply within the first hundred or two and then stay low; the training loss, which is smoothed, ends higher, since smoothing asks it to keep some doubt."
 curves = {
     "training (smoothed)": [(r.step, r.train_loss) for r in records],
-    "held out": [(r.step, r.valid_loss) for r in records],
+    "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(curves, x="step", y="loss in nats per token")
 

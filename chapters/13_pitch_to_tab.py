@@ -265,7 +265,7 @@ records = train(
     eval_interval=100,
 )
 for r in records:
-    losses = f"{r.train_loss:.2f} learned, {r.valid_loss:.2f} held out"
+    losses = f"{r.train_loss:.2f} learned, {r.val_loss:.2f} held out"
     print(f"step {r.step}: {losses} (nats a note)")
 
 # %% [markdown]

@@ -12,7 +12,7 @@ from twins import Pair, Twin, stack_pairs, twin_layer
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
 from slp_transformer.embedding import ScaledEmbedding
 from slp_transformer.modern.config import TodaysConfig
-from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 
 V, B, M, N, D, A, D_FF = 23, 3, 13, 11, 14, 2, 19
@@ -173,7 +173,7 @@ def test_adam_is_the_papers():
         None,
         0.1,
     )
-    optimiser = make_optimiser(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
+    optimiser = make_optimizer(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
     assert {group["betas"] for group in optimiser.param_groups} == {(0.9, 0.98)}
     assert {group["weight_decay"] for group in optimiser.param_groups} == {0.0}
 

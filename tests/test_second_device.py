@@ -10,7 +10,7 @@ from slp_transformer.data.bucketing import PairsByLength
 from slp_transformer.lora import add_lora, lora_weights
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
-from slp_transformer.training.trainer_state import random_state, set_random_state
+from slp_transformer.training.rng_state import get_rng_state, set_rng_state
 
 STREAM = torch.arange(7).repeat(5)
 VARIANTS = [
@@ -235,7 +235,7 @@ def test_a_run_goes_on_there_to_the_last_bit(device, tmp_path):
 
     def run(folder, **more):
         model = language_model(dropout=0.3)
-        return train(model, STREAM, STREAM, folder=tmp_path / folder, steps=6, **how, **more)
+        return train(model, STREAM, STREAM, out_dir=tmp_path / folder, steps=6, **how, **more)
 
     def stop(record):
         if record.step == 4:
@@ -262,7 +262,7 @@ def test_random_numbers_are_those_of_the_device_in_use(device, waits, monkeypatc
             module, name, lambda *args, real=real: asked.append(args) or real(*args)
         )
     generator, second = torch.Generator(), torch.device(standin.NAME, 1)
-    set_random_state(random_state(generator, second), generator, second)
+    set_rng_state(get_rng_state(generator, second), generator, second)
     assert [args[-1] for args in asked] == [second, second]
 
 

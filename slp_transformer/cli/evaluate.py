@@ -147,7 +147,7 @@ def measure(run: Run, stream: Stream) -> dict[str, Any]:
     windows = TokenWindows(stream, N)
     count = (len(stream) - 1) // N * N
     with work_bar("Measure", len(windows), " sequences") as tell:
-        loss = mean_loss(run.model, windows, batch_size=settings.batch_size, tell=tell)
+        loss = mean_loss(run.model, windows, batch_size=settings.batch_size, on_batch=tell)
     if not math.isfinite(loss):
         raise ValueError(
             f"The loss is no number ({loss}): the weights of {run.folder} are too large to compute "

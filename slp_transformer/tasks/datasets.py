@@ -35,7 +35,12 @@ from slp_transformer.guitar.tab_dataset import (
 )
 from slp_transformer.guitar.tab_tokenizer import UNITS
 from slp_transformer.tasks.data_settings import DataSettings
-from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer, read_index
+from slp_transformer.training.checkpoint_files import (
+    CheckpointChoice,
+    checkpoint_folder,
+    find_checkpoints,
+    load_tokenizer,
+)
 from slp_transformer.training.train_config import TrainConfig
 
 Tokenizer = TextTokenizer | TabTokenizer | PairTokenizer
@@ -236,7 +241,7 @@ def reopen_data(settings: DataSettings, folder: Path) -> Data:
     if settings.kind == "translation":
         return of_pairs(reopen_pairs(folder))
     if not (folder / TOKENIZER).exists():  # as of guitar runs that were made by older versions
-        if settings.kind == "guitar" and read_index(folder.parent):
+        if settings.kind == "guitar" and find_checkpoints(folder.parent):
             return keep_tokens(of_tabs(settings, tokenizer_of(folder.parent, "last")), folder)
         return prepare_data(settings, folder)
     if settings.kind == "guitar":
@@ -282,7 +287,7 @@ def tokenizer_from_json(content: Any) -> Tokenizer:
     return TextTokenizer.from_json(content)
 
 
-def tokenizer_of(run: Path, which: Which = "best") -> Tokenizer:
+def tokenizer_of(run: Path, which: CheckpointChoice = "best") -> Tokenizer:
     """What the tokens of a run mean.
 
     Raises:

@@ -83,7 +83,7 @@ def stop_at(step: int):
 def dropping(folder, **changes):
     """A run with dropout, kept in a folder."""
     model = language_model(dropout=0.3)
-    options = {"steps": 4, "eval_interval": 2, "batch_size": 4, "folder": folder, "resume": True}
+    options = {"steps": 4, "eval_interval": 2, "batch_size": 4, "out_dir": folder, "resume": True}
     train(model, STREAM, STREAM, **options | QUIET | changes)
     return model
 
@@ -118,7 +118,7 @@ def unwritable(folder):
 
     torch.save = full if RANK == 0 else save
     try:
-        windows(folder=folder)
+        windows(out_dir=folder)
     finally:
         torch.save = save
 
@@ -129,13 +129,13 @@ def together(folder: Path) -> None:
     for how in ("ddp", "fsdp"):
         for name, case in CASES.items():
             kept = folder / f"{name}-{how}" if name == "windows" else None
-            model, records = case(parallel=how, folder=kept)
+            model, records = case(parallel=how, out_dir=kept)
             results[f"{name}-{how}"] = [vars(r) for r in records]
             torch.save(model.state_dict(), folder / f"{name}-{how}-{RANK}.pt")
-        begun = {"folder": folder / f"begun-{how}", "resume": True, "parallel": how}
+        begun = {"out_dir": folder / f"begun-{how}", "resume": True, "parallel": how}
         results[f"stopped-{how}"] = said(windows, **begun, report=stop_at(4))
         whole = dropping(folder / f"whole-{how}", parallel=how)
-        cut = {"folder": folder / f"cut-{how}", "parallel": how}
+        cut = {"out_dir": folder / f"cut-{how}", "parallel": how}
         said(dropping, **cut, report=stop_at(2))
         again = dropping(**cut).state_dict()
         results[f"drawn-{how}"] = torch.rand(()).item()  # by what dropout draws from too
@@ -144,7 +144,7 @@ def together(folder: Path) -> None:
         press = {
             "steps": 9,
             "eval_interval": 9,
-            "folder": folder / f"pressed-{how}",
+            "out_dir": folder / f"pressed-{how}",
             "parallel": how,
         }
         source = Pressed(STREAM, 5)
@@ -173,7 +173,7 @@ class Troubled(TokenWindows):
 
 def in_trouble(folder: Path, trouble, steps: int) -> None:
     """A run that meets with trouble."""
-    options = {"steps": steps, "eval_interval": 2, "folder": folder, "resume": True}
+    options = {"steps": steps, "eval_interval": 2, "out_dir": folder, "resume": True}
     train(language_model(), Troubled(STREAM, 5, trouble), STREAM[:6], **options | QUIET)
 
 

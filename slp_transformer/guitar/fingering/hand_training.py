@@ -285,7 +285,7 @@ def learn_translation(
         model,
         kind(learned, WINDOW, noise=0.1),
         kind(held_out, WINDOW),
-        folder=known.run,
+        out_dir=known.run,
         steps=known.steps,
         seed=known.seed,
         batch_size=16,
