@@ -496,7 +496,7 @@ def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
     losses = []
     for step in range(10):
-        batch = windows.draw(8 * team.size, generator)
+        batch = windows.draw(8 * team.world_size, generator)
         losses.append(training_step(model, batch, optimiser, step, settings, device, team).item())
     return losses
 
