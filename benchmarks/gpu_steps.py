@@ -29,9 +29,9 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.generation import cuda_graphs, generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops
-from slp_transformer.training.device_monitor import product_speed, synchronise
-from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.device_monitor import measure_matmul_flops, synchronize
+from slp_transformer.training.optimizer import make_optimizer
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
@@ -129,7 +129,7 @@ def step_machine(asked: argparse.Namespace, result: Result) -> None:
         result.leave_out(name, "not installed")
     for name in ("bfloat16", "float32"):
         torch.set_float32_matmul_precision("high")
-        speed = product_speed(device, getattr(torch, name), 128 if asked.tiny else None)
+        speed = measure_matmul_flops(device, getattr(torch, name), 128 if asked.tiny else None)
         result.note(f"a product in {name}", f"{speed / 1e12:.2f} TFLOP/s", flops=speed)
 
 
@@ -166,7 +166,7 @@ def step_train(asked: argparse.Namespace, result: Result, which: str) -> None:
     if asked.tiny:
         size = Size(2, 32, 2, batch=2, context=16)
     names = contenders(result)
-    peak = product_speed(device, torch.bfloat16, 128 if asked.tiny else None)
+    peak = measure_matmul_flops(device, torch.bfloat16, 128 if asked.tiny else None)
     steps = {name: make_step(name, size, device) for name in names}
     compare("eager", steps, size, peak, device, result, rounds=2 if asked.tiny else 15)
     del steps
@@ -179,7 +179,7 @@ def step_train(asked: argparse.Namespace, result: Result, which: str) -> None:
             how = "eager" if asked.tiny else "inductor"
             step, began = make_step(name, size, device, how), time.monotonic()
             step()
-            synchronise(device)
+            synchronize(device)
             took = time.monotonic() - began
             result.note(f"{name}, to compile", f"{took:.1f} s", seconds=took)
             compiled[name] = step
@@ -329,7 +329,9 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
     settings = replace(recipe.training, device=asked.device)
     config = recipe.config(data.tokenizer.vocab_size)
     if asked.tiny:
-        settings = replace(settings, steps=4, every=2, batch_size=2, compile=False, bf16=False)
+        settings = replace(
+            settings, steps=4, eval_interval=2, batch_size=2, compile=False, bf16=False
+        )
         small = {"model_dim": 32, "num_heads": 2, "num_blocks": 1, "context_length": 16}
         config = TransformerConfig(data.tokenizer.vocab_size, **small)
     elif settings.compile and (why := refusal_to_compile(device)):
@@ -349,31 +351,31 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
 
     def report(record: Any) -> None:
         result["records"].append(vars(record) | {"seconds": time.monotonic() - began})
-        best = min(result["records"], key=lambda row: row["valid_loss"])
-        told = f"{best['valid_loss']:.4f} nats a token after step {best['step']:,}"
+        best = min(result["records"], key=lambda row: row["val_loss"])
+        told = f"{best['val_loss']:.4f} nats a token after step {best['step']:,}"
         result.note("best so far, held out", f"{told}, {best['seconds']:.0f} s")
         if left() < 3:
             raise TimeoutError
 
     made = Data(data.tokenizer, data.learned, data.held_out)
-    learned, held_out = made.sources(settings, settings.context_length or config.context_length)
+    learned, held_out = made.sources(settings, settings.sequence_length or config.context_length)
     with contextlib.suppress(TimeoutError):
         train(
             model,
             learned,
             held_out,
             settings,
-            folder=folder,
+            out_dir=folder,
             progress=False,
             report=report,
         )
     last = result["records"][-1]
-    whole = last["step"] == settings.steps or settings.patience is not None
+    whole = last["step"] == settings.steps or settings.early_stopping_patience is not None
     end = "to its end" if whole else f"cut off at step {last['step']:,} of {settings.steps:,}"
     seconds = time.monotonic() - began
     result.note("the run", f"{end}, {seconds:.0f} s with all measurements", seconds=seconds)
-    per_second = last["step"] * settings.batch_size * settings.accumulation
-    per_second *= (settings.context_length or config.context_length) / seconds
+    per_second = last["step"] * settings.batch_size * settings.gradient_accumulation_steps
+    per_second *= (settings.sequence_length or config.context_length) / seconds
     result.note("tokens per second, measurements included", f"{per_second:,.0f}")
     if folder is not None:
         result["metrics"] = json.loads((folder / "metrics.json").read_text("utf-8"))
@@ -405,13 +407,13 @@ def step_resume(asked: argparse.Namespace, result: Result) -> None:
     device_of(asked)
     need("pydantic", "safetensors")
     steps = 40 if asked.tiny else 200
-    how = {"steps": steps, "every": steps // 10, "device": asked.device, "progress": False}
+    how = {"steps": steps, "eval_interval": steps // 10, "device": asked.device, "progress": False}
     whole = train(small_model(), STREAM, STREAM, **how)
     folder = asked.out / f"killed-{time.time_ns()}"
     if hasattr(os, "fork") and asked.device == "cpu":
         killed = os.fork()
         if killed == 0:
-            train(small_model(), STREAM, STREAM, folder=folder, report=die_at(steps // 2), **how)
+            train(small_model(), STREAM, STREAM, out_dir=folder, report=die_at(steps // 2), **how)
             os._exit(1)
         os.waitpid(killed, 0)
     else:  # a device does not outlive a fork
@@ -419,15 +421,15 @@ def step_resume(asked: argparse.Namespace, result: Result) -> None:
         command = [sys.executable, "-c", code, str(folder), json.dumps(how)]
         paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
         subprocess.run(command, env=os.environ | paths, timeout=max(left(), 5))
-    again = train(small_model(), STREAM, STREAM, folder=folder, resume=True, **how)
-    off = abs(again[-1].valid_loss - whole[-1].valid_loss)
+    again = train(small_model(), STREAM, STREAM, out_dir=folder, resume=True, **how)
+    off = abs(again[-1].val_loss - whole[-1].val_loss)
     result.note("killed half-way and resumed", f"loss off by {off:.1e} nats", off=off)
 
 
 def be_killed(folder: str, how: str) -> None:
     """Train, and be killed half-way."""
     how = json.loads(how)
-    train(small_model(), STREAM, STREAM, folder=folder, report=die_at(how["steps"] // 2), **how)
+    train(small_model(), STREAM, STREAM, out_dir=folder, report=die_at(how["steps"] // 2), **how)
 
 
 def die_at(step: int) -> Callable[[Any], None]:
@@ -468,14 +470,14 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
-    from slp_transformer.training.devices import own_device
-    from slp_transformer.training.fsdp import Shards
+    from slp_transformer.training.devices import device_for_rank
+    from slp_transformer.training.distributed import FSDPStrategy
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])
     if device.type == "cuda":
-        device = own_device("cuda", int(os.environ["LOCAL_RANK"]))
-    with Shards(device, rank, size, None) as team:
+        device = device_for_rank("cuda", int(os.environ["LOCAL_RANK"]))
+    with FSDPStrategy(device, rank, size, None) as team:
         losses = losses_of_steps(device, team)
     if rank == 0:
         print(json.dumps(losses))
@@ -485,16 +487,16 @@ def in_shards(arguments: list[str]) -> list[float]:
 def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     """Losses of ten steps of a small model in float32."""
     from slp_transformer.data.batches import TokenWindows
-    from slp_transformer.training.strategy import Team
+    from slp_transformer.training.strategy import SingleProcess
 
-    team = team or Team(device)
-    settings = TrainingSettings(steps=10, batch_size=8, bf16=False, tf32=False)
+    team = team or SingleProcess(device)
+    settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model())
-    optimiser = make_optimiser(model, settings.learning_rate)
+    optimiser = make_optimizer(model, settings.learning_rate)
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
     losses = []
     for step in range(10):
-        batch = windows.draw(8 * team.size, generator)
+        batch = windows.draw(8 * team.world_size, generator)
         losses.append(training_step(model, batch, optimiser, step, settings, device, team).item())
     return losses
 

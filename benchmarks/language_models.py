@@ -33,7 +33,7 @@ from torch import nn
 
 from slp_transformer import generate
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.training.precision import has_bfloat16
+from slp_transformer.training.precision import has_native_bf16
 
 # --- One step of training ----------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ def flops_per_token(size: Size) -> float:
 
 def product(sides: int, dtype: torch.dtype, device: str) -> Callable[[], None]:
     """A product of two square matrices; in float32 where there is nothing faster."""
-    if device == "cpu" and not has_bfloat16():
+    if device == "cpu" and not has_native_bf16():
         dtype = torch.float32
     A, B = (torch.randn(sides, sides, dtype=dtype, device=device) for _ in range(2))
 

@@ -42,7 +42,7 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
     torch.manual_seed(seed)
     model, began = TransformerLM(config), time.process_time()
     steps = tokens // (N * BATCH)
-    how = {"steps": steps, "every": steps, "batch_size": BATCH, "seed": seed}
+    how = {"steps": steps, "eval_interval": steps, "batch_size": BATCH, "seed": seed}
     # The best of three to five rates at widths of 8, 32 and 128, and a line between them.
     rate = 0.12 * width**-0.75
     record = train(model, corpus.learned, corpus.held_out, learning_rate=rate, **how)[-1]
@@ -52,7 +52,7 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
         "parameters": size,
         "tokens": steps * N * BATCH,
         "compute": training_compute(size, steps * N * BATCH),
-        "loss": round(record.valid_loss, 4),
+        "loss": round(record.val_loss, 4),
         "cpu_seconds": round(time.process_time() - began, 1),
         "seed": seed,
     }

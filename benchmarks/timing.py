@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import write_json
-from slp_transformer.training.device_monitor import synchronise
+from slp_transformer.training.device_monitor import synchronize
 
 CPU = torch.device("cpu")
 
@@ -28,10 +28,10 @@ def interleaved(
     for number in range(warm_up + rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            synchronise(device)
+            synchronize(device)
             start = time.perf_counter()
             work[name]()
-            synchronise(device)
+            synchronize(device)
             if number >= warm_up:
                 seconds[name].append(time.perf_counter() - start)
     return seconds

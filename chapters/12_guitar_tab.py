@@ -138,7 +138,7 @@ from slp_transformer.training import train
 
 
 def report(record):
-    learned, held_out = record.train_loss, record.valid_loss
+    learned, held_out = record.train_loss, record.val_loss
     line = f"step {record.step:5d}  learned {learned:.3f}"
     print(f"{line}  held out {held_out:.3f}", flush=True)
 
@@ -151,10 +151,10 @@ records = train(
     steps=700,
     batch_size=8,
     learning_rate=6e-3,
-    every=70,
+    eval_interval=70,
     report=report,
 )
-assert records[-1].valid_loss < no_context / 2
+assert records[-1].val_loss < no_context / 2
 
 # %% [markdown]
 # Each step the model reads eight windows from random places of the row. The loss on the held-out
@@ -163,15 +163,15 @@ assert records[-1].valid_loss < no_context / 2
 
 # %%
 last = records[-1]
-gap = last.valid_loss - last.train_loss
+gap = last.val_loss - last.train_loss
 print(f"in the end {last.train_loss:.2f} nats a token on what it learned,")
-print(f"{last.valid_loss:.2f} held out, {gap:.2f} more")
+print(f"{last.val_loss:.2f} held out, {gap:.2f} more")
 assert gap > 0.1
 
 # %% alt="Loss in nats per token over 700 training steps. The curve of the learned pieces and that of the held-out pieces fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Loss on tabs that are learned and on tabs held out"
 curves = {
     "learned": [(r.step, r.train_loss) for r in records],
-    "held out": [(r.step, r.valid_loss) for r in records],
+    "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(
     curves, x="step", y="nats per token", levels={"no context": no_context}

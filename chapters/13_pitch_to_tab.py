@@ -259,10 +259,10 @@ records = train(
     steps=500,
     batch_size=16,
     learning_rate=3e-3,
-    every=100,
+    eval_interval=100,
 )
 for r in records:
-    losses = f"{r.train_loss:.2f} learned, {r.valid_loss:.2f} held out"
+    losses = f"{r.train_loss:.2f} learned, {r.val_loss:.2f} held out"
     print(f"step {r.step}: {losses} (nats a note)")
 
 # %% [markdown]

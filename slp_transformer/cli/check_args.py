@@ -24,13 +24,15 @@ from slp_transformer.tasks import (
 from slp_transformer.tasks.data_settings import PAIRS_ALONE
 from slp_transformer.tasks.setting_fields import NONE, NOT_TO_CHOOSE
 from slp_transformer.training.checkpoint_files import (
-    read_base,
-    read_made_of,
-    read_memory,
-    since_best,
+    CheckpointChoice,
+    checkpoint_folder,
+    find_checkpoints,
+    load_lora_base,
+    load_model_spec,
+    load_tokenizer,
+    load_trainer_state,
 )
-from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer, read_index
-from slp_transformer.training.train_config import EPOCH, MAY_CHANGE, NO_EPOCHS
+from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, RESUMABLE_SETTINGS
 
 TEXT = "text.txt"  # where a run keeps what it read from standard input
 
@@ -81,13 +83,13 @@ def refuse_idle(arguments: argparse.Namespace, names: Sequence[str], why: str) -
             raise ValueError(f"There is no use for --{name.replace('_', '-')}: {why}.")
 
 
-def is_guitar(run: Path, which: Which) -> bool:
+def is_guitar(run: Path, which: CheckpointChoice) -> bool:
     """Whether a run is of guitar tablature."""
     content = None if is_pretrained(run) else load_tokenizer(run, which)
     return isinstance(content, dict) and content.get("kind") == "tab tokens"
 
 
-def translates(run: Path, which: Which) -> bool:
+def translates(run: Path, which: CheckpointChoice) -> bool:
     """Whether a run has learned to translate."""
     return not is_pretrained(run) and is_pair_tokenizer(load_tokenizer(run, which))
 
@@ -135,7 +137,7 @@ def check_evaluating(arguments: argparse.Namespace, given: Sequence[str]) -> Non
         check_count("num_beams", arguments.num_beams)
 
 
-def check_merging(run: Path, which: Which, merged: Path | None) -> None:
+def check_merging(run: Path, which: CheckpointChoice, merged: Path | None) -> None:
     """Refuse to merge what is whole, or to merge it into a folder that is taken.
 
     Raises:
@@ -143,9 +145,9 @@ def check_merging(run: Path, which: Which, merged: Path | None) -> None:
     """
     if merged is None:
         raise ValueError("Say where the whole model is to be kept: --run FOLDER.")
-    if is_pretrained(run) or read_base(checkpoint_folder(run, which)) is None:
+    if is_pretrained(run) or load_lora_base(checkpoint_folder(run, which)) is None:
         raise ValueError(f"{run} has no A and B to merge: its model is whole.")
-    if read_index(merged):
+    if find_checkpoints(merged):
         raise ValueError(f"{merged} holds a run already: choose another folder.")
 
 
@@ -160,7 +162,7 @@ def check_training(arguments: argparse.Namespace, recipe: Recipe) -> None:
     if arguments.resume:
         say_if_finished(arguments.run, recipe)
         return
-    if read_index(arguments.run):
+    if find_checkpoints(arguments.run):
         raise ValueError(
             f"{arguments.run} holds a run already: go on with it by --resume, or choose another "
             "folder."
@@ -201,21 +203,20 @@ def say_if_finished(folder: Path, recipe: Recipe) -> None:
         SystemExit: with 0, if it is.
         ValueError: if it has made more steps than it should make.
     """
-    if not read_index(folder) or (memory := read_memory(checkpoint_folder(folder))) is None:
+    if not find_checkpoints(folder) or not (state := load_trainer_state(checkpoint_folder(folder))):
         return
-    steps, patience = recipe.training.steps, recipe.training.patience
-    if memory.step > steps:
+    steps, state = recipe.training.steps, replace(state, config=recipe.training)
+    if state.step > steps:
         raise ValueError(
-            f"The run in {folder} has made {memory.step} steps already: choose as many or more, "
+            f"The run in {folder} has made {state.step} steps already: choose as many or more, "
             f"not {steps}."
         )
-    if memory.step == steps and not memory.losses:
-        told, more = f"all of its {steps:,} steps are made", ("--steps", str(2 * steps))
-    elif patience is not None and since_best(memory.records) >= patience:
-        told = f"it stopped improving, after {memory.step:,} of {steps:,} steps"
-        more = ("--patience", NONE)
-    else:
+    if not state.finished():
         return
+    told, more = f"all of its {steps:,} steps are made", ("--steps", str(2 * steps))
+    if state.step < steps:
+        told = f"it stopped improving, after {state.step:,} of {steps:,} steps"
+        more = ("--early-stopping-patience", NONE)
     further = command("train", "--run", folder, "--resume", *more)
     result(f"The run in {folder} is finished: {told}. To take it further:\n  {further}")
     raise SystemExit(FINE)
@@ -278,14 +279,13 @@ def refuse_pair_settings(recipe: Recipe, given: Tables) -> None:
     """
     said = {*given.get("data", {}), *given.get("training", {})}
     pairs = recipe.data.kind == "translation"
-    if recipe.training.every == EPOCH and recipe.training.batch_tokens is None:
+    if recipe.training.eval_interval == EPOCH and recipe.training.batch_tokens is None:
         raise ValueError(NO_EPOCHS)
-    idle = ("context_length", "lora") if pairs else (*PAIRS_ALONE, "batch_tokens")
+    idle = ("sequence_length", "lora") if pairs else (*PAIRS_ALONE, "batch_tokens")
     for name in idle:
         if name in said:
-            flag = f"--{'training-' * (name == 'context_length')}{name.replace('_', '-')}"
             why = "pairs are not cut into windows" if pairs else "it is for --translation"
-            raise ValueError(f"There is no use for {flag}: {why}.")
+            raise ValueError(f"There is no use for --{name.replace('_', '-')}: {why}.")
 
 
 LEARNED = {"text": "text", "guitar": "guitar tabs", "translation": "pairs of sentences"}
@@ -313,17 +313,17 @@ def begun_with(recipe: Recipe, model: dict[str, Any], given: Tables) -> Recipe:
     start = Path(recipe.data.start)
     check_run(start)
     folder = checkpoint_folder(start, "best")
-    made_of, tokenizer = read_made_of(folder), load_tokenizer(start, "best")
+    spec, tokenizer = load_model_spec(folder), load_tokenizer(start, "best")
     kind = kind_of(tokenizer)
     needed = "EncoderDecoder" if kind == "translation" else "TransformerLM"
-    if made_of.model != needed or made_of.config is None or tokenizer is None:
+    if spec.model != needed or spec.config is None or tokenizer is None:
         raise ValueError(f"{start} holds no model of ours with its tokenizer to begin with.")
-    if read_base(folder) is not None:
+    if load_lora_base(folder) is not None:
         raise ValueError(
             f"{start} has A and B beside the weights of another run: make it whole first, by "
             f"{command('merge', start, '--run', 'MERGED')}."
         )
-    kept = made_of.config.to_dict()
+    kept = spec.config.to_dict()
     for name, value in model.items():
         if name != "dropout" and kept[name] != value:
             raise ValueError(
@@ -364,7 +364,10 @@ def resumed_recipe(saved: Path, recipe: str | None, given: Tables) -> Recipe:
         given["data"]["source"] = text_of(saved.parent)  # where it was kept
     refuse_changes(begun, given)
     check_model(begun, saved)
-    now = {name: given["training"][name] for name in MAY_CHANGE & given.get("training", {}).keys()}
+    now = {
+        name: given["training"][name]
+        for name in RESUMABLE_SETTINGS & given.get("training", {}).keys()
+    }
     return replace(begun, training=replace(begun.training, **now))
 
 
@@ -374,9 +377,9 @@ def check_model(recipe: Recipe, saved: Path) -> None:
     Raises:
         ValueError: naming the first difference.
     """
-    if not read_index(saved.parent):
+    if not find_checkpoints(saved.parent):
         return
-    config = read_made_of(checkpoint_folder(saved.parent)).config
+    config = load_model_spec(checkpoint_folder(saved.parent)).config
     if config is None:
         return
     kept, said = config.to_dict(), recipe.config(config.vocab_size).to_dict()

@@ -85,7 +85,7 @@ def loss_of(translator: Translator, rows: Sequence[tuple[list[int], list[int]]])
     pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
     special = {name: getattr(tokenizer, name) for name in ("pad_id", "begin_id", "end_id")}
     with work_bar("Measure", len(pairs), " pairs") as tell:
-        loss = mean_loss(translator.model, PaddedPairs(pairs, **special), tell=tell)
+        loss = mean_loss(translator.model, PaddedPairs(pairs, **special), on_batch=tell)
     if not math.isfinite(loss):
         raise ValueError(f"The loss is no number ({loss}): the weights are too large.")
     return loss

@@ -20,14 +20,16 @@ from slp_transformer.modern.published_folders import is_pretrained
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks import BUILT_IN
 from slp_transformer.tasks.datasets import tokenizer_from_json
-from slp_transformer.training.checkpoint_files import Memory, read_base, read_made_of, read_memory
-from slp_transformer.training.devices import pick_device
-from slp_transformer.training.run_folder import (
+from slp_transformer.training.checkpoint_files import (
     checkpoint_folder,
+    find_checkpoints,
+    load_lora_base,
+    load_model_spec,
     load_tokenizer,
-    read_index,
+    load_trainer_state,
 )
-from slp_transformer.training.trainer_state import RunState
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.trainer_state import TrainerState
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -113,16 +115,16 @@ def about_run(folder: Path) -> dict[str, Any]:
     if is_pretrained(folder):
         return published_model.about(folder)
     last = checkpoint_folder(folder, "last")
-    made_of, memory = read_made_of(last), read_memory(last)
+    spec, state = load_model_spec(last), load_trainer_state(last)
     recipe = find_recipe(folder)
-    config = made_of.config
+    config = spec.config
     about = {
-        "model": {"kind": made_of.model} | (config.to_dict() if config else {}),
-        "parameters": parameters(made_of.model, config) if config else None,
+        "model": {"kind": spec.model} | (config.to_dict() if config else {}),
+        "parameters": parameters(spec.model, config) if config else None,
         "lora": beside(last),
         "tokenizer": about_tokenizer(load_tokenizer(folder, "last")),
-        "training": progress(folder, memory),
-        "settings": memory.settings.to_dict() if memory else None,
+        "training": progress(folder, state),
+        "settings": state.config.to_dict() if state else None,
         "data": None if recipe is None else dataclasses.asdict(recipe.data),
         "files": files(folder),
     }
@@ -137,7 +139,7 @@ def parameters(kind: str, config: TransformerConfig) -> dict[str, int]:
 
 def beside(folder: Path) -> dict[str, Any] | None:
     """What A and B of a checkpoint stand beside, if it has them."""
-    base = read_base(folder)
+    base = load_lora_base(folder)
     return base and {"rank": base.rank, "beside": base.checkpoint}
 
 
@@ -155,24 +157,25 @@ def about_tokenizer(content: Any) -> dict[str, Any] | None:
     return {"kind": kind, "tokens": tokenizer.vocab_size}
 
 
-def progress(folder: Path, memory: Memory | None) -> dict[str, Any] | None:
+def progress(folder: Path, state: TrainerState | None) -> dict[str, Any] | None:
     """How far a run has come."""
-    if memory is None:
+    if state is None:
         return None
-    state = RunState(memory.settings, memory.data)
-    state.step, state.losses, state.records = memory.step, memory.losses, memory.records
     finished = state.finished()
-    told = {"step": state.step, "of": state.settings.steps, "finished": finished}
-    if state.records:
-        last, best = state.records[-1], min(state.records, key=lambda record: record.valid_loss)
-        told |= {"train_loss": last.train_loss, "valid_loss": last.valid_loss}
-        told |= {"best_valid_loss": best.valid_loss, "best_step": best.step}
+    told = {"step": state.step, "of": state.config.steps, "finished": finished}
+    if state.eval_history:
+        last, best = state.eval_history[-1], min(state.eval_history, key=lambda r: r.val_loss)
+        told |= {"train_loss": last.train_loss, "val_loss": last.val_loss}
+        told |= {"best_val_loss": best.val_loss, "best_step": best.step}
     if not finished:
-        told["to_go_on"] = command("train", "--run", folder, "--resume")
+        told["to_resume"] = command("train", "--run", folder, "--resume")
     return told
 
 
 def files(folder: Path) -> dict[str, str]:
     """The run's checkpoints, and how large all of its files are."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return read_index(folder) | {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)}
+    return find_checkpoints(folder) | {
+        "folder": str(folder.resolve()),
+        "megabytes": round(size / 1e6, 2),
+    }

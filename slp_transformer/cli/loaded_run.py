@@ -16,8 +16,8 @@ from slp_transformer.modern.pretrained import from_pretrained, read_config
 from slp_transformer.modern.published_folders import is_pretrained
 from slp_transformer.tasks import RECIPE, Recipe, make_recipe
 from slp_transformer.tasks.datasets import Tokenizer, tokenizer_of
+from slp_transformer.training.checkpoint_files import CheckpointChoice, checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import Which, checkpoint_folder
 
 TOKENS = "tokens"  # in the run's folder
 
@@ -39,7 +39,7 @@ class Run:
     recipe: Recipe | None
 
 
-def load_run(folder: Path, which: Which, device: torch.device) -> Run:
+def load_run(folder: Path, which: CheckpointChoice, device: torch.device) -> Run:
     """Load a run's model and what belongs to it.
 
     Raises:
@@ -66,7 +66,7 @@ def load_run(folder: Path, which: Which, device: torch.device) -> Run:
     return Run(folder, model.to(device), tokenizer, find_recipe(folder))
 
 
-def load_translator(folder: Path, which: Which, device: torch.device) -> Translator:
+def load_translator(folder: Path, which: CheckpointChoice, device: torch.device) -> Translator:
     """The model of a run with `--translation`, and its tokenizer.
 
     Raises:

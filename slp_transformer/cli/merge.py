@@ -10,8 +10,12 @@ from slp_transformer.cli.loaded_run import TOKENS, find_recipe
 from slp_transformer.cli.train import nothing_left_behind
 from slp_transformer.lora import merge_lora
 from slp_transformer.tasks import RECIPE
+from slp_transformer.training.checkpoint_files import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_tokenizer,
+)
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
-from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer
 from slp_transformer.training.run_lock import sole_owner
 
 
@@ -43,6 +47,6 @@ def keep_beside(run: Path, folder: Path) -> None:
         shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
 
 
-def step_of(run: Path, which: Which) -> int:
+def step_of(run: Path, which: CheckpointChoice) -> int:
     """The step of a run's checkpoint."""
     return read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]

@@ -8,13 +8,13 @@ from slp_transformer.data.translation_metrics import judge
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.translation import Translator
 from slp_transformer.tasks.datasets import Data
-from slp_transformer.training.trainer_state import Record
+from slp_transformer.training.trainer_state import EvalRecord
 
 SHOWN = 3  # sentences
 JUDGED = 128  # sentences that BLEU is counted over while a model trains
 
 
-def translations_of(model: EncoderDecoder, data: Data) -> Callable[[Record], None]:
+def translations_of(model: EncoderDecoder, data: Data) -> Callable[[EvalRecord], None]:
     """What to call with each measurement: shows sentences, their references and translations.
 
     Each next word is the most probable one. BLEU and chrF are those of a fixed part of what is held
@@ -31,7 +31,7 @@ def translations_of(model: EncoderDecoder, data: Data) -> Callable[[Record], Non
     longest = max(len(data.tokenizer.encode_target(text)) for text in references)
     most = min(2 * longest + 2, window - 1)  # of which a model that knows nothing makes use
 
-    def tell(record: Record) -> None:
+    def tell(record: EvalRecord) -> None:
         written = translator.best(sources, max_new_tokens=most)
         lines = []
         for each in list(zip(sources, references, written, strict=True))[:SHOWN]:

@@ -28,20 +28,26 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
 from slp_transformer.tasks import RECIPE, Recipe
 from slp_transformer.tasks.datasets import Data, prepare_data, reopen_data, tokenizer_to_json
-from slp_transformer.training.checkpoint_files import Base, read_base
-from slp_transformer.training.checkpoints import load_weights
-from slp_transformer.training.devices import check_fits
-from slp_transformer.training.fsdp import form_team
-from slp_transformer.training.lora_checkpoint import base_of, check_rank, find_base
-from slp_transformer.training.run_folder import (
-    UNFINISHED,
+from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
+from slp_transformer.training.checkpoint_files import (
+    TEMP_FOLDER,
+    LoraBase,
     checkpoint_folder,
-    read_index,
-    written_index,
+    find_checkpoints,
+    load_checkpoint_index,
+    load_lora_base,
 )
+from slp_transformer.training.checkpoints import (
+    check_lora_rank,
+    load_weights,
+    locate_lora_base,
+    make_lora_base,
+)
+from slp_transformer.training.devices import check_memory
+from slp_transformer.training.distributed import make_strategy
 from slp_transformer.training.run_lock import sole_owner
-from slp_transformer.training.trainer import CURVES, train
-from slp_transformer.training.trainer_state import Record
+from slp_transformer.training.trainer import train
+from slp_transformer.training.trainer_state import EvalRecord
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -59,12 +65,12 @@ def act(arguments: argparse.Namespace) -> None:
             stack.enter_context(no_work_bars())
         if rank() == 0:
             stack.enter_context(sole_owner(folder))
-            if read_index(folder) and not arguments.resume:
+            if find_checkpoints(folder) and not arguments.resume:
                 raise ValueError(
                     f"{folder} holds a run already: go on with it by --resume, or choose another "
                     "folder."
                 )
-            if read_index(folder) and not written_index(folder):
+            if find_checkpoints(folder) and not load_checkpoint_index(folder):
                 note(f"{folder} had no sound checkpoints.json: its whole checkpoints say it again.")
             stack.enter_context(nothing_left_behind(folder))
         try:
@@ -78,28 +84,28 @@ def act(arguments: argparse.Namespace) -> None:
 # --- Training it -------------------------------------------------------------------------------
 
 
-def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Record]:
+def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[EvalRecord]:
     """Make the data and the model of a recipe, and train."""
     settings, rank_of_lora = recipe.training, recipe.data.lora
     if rank_of_lora is not None:  # rather now than after the data
-        check_rank(TransformerLM, recipe.config(1), rank_of_lora)
-    with form_team(settings, folder) as team:  # of several processes the first makes the data
-        data = team.alone(begin, recipe, folder, arguments.resume)
+        check_lora_rank(TransformerLM, recipe.config(1), rank_of_lora)
+    with make_strategy(settings, folder) as team:  # of several processes the first makes the data
+        data = team.on_rank_zero(begin, recipe, folder, arguments.resume)
     if data is None:
         data = reopen_data(recipe.data, folder / TOKENS)
     torch.manual_seed(settings.seed)
     pairs = isinstance(data.tokenizer, PairTokenizer)
-    config, alone = configured(recipe, data), team.size == 1
-    N = settings.context_length or config.context_length
+    config, alone = configured(recipe, data), team.world_size == 1
+    N = settings.sequence_length or config.context_length
     batch = settings.batch_tokens or settings.batch_size * N
     told = {"copies": 4 if alone else 1, "batch": batch if alone else 0}
-    check_fits(config, team.device, **told, encoder_decoder=pairs)
+    check_memory(config, team.device, **told, encoder_decoder=pairs)
     model = EncoderDecoder(config) if pairs else TransformerLM(config)
     learned, held_out = data.sources(settings, N)
     base = None
     if rank_of_lora is not None:
         base = stand_beside(model, recipe, folder)
-    elif recipe.data.start is not None and not read_index(folder):
+    elif recipe.data.start is not None and not find_checkpoints(folder):
         load_weights(model, checkpoint_folder(recipe.data.start, "best"))
     describe(data, model, learned)
     return train(
@@ -107,12 +113,12 @@ def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Rec
         learned,
         held_out,
         settings,
-        folder=folder,
+        out_dir=folder,
         resume=arguments.resume,
         tokenizer=tokenizer_to_json(data.tokenizer),
         progress=not arguments.quiet and rank() == 0,
         tensorboard=arguments.tensorboard,
-        base=base,
+        lora_base=base,
         report=translations_of(model, data) if pairs and not arguments.quiet else None,
     )
 
@@ -123,19 +129,19 @@ def configured(recipe: Recipe, data: Data) -> TransformerConfig:
     return recipe.config(tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None))
 
 
-def stand_beside(model: TransformerLM, recipe: Recipe, folder: Path) -> Base:
+def stand_beside(model: TransformerLM, recipe: Recipe, folder: Path) -> LoraBase:
     """Give a model the weights that stay, and put A and B beside them.
 
     Raises:
         ValueError: if the weights are gone, or were changed since the run was begun.
     """
-    last = checkpoint_folder(folder) if read_index(folder) else None
-    base = read_base(last) if last else base_of(recipe.data.start, recipe.data.lora)
+    last = checkpoint_folder(folder) if find_checkpoints(folder) else None
+    base = load_lora_base(last) if last else make_lora_base(recipe.data.start, recipe.data.lora)
     if base is None:
         raise ValueError(
             f"{folder} has no A and B to go on with: begin a new run with it, by --from."
         )
-    load_weights(model, find_base(last, base) if last else Path(base.checkpoint))
+    load_weights(model, locate_lora_base(last, base) if last else Path(base.checkpoint))
     add_lora(model, base.rank)
     return base
 
@@ -157,7 +163,7 @@ def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
         window = recipe.config(1).context_length
         data = prepare_data(recipe.data, folder / TOKENS, window)
     config = configured(recipe, data)
-    N = recipe.training.context_length or config.context_length
+    N = recipe.training.sequence_length or config.context_length
     data.check_windows(N, recipe.data.held_out)
     recipe.save(folder / RECIPE)
     return data
@@ -196,8 +202,8 @@ def nothing_left_behind(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not read_index(folder):
-            for name in (RECIPE, TEXT, TOKENS, CURVES, UNFINISHED):
+        if not find_checkpoints(folder):
+            for name in (RECIPE, TEXT, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER):
                 if (folder / name) not in before:
                     remove(folder / name)
         raise
@@ -217,7 +223,7 @@ def remove(path: Path) -> None:
 
 def how_to_go_on(folder: Path, recipe: Recipe) -> str:
     """What to say after Ctrl-C."""
-    if not read_index(folder):
+    if not find_checkpoints(folder):
         return "Stopped before the first step; nothing is kept."
     step = read_json(checkpoint_folder(folder) / "checkpoint.json")["step"]
     again = ("train", "--run", folder, "--resume")
@@ -227,19 +233,19 @@ def how_to_go_on(folder: Path, recipe: Recipe) -> str:
     return f"Stopped; step {step} of {recipe.training.steps} is kept. {how}"
 
 
-def finished(folder: Path, recipe: Recipe, records: list[Record]) -> None:
+def finished(folder: Path, recipe: Recipe, records: list[EvalRecord]) -> None:
     """Say what came of it, and what to type next."""
-    best = min(records, key=lambda record: record.valid_loss)
+    best = min(records, key=lambda record: record.val_loss)
     last = records[-1]
     early = " (it stopped improving)" if last.step < recipe.training.steps else ""
     result(
-        f"Trained {last.step:,} steps{early}. Loss {best.valid_loss:.4f} nats per token on what "
+        f"Trained {last.step:,} steps{early}. Loss {best.val_loss:.4f} nats per token on what "
         f"is held out, after step {best.step:,}."
     )
-    if last.whole_loss is not None:
+    if last.full_val_loss is not None:
         result(
-            f"That was measured on {recipe.training.measured:,} sequences; on all of it, after the "
-            f"last step, it is {last.whole_loss:.4f}."
+            f"That was evaluated on {recipe.training.max_eval_samples:,} sequences; on all, "
+            f"after the last step, it is {last.full_val_loss:.4f}."
         )
     if recipe.data.kind == "translation":
         sentence = reopen_pairs(folder / TOKENS).texts[0][0]

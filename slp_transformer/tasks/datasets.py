@@ -41,8 +41,13 @@ from slp_transformer.guitar.tab_dataset import (
 )
 from slp_transformer.guitar.tab_tokenizer import UNITS
 from slp_transformer.tasks.data_settings import DataSettings
-from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer, read_index
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.checkpoint_files import (
+    CheckpointChoice,
+    checkpoint_folder,
+    find_checkpoints,
+    load_tokenizer,
+)
+from slp_transformer.training.train_config import TrainConfig
 
 Tokenizer = TextTokenizer | TabTokenizer | PairTokenizer
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -91,7 +96,7 @@ class Data:
             "context_length."
         )
 
-    def sources(self, settings: TrainingSettings, N: int) -> tuple[Any, Any]:
+    def sources(self, settings: TrainConfig, N: int) -> tuple[Any, Any]:
         """What `train` takes: streams as they are, pairs as batches of what the settings say.
 
         Of tabs in the placed code half of the windows begin with a piece.
@@ -110,9 +115,7 @@ class Data:
         return tuple(batches(p, self.tokenizer, settings) for p in (self.learned, self.held_out))
 
 
-def batches(
-    pairs: EncodedPairs, tokenizer: PairTokenizer, settings: TrainingSettings
-) -> BatchSource:
+def batches(pairs: EncodedPairs, tokenizer: PairTokenizer, settings: TrainConfig) -> BatchSource:
     """Pairs as a source of batches.
 
     Raises:
@@ -121,8 +124,8 @@ def batches(
     special = {n: getattr(tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
     if settings.batch_tokens is None:
         return PaddedPairs(pairs, **special)
-    return LengthBucketedPairs(
-        pairs, max_tokens=settings.batch_tokens * settings.accumulation, **special
+    return PairsByLength(
+        pairs, tokens=settings.batch_tokens * settings.gradient_accumulation_steps, **special
     )
 
 
@@ -238,8 +241,8 @@ def reopen_data(settings: DataSettings, folder: Path) -> Data:
     """
     if settings.kind == "translation":
         return of_pairs(reopen_pairs(folder))
-    if not (folder / TOKENIZER_FILE).exists():  # as of guitar runs that were made by older versions
-        if settings.kind == "guitar" and read_index(folder.parent):
+    if not (folder / TOKENIZER).exists():  # as of guitar runs that were made by older versions
+        if settings.kind == "guitar" and find_checkpoints(folder.parent):
             return keep_tokens(of_tabs(settings, tokenizer_of(folder.parent, "last")), folder)
         return prepare_data(settings, folder)
     if settings.kind == "guitar":
@@ -287,7 +290,7 @@ def tokenizer_from_json(content: Any) -> Tokenizer:
     return TextTokenizer.from_json(content)
 
 
-def tokenizer_of(run: Path, which: Which = "best") -> Tokenizer:
+def tokenizer_of(run: Path, which: CheckpointChoice = "best") -> Tokenizer:
     """What the tokens of a run mean.
 
     Raises:

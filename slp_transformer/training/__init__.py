@@ -1,6 +1,6 @@
-"""Training any of the models: one loop, its data, its measures, and runs that outlive the process.
+"""Training any of the models: the trainer, its settings and callbacks, and checkpoints.
 
-`train` trains. With a folder, the run is kept there, to go on with it or to load its model.
+`train` trains; `Trainer` does so with a loss or callbacks of one's own.
 """
 
 from typing import TYPE_CHECKING
@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
+    from slp_transformer.training.callbacks import Callback
     from slp_transformer.training.checkpoints import load_model
     from slp_transformer.training.evaluation import mean_loss
-    from slp_transformer.training.train_config import TrainingSettings
-    from slp_transformer.training.trainer import train, training_step
+    from slp_transformer.training.train_config import TrainConfig
+    from slp_transformer.training.trainer import Trainer, train, training_step
 
-__all__ = ["TrainingSettings", "load_model", "mean_loss", "train", "training_step"]
+__all__ = [
+    "Callback",
+    "TrainConfig",
+    "Trainer",
+    "load_model",
+    "mean_loss",
+    "train",
+    "training_step",
+]
 
 __getattr__, __dir__ = attach(__name__)

@@ -1,49 +1,38 @@
-"""What a checkpoint's JSON has to hold; nothing here needs PyTorch."""
+"""A run folder's checkpoints and their JSON files; nothing here needs PyTorch.
 
-import math
-from collections.abc import Sequence
+`slp_transformer.training.checkpoints` describes the layout, and reads and writes weights.
+"""
+
+import contextlib
+import re
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import read_as
 from slp_transformer.config import TransformerConfig
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.trainer_state import TrainerState
+
+CheckpointChoice = Literal["last", "best", "average"]
 
 FORMAT = 1
-WEIGHTS, BESIDE, BASE = "model.safetensors", "lora.safetensors", "base.json"
-NEEDED = {"config.json", "training.json", "state.pt"}  # and the weights
-
-
-@dataclass(frozen=True)
-class Record:
-    """One measurement along a training run.
-
-    Attributes:
-        step: steps made so far.
-        train_loss: mean loss of the steps since the last record, in nats per token (with label
-            smoothing, if the run smooths).
-        valid_loss: loss on the held-out data that is measured on, the same for all records, in
-            nats per token.
-        whole_loss: loss on all of the held-out data, in the last record of a run that measures on a
-            part of it; None elsewhere.
-    """
-
-    step: int
-    train_loss: float
-    valid_loss: float
-    whole_loss: float | None = None
+WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
+LORA_BASE_FILE = "base.json"
+REQUIRED_FILES = {"config.json", "training.json", "state.pt"}  # and the weights
+TEMP_FOLDER = ".writing"
+EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
+CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """checkpoint.json: what a checkpoint consists of.
+    """checkpoint.json: the files of a checkpoint.
 
     Attributes:
         format: the version of all its files together.
-        step: steps made so far.
+        step: training steps made so far.
         files: the size of each file in bytes.
     """
 
@@ -52,7 +41,7 @@ class Manifest:
     files: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self):
-        """Refuse another format, and names that are no files of the folder.
+        """Refuse another format, missing files, and names of files elsewhere.
 
         Raises:
             ValueError: saying what is wrong.
@@ -62,36 +51,40 @@ class Manifest:
                 f"this is not a checkpoint that this version can read: it says format "
                 f"{self.format}, not {FORMAT}."
             )
-        needed = NEEDED | ({BESIDE} if BASE in self.files else {WEIGHTS})
-        if missing := sorted(needed - self.files.keys()):
+        weights = LORA_WEIGHTS_FILE if LORA_BASE_FILE in self.files else WEIGHTS_FILE
+        if missing := sorted((REQUIRED_FILES | {weights}) - self.files.keys()):
             raise ValueError(f"this checkpoint lacks {', '.join(missing)}.")
         if self.step < 0:
             raise ValueError(f"step must be 0 or more, not {self.step}.")
         for name in self.files:
             if not name or name in (".", "..") or Path(name).name != name or "\0" in name:
-                raise ValueError(f"{name!r} is no name of a file in this folder.")
+                raise ValueError(f"{name!r} is not the name of a file in this folder.")
 
 
 @dataclass(frozen=True)
-class MadeOf:
-    """config.json: the kind of a model and its configuration.
+class ModelSpec:
+    """config.json: the class of a model and its configuration.
 
     Attributes:
         model: the name of its class.
-        config: its configuration; None if it has none of this package's.
+        config: its configuration; None for a class that is not of this package.
     """
 
     model: str
     config: TransformerConfig | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as JSON."""
+        return {"model": self.model, "config": self.config and self.config.to_dict()}
+
 
 @dataclass(frozen=True)
-class Base:
-    """base.json: which weights A and B stand beside.
+class LoraBase:
+    """base.json: the checkpoint that a LoRA adapter was trained on.
 
     Attributes:
-        checkpoint: the folder that has them.
-        sha256: checksum of their file.
+        checkpoint: its folder.
+        sha256: checksum of its weights file.
         rank: r, the columns of A and the rows of B.
     """
 
@@ -100,7 +93,7 @@ class Base:
     rank: int
 
     def __post_init__(self):
-        """Refuse what no A and B have.
+        """Refuse an impossible rank.
 
         Raises:
             ValueError: saying what is wrong.
@@ -108,67 +101,138 @@ class Base:
         check_size(rank=self.rank)
 
 
-@dataclass(frozen=True)
-class Memory:
-    """training.json: what a run wants to remember.
-
-    Attributes:
-        step: steps made so far.
-        settings: how it trains.
-        data: what tells its data from other data.
-        records: what was measured.
-        losses: losses of the steps since the last record.
-    """
-
-    step: int
-    settings: TrainingSettings
-    data: dict[str, Any] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
-
-    def __post_init__(self):
-        """Refuse what no run remembers.
-
-        Raises:
-            ValueError: saying what is wrong.
-        """
-        if self.step < 0:
-            raise ValueError(f"step must be 0 or more, not {self.step}.")
-        measured = [(r.train_loss, r.valid_loss, r.whole_loss or 0.0) for r in self.records]
-        if not all(map(math.isfinite, [*chain(*measured), *self.losses])):
-            raise ValueError("one of its losses is no number.")
-        if any(not 0 <= record.step <= self.step for record in self.records):
-            raise ValueError(f"one of its records is of no step from 0 to {self.step}.")
-
-
-def since_best(records: Sequence[Record]) -> int:
-    """How many records there are after the best."""
-    losses = [record.valid_loss for record in records]
-    return len(losses) - 1 - losses.index(min(losses)) if losses else 0
-
-
-def read_made_of(folder: Path) -> MadeOf:
-    """The kind of a checkpoint's model, and its configuration.
+def load_model_spec(folder: Path) -> ModelSpec:
+    """Read the class of a checkpoint's model, and its configuration.
 
     Raises:
         ValueError: if the file cannot be read, or describes no model.
     """
-    return read_as(MadeOf, folder / "config.json")
+    return read_as(ModelSpec, folder / "config.json")
 
 
-def read_base(folder: Path) -> Base | None:
-    """Which weights those of a checkpoint stand beside; None if it has all of its own.
+def load_lora_base(folder: Path) -> LoraBase | None:
+    """Read which checkpoint a LoRA adapter belongs to; None if this is a full checkpoint.
 
     Raises:
         ValueError: if the file cannot be read, or says something else.
     """
-    return read_as(Base, folder / BASE) if (folder / BASE).exists() else None
+    path = folder / LORA_BASE_FILE
+    return read_as(LoraBase, path) if path.exists() else None
 
 
-def read_memory(folder: Path) -> Memory | None:
-    """What a checkpoint's run remembers; None if its model was kept without a run.
+def load_trainer_state(folder: Path) -> TrainerState | None:
+    """Read the state of a checkpoint's run; None if its model was saved without a run.
 
     Raises:
         ValueError: if the file cannot be read, or holds something else.
     """
-    return read_as(Memory | None, folder / "training.json", lenient=True)
+    return read_as(TrainerState | None, folder / "training.json", lenient=True)
+
+
+def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
+    """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
+
+    Raises:
+        ValueError: if there is no whole checkpoint.
+    """
+    path = checkpoint_folder(run, which) / "tokenizer.json"
+    return read_json(path) if path.exists() else None
+
+
+# --- The checkpoints of a run --------------------------------------------------------------------
+
+
+def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:
+    """Find the folder of a run's last or best checkpoint, and check that it is whole.
+
+    Args:
+        run: the run's folder, or a checkpoint's own.
+        which: "last" or "best"; "average" gives the last, with which averaging begins.
+
+    Raises:
+        ValueError: if there is none, or it is not whole, or not of this package.
+    """
+    which = "last" if which == "average" else which
+    run = Path(run)
+    own = (run / "checkpoint.json").exists()
+    index = {which: "."} if own else find_checkpoints(run)
+    if not index:
+        raise ValueError(f"There is no checkpoint in {run}.")
+    folder = run / index[which]
+    for name, size in read_as(Manifest, folder / "checkpoint.json", lenient=True).files.items():
+        found = (folder / name).stat().st_size if (folder / name).exists() else None
+        if found != size:
+            has = "is missing" if found is None else f"has {found} bytes"
+            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
+    return folder
+
+
+def find_checkpoints(run: str | Path) -> dict[str, str]:
+    """Find the names of a run's "last" and "best" checkpoint; empty if there is none yet.
+
+    Where checkpoints.json is missing or damaged, the checkpoints themselves are read.
+
+    Raises:
+        ValueError: if none of the checkpoints' folders is whole, or checkpoints.json is a folder.
+    """
+    return load_checkpoint_index(run) or scan_checkpoints(Path(run))
+
+
+def load_checkpoint_index(run: str | Path) -> dict[str, str]:
+    """Read checkpoints.json; empty if it is missing or damaged.
+
+    Raises:
+        ValueError: if it is a folder, so that it could not be written either.
+    """
+    path = Path(run) / "checkpoints.json"
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, where a file should be: move it away.")
+    try:
+        index = read_json(path) if path.exists() else {}
+    except ValueError:
+        return {}
+    sound = isinstance(index, dict) and set(index) == {"last", "best"}
+    return index if sound and all(map(is_checkpoint_name, index.values())) else {}
+
+
+def scan_checkpoints(run: Path) -> dict[str, str]:
+    """Find what checkpoints.json should say, from the checkpoints that are whole.
+
+    The last is the one of the last step, the best the one with the lowest validation loss.
+
+    Raises:
+        ValueError: if none of the checkpoints' folders is whole.
+    """
+    steps: dict[Path, int] = {}
+    folders = [path for path in list_checkpoints(run) if any(path.iterdir())]
+    for folder in folders:
+        with contextlib.suppress(ValueError):
+            steps[checkpoint_folder(folder)] = step_of(folder)
+    if not steps:
+        if folders:
+            raise ValueError(
+                f"{run} has no checkpoints.json, and none of its folders ({folders[0].name}, for "
+                "one) is a whole checkpoint: move them away, or choose another folder."
+            )
+        return {}
+    last = max(steps, key=lambda folder: (steps[folder], folder.name))
+    state = load_trainer_state(last)
+    losses = {record.step: record.val_loss for record in (state.eval_history if state else ())}
+    evaluated = [folder for folder in reversed(steps) if steps[folder] in losses]
+    best = min(evaluated, key=lambda folder: (losses[steps[folder]], steps[folder]), default=last)
+    return {"last": last.name, "best": best.name}
+
+
+def list_checkpoints(run: Path) -> list[Path]:
+    """List the folders in a run that have a checkpoint's name, in order."""
+    return [p for p in sorted(run.glob("step-*")) if is_checkpoint_name(p.name) and p.is_dir()]
+
+
+def step_of(folder: Path) -> int:
+    """The step in the name of a checkpoint's folder."""
+    return int(folder.name.split("-")[1])
+
+
+def is_checkpoint_name(name: object) -> bool:
+    """Whether this is a checkpoint's name."""
+    return isinstance(name, str) and CHECKPOINT_NAME.fullmatch(name) is not None

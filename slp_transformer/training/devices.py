@@ -7,7 +7,7 @@ import torch
 from slp_transformer.config import TransformerConfig
 from slp_transformer.scaling_laws import count_parameters
 
-BLOCK = 20_000  # bytes of Python objects that a block consists of
+BLOCK_OVERHEAD_BYTES = 20_000  # bytes of Python objects that a block consists of
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -30,7 +30,7 @@ def pick_device(wanted: str | None = None) -> torch.device:
     raise ValueError(f'device must be {" or ".join(found)} on this machine, not "{wanted}".')
 
 
-def own_device(wanted: str | None, place: int) -> torch.device:
+def device_for_rank(wanted: str | None, place: int) -> torch.device:
     """The device of one of the processes on a machine: a CUDA device of its own, or the CPU.
 
     Raises:
@@ -58,7 +58,7 @@ def own_device(wanted: str | None, place: int) -> torch.device:
 # --- How much there is -------------------------------------------------------------------------
 
 
-def check_fits(
+def check_memory(
     config: TransformerConfig,
     device: torch.device | None = None,
     *,
@@ -84,14 +84,15 @@ def check_fits(
     count = count_parameters(config, encoder_decoder=encoder_decoder).total
     positions = config.context_length * config.model_dim  # not learned, maybe, but there
     blocks = config.num_blocks + (config.num_encoder_blocks or 0)
-    needed = 4 * copies * count + 4 * positions + BLOCK * blocks
-    there = memory_of(device or torch.device("cpu"))
+    needed = 4 * copies * count + 4 * positions + BLOCK_OVERHEAD_BYTES * blocks
+    there = total_memory_bytes(device or torch.device("cpu"))
     for_batch = 2 * batch * (8 * config.model_dim * blocks + 2 * config.vocab_size)  # in bf16
     if needed <= there < needed + for_batch:
         raise ValueError(
             f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at the least beside the "
             f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
-            "batch_size or context_length; more accumulation keeps the steps as they are."
+            "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
+            "same)."
         )
     if needed > there:
         raise ValueError(
@@ -101,7 +102,7 @@ def check_fits(
         )
 
 
-def memory_of(device: torch.device) -> int:
+def total_memory_bytes(device: torch.device) -> int:
     """The memory of a device in bytes; for a CPU where the system does not tell, a terabyte."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory

@@ -1,4 +1,4 @@
-"""What a model is measured by: the loss over held-out data."""
+"""The loss of a model on a batch, and its mean over validation data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,32 +7,45 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.eval_mode import evaluating
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.batches import BatchSource, as_source
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.data.batches import Batch, BatchSource, as_source
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.loss import next_token_loss
-from slp_transformer.training.strategy import ALONE, Team
+from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
+
+Loss = Callable[..., Tensor]
+"""Sums the loss over a batch's targets, as `summed_token_loss` does."""
+
+
+def summed_token_loss(
+    model: nn.Module, batch: Batch, *, label_smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """The next-token loss of a batch, summed over its targets."""
+    logits = model(*batch.inputs)
+    return next_token_loss(logits, batch.targets, label_smoothing=label_smoothing, reduction="sum")
 
 
 @torch.no_grad()
 def mean_loss(
     model: nn.Module,
-    held_out: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
     N: int | None = None,
     batch_size: int = 32,
-    team: Team = ALONE,
-    tell: Callable[[int], Any] = lambda count: None,
+    strategy: SingleProcess = SINGLE_PROCESS,
+    on_batch: Callable[[int], Any] = lambda count: None,
+    loss: Loss = summed_token_loss,
 ) -> float:
-    """The loss over all of some data; a stream is cut into windows that do not overlap.
+    """The mean loss over all of some data; a stream is cut into windows that do not overlap.
 
     Args:
-        model: the model; it is read in evaluation mode, and is afterwards as it was.
-        held_out: held-out tokens, or another source; what is left over after a stream's last full
-            window is not counted.
+        model: the model; it is used in evaluation mode, and is afterwards in the mode it was in.
+        data: tokens, or another source; what is left over after a stream's last full window is not
+            counted.
         N: tokens in a window of a stream.
         batch_size: sequences scored at once.
-        team: the processes that share the work.
-        tell: called after each batch with its number of sequences; what it raises ends the work.
+        strategy: the processes that share the work.
+        on_batch: called after each batch with its number of sequences; an exception ends the work.
+        loss: sums the loss over a batch's targets.
 
     Returns:
         Nats per token.
@@ -41,12 +54,11 @@ def mean_loss(
         ValueError: if a stream is too short for one window.
     """
     device, count = next(model.parameters()).device, 0
-    losses = []  # left on the device, which is waited for only once
+    losses = []  # on the device, to wait for it only once
     with evaluating(model):
-        for batch in as_source(held_out, N).in_order(batch_size * team.size):
+        for batch in as_source(data, N).in_order(batch_size * strategy.world_size):
             count += batch.count
-            share = team.share(batch).to(device)
-            losses.append(next_token_loss(model(*share.inputs), share.targets, reduction="sum"))
-            tell(len(batch.targets))
+            losses.append(loss(model, strategy.shard(batch).to(device)))
+            on_batch(len(batch.targets))
     total = sum(torch.stack(losses).tolist()) if losses else 0.0
-    return team.sum(torch.tensor(total, dtype=torch.float64)).item() / count
+    return strategy.all_reduce(torch.tensor(total, dtype=torch.float64)).item() / count

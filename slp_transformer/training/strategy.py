@@ -1,7 +1,7 @@
-"""The processes that train one model, and what they must do together: here, just one of them.
+"""How a run uses devices: the base strategy, one process.
 
-A run by itself is a team of one, which does all of this by doing nothing. `ddp` and
-`fsdp` have the teams of several. The loop knows no more of them than the methods of `Team`.
+`slp_transformer.training.distributed` has those of several processes. The trainer knows only the
+methods of `SingleProcess`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,93 +14,95 @@ from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.batches import Batch
 
 
-class Team:
-    """One process, which shares its work with nobody.
+class SingleProcess:
+    """One process on one device.
 
     Attributes:
-        device: what it computes on.
-        rank: its number, from 0.
-        size: how many processes there are.
+        device: the device.
+        rank: the number of this process, from 0.
+        world_size: how many processes there are.
     """
 
-    rank, size = 0, 1
+    rank, world_size = 0, 1
 
     def __init__(self, device: torch.device):
-        """Be the only one."""
+        """Use a device."""
         self.device = device
 
-    def __enter__(self) -> "Team":
-        """Begin to work together."""
+    def __enter__(self) -> "SingleProcess":
+        """Connect to the other processes."""
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        """Work together no longer."""
+        """Disconnect."""
 
     def __str__(self) -> str:
         """The devices, as in "2 × CUDA"."""
         return self.device.type.upper()
 
-    # Work: what to compute, and what comes of it.
+    # Computing.
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model to train, on the device."""
         return model.to(self.device)
 
-    def parts(self, batch: Batch, size: int) -> Iterator[Batch]:
-        """What this process computes of a batch, at most `size` sequences at once.
+    def shard(self, batch: Batch) -> Batch:
+        """This process's share of a batch."""
+        return batch
 
-        Gradients are exchanged after the last part, so it must be gone through to its end.
+    def micro_batches(self, batch: Batch, size: int) -> Iterator[Batch]:
+        """This process's share of a batch, at most `size` sequences at once.
+
+        Gradients are synchronized after the last one, so they must all be consumed.
         """
         yield from batch.split(size)
 
-    def share(self, batch: Batch) -> Batch:
-        """What this process computes of a batch."""
-        return batch
-
     def backward(self, loss: Tensor) -> None:
-        """Compute the gradients, so that those of all processes add up to the whole loss's."""
+        """Compute gradients; those of all processes add up to the gradient of the total loss."""
         loss.backward()
 
-    def sum(self, share: Tensor) -> Tensor:
+    def all_reduce(self, value: Tensor) -> Tensor:
         """The sum over all processes."""
-        return share
+        return value
 
-    def collect(self, model: nn.Module) -> None:
-        """Give the model that was wrapped the weights as they are now."""
+    # Weights, optimizer and random numbers.
 
-    # State: what the optimiser knows, and what is random.
+    def gather_weights(self, model: nn.Module) -> None:
+        """Copy the current weights into the model that was wrapped."""
 
-    def whole(self, state: dict[str, Any]) -> dict[str, Any]:
-        """An optimiser's state as one process would have it; of use to the first alone."""
+    def full_optimizer_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The optimizer's state as a single process has it; only rank 0 needs it."""
         return state
 
-    def load(self, optimiser: torch.optim.Optimizer, state: dict[str, Any] | None) -> None:
-        """Give the optimiser a whole state, which the first process has."""
-        optimiser.load_state_dict(state)
+    def load_optimizer(
+        self, optimizer: torch.optim.Optimizer, state: dict[str, Any] | None
+    ) -> None:
+        """Load a full state, which rank 0 has, into the optimizer."""
+        optimizer.load_state_dict(state)
 
-    def stir(self, seed: int, step: int) -> None:
-        """Have each process drop other units in this step."""
+    def seed_step(self, seed: int, step: int) -> None:
+        """Seed dropout for a step, differently in each process."""
 
-    # Agreement: what all must know.
+    # Coordination.
 
-    def tell(self, word: Any) -> Any:
-        """What the first process says."""
-        return word
+    def broadcast_object(self, value: Any) -> Any:
+        """The value of rank 0."""
+        return value
 
-    def alone(self, do: Callable, *args: Any, **options: Any) -> Any:
-        """Do something in the first process alone; if it fails there, it fails everywhere.
+    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call a function in rank 0 only; if it fails there, it fails everywhere.
 
         Returns:
-            What it returned there, and None elsewhere.
+            What it returned there; None elsewhere.
         """
-        return do(*args, **options)
+        return function(*args, **kwargs)
 
-    def check_same(self, **what: Any) -> None:
-        """Refuse processes that were given different things to do."""
+    def check_same(self, **values: Any) -> None:
+        """Refuse processes with different values."""
 
-    def stops(self, pressed: bool) -> bool:
-        """Whether to stop here, after a step at which this process was, or was not, told to."""
-        return pressed
+    def should_stop(self, requested: bool) -> bool:
+        """Whether to stop after this step, given whether this process was asked to."""
+        return requested
 
 
-ALONE = Team(torch.device("cpu"))
+SINGLE_PROCESS = SingleProcess(torch.device("cpu"))

@@ -1,323 +1,538 @@
-"""Training: teacher forcing, one loss, one optimiser, one loop, for every model and source of data.
+"""Training: one loop with teacher forcing for every model and source of data.
 
-    records = train(model, stream, held_out, steps=1000, context_length=64)
+    eval_history = train(model, train_data, val_data, steps=1000, sequence_length=64)
 
-trains and returns what was measured on the way. With `folder="runs/mine"` the run is kept as it
-goes, and the same call with `resume=True` goes on from where it stopped, to the last bit as if it
-had never stopped.
+trains and returns the evaluations. With `out_dir="runs/mine"` the run is saved as it goes, and the
+same call with `resume=True` continues it from where it stopped, with the same bits as if it had
+never stopped. `Trainer` is the same for a loss, callbacks or steps of one's own.
 """
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import asdict
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.progress_bar import Progress
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.signals import Stopped, StopSignals
 from slp_transformer.data.batches import Batch, BatchSource, as_source, part_of
 from slp_transformer.data.token_file import TokenStore
-from slp_transformer.loss import next_token_loss
-from slp_transformer.training.checkpoint_files import Base
-from slp_transformer.training.checkpoints import describe, save_checkpoint
-from slp_transformer.training.device_monitor import Gauge, float32_products
-from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.fsdp import form_team
-from slp_transformer.training.metrics import Metrics
-from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.precision import SLOW_BF16, autocast, has_bfloat16
-from slp_transformer.training.run_lock import sole_owner
-from slp_transformer.training.strategy import ALONE, Team
-from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainingSettings
-from slp_transformer.training.trainer_state import (
-    Record,
-    RunState,
-    own_randomness,
-    random_state,
-    set_random_state,
+from slp_transformer.training.callbacks import (
+    Callback,
+    MetricsFile,
+    OnEval,
+    ProgressBar,
+    TensorBoard,
+    format_duration,
+    format_speed,
 )
+from slp_transformer.training.checkpoint_files import (
+    LoraBase,
+    checkpoint_folder,
+    find_checkpoints,
+    load_model_spec,
+    load_trainer_state,
+)
+from slp_transformer.training.checkpoints import (
+    load_training_state,
+    load_weights,
+    model_spec,
+    save_checkpoint,
+)
+from slp_transformer.training.device_monitor import DeviceMonitor
+from slp_transformer.training.distributed import make_strategy
+from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
+from slp_transformer.training.optimizer import make_optimizer
+from slp_transformer.training.precision import (
+    BF16_EMULATED_WARNING,
+    autocast,
+    float32_matmul_precision,
+    has_native_bf16,
+)
+from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
+from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
+from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
+from slp_transformer.training.trainer_state import EvalRecord, TrainerState, check_unchanged
 
-CURVES = "tensorboard"  # the folder of its curves, in that of the run
+LOG = logging.getLogger("slp_transformer")
 
-# --- One step ----------------------------------------------------------------------------------
+
+def train(
+    model: nn.Module,
+    train_data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    val_data: Int[Tensor, "val_tokens"] | TokenStore | BatchSource,
+    config: TrainConfig | None = None,
+    *,
+    out_dir: str | Path | None = None,
+    resume: bool = False,
+    tokenizer: Any = None,
+    progress: bool | None = None,
+    tensorboard: bool = False,
+    report: Callable[[EvalRecord], Any] | None = None,
+    lora_base: LoraBase | None = None,
+    **changes: Any,
+) -> list[EvalRecord]:
+    """Train a model: `Trainer.fit` with the usual callbacks.
+
+    Args:
+        model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
+            in place and left in evaluation mode.
+        train_data: training data: one row of ids, a file of them, or another source of batches.
+        val_data: validation data, in the same form.
+        config: settings, if they are not in `changes`.
+        out_dir: the run's folder, to resume it or to load its model; None to save nothing.
+        resume: continue the run in the folder, if there is one.
+        tokenizer: the tokenizer as JSON, to be saved with the model.
+        progress: show a bar with loss, speed and time left; if None, when the run is saved.
+        tensorboard: write curves for TensorBoard to the folder.
+        report: called with each evaluation's record.
+        lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
+        changes: settings by name, as in `train(model, train_data, val_data, steps=100)`.
+
+    Returns:
+        The evaluations, those before an interruption included, the last one after the last step.
+
+    Raises:
+        ValueError: as `Trainer.fit`; or if TensorBoard's curves have no folder.
+        ConnectionError, KeyboardInterrupt, Stopped, ImportError: as `Trainer.fit`.
+    """
+    if tensorboard and out_dir is None:
+        raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")
+    callbacks = [ProgressBar()] if (out_dir is not None if progress is None else progress) else []
+    callbacks += [] if out_dir is None else [MetricsFile()]
+    callbacks += [TensorBoard()] if tensorboard else []
+    callbacks += [] if report is None else [OnEval(report)]
+    config = TrainConfig(**(config.to_dict() if config else {}) | changes)
+    saving = {"out_dir": out_dir, "tokenizer": tokenizer, "lora_base": lora_base}
+    trainer = Trainer(model, train_data, val_data, config, **saving, callbacks=callbacks)
+    return trainer.fit(resume=resume)
+
+
+class Trainer:
+    """Trains a model, and saves and evaluates it on the way.
+
+    In a script that torchrun started, its processes train the model together: each takes its share
+    of every batch, and rank 0 saves and calls the callbacks.
+
+    Attributes:
+        model: the model, with the current weights whenever `Callback.on_eval` is called.
+        state: how far the run has come.
+        strategy: the processes and their device.
+        train_seconds: what the steps since the last evaluation took.
+        tokens_per_second: their speed.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        train_data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+        val_data: Int[Tensor, "val_tokens"] | TokenStore | BatchSource,
+        config: TrainConfig,
+        *,
+        loss: Loss = summed_token_loss,
+        out_dir: str | Path | None = None,
+        tokenizer: Any = None,
+        lora_base: LoraBase | None = None,
+        callbacks: Sequence[Callback] = (),
+    ):
+        """Prepare a run; `fit` starts or resumes it.
+
+        Args:
+            model: trained in place and left in evaluation mode.
+            train_data: training data: one row of ids, a file of them, or another source of batches.
+            val_data: validation data, in the same form.
+            config: settings.
+            loss: sums the loss over a batch's targets.
+            out_dir: the run's folder; None to save nothing.
+            tokenizer: the tokenizer as JSON, to be saved with the model.
+            lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
+            callbacks: called on the way, in rank 0 only.
+
+        Raises:
+            ValueError: if a stream is too short for one window, or there are no epochs to count.
+        """
+        window = getattr(getattr(model, "config", None), "context_length", None)
+        window = config.sequence_length or window
+        self.model, self.config, self.loss = model, config, loss
+        self.train_data, self.val_data = as_source(train_data, window), as_source(val_data, window)
+        self.val_subset = part_of(self.val_data, config.max_eval_samples)
+        self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
+        self.eval_interval = self.eval_interval_steps()
+        self.out_dir = None if out_dir is None else Path(out_dir)
+        self.tokenizer, self.lora_base, self.callbacks = tokenizer, lora_base, tuple(callbacks)
+        self.generator = torch.Generator().manual_seed(config.seed)
+        data = {"train": self.train_data.describe(), "val": self.val_data.describe()}
+        self.state = TrainerState(0, config, json.loads(json.dumps(data)))
+        self.pending_losses: list[Tensor] = []  # of steps, still on the device
+        self.signals, self.strategy = StopSignals(wait=True), SINGLE_PROCESS
+        self.train_seconds = self.tokens_per_second = 0.0
+
+    def eval_interval_steps(self) -> int:
+        """The number of steps between evaluations.
+
+        Raises:
+            ValueError: if it is an epoch, and there are none.
+        """
+        if self.config.eval_interval != EPOCH:
+            return self.config.eval_interval
+        if not hasattr(self.train_data, "steps_an_epoch"):
+            raise ValueError(NO_EPOCHS)
+        return self.train_data.steps_an_epoch(self.rows_per_step, self.config.seed)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last step."""
+        return self.config.learning_rate_at(self.state.step - 1)
+
+    # The loop.
+
+    def fit(self, *, resume: bool = False) -> list[EvalRecord]:
+        """Train to the end.
+
+        Args:
+            resume: continue the run in `out_dir`, if there is one.
+
+        Returns:
+            The evaluations, those before an interruption included, the last one after the last
+            step.
+
+        Raises:
+            ValueError: if the loss becomes NaN, another process trains in the folder, or a
+                checkpoint cannot be written, cannot be read, or is of another run.
+            ConnectionError: if another process of the run has died.
+            KeyboardInterrupt: on Ctrl-C.
+            Stopped: in its place, on SIGTERM and SIGHUP too, if there is a folder: the run is saved
+                before, and the message says how to resume.
+            ImportError: if a library for a folder or a callback is missing.
+        """
+        home = next(self.model.parameters()).device
+        with contextlib.ExitStack() as stack:
+            self.strategy = stack.enter_context(make_strategy(self.config, self.out_dir))
+            device = self.strategy.device
+            stack.enter_context(float32_matmul_precision(self.config, device))
+            stack.enter_context(preserve_rng_state(self.config.seed, device))
+            if self.out_dir is not None:
+                self.strategy.on_rank_zero(stack.enter_context, sole_owner(self.out_dir))
+                stack.enter_context(self.signals)
+            spec, settings = model_spec(self.model), self.config.to_dict()
+            self.strategy.check_same(model=spec, config=settings, data=self.state.data)
+            self.restore(resume)
+            self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
+            try:
+                self.strategy.on_rank_zero(self.notify, "on_fit_start")
+                self.log_start()
+                if self.state.step == 0:
+                    self.save()  # a folder that cannot be written to is known now, not in an hour
+                self.run_steps()
+            except Stopped:
+                self.save()
+                raise Stopped(
+                    f"Stopped after step {self.state.step} of {self.config.steps}, which is saved "
+                    f"in {self.out_dir}: to resume, train again with resume=True.",
+                    self.signals.number,
+                ) from None
+            finally:
+                self.notify("on_fit_end")
+                self.model.to(home).eval()
+        return self.state.eval_history
+
+    def run_steps(self) -> None:
+        """Train and evaluate until the run is finished."""
+        self.module.train()
+        if hasattr(self.train_data, "go_to"):
+            self.train_data.go_to(self.state.step)
+        self.start_clock()
+        while True:
+            if self.state.eval_due(self.eval_interval):
+                self.evaluate_and_save()
+            if self.state.finished():
+                return
+            self.strategy.seed_step(self.config.seed, self.state.step)
+            batch = self.train_data.draw(self.rows_per_step, self.generator)
+            loss = self.train_step(batch)
+            self.pending_losses.append(loss)
+            self.state.step += 1
+            self.tokens += batch.count
+            self.notify("on_step", loss, batch.count)
+            self.raise_if_interrupted()
+
+    def train_step(self, batch: Batch) -> Float[Tensor, ""]:
+        """Make a training step with a batch; return its mean loss, before the step."""
+        how = self.strategy.device, self.strategy, self.loss
+        return training_step(self.module, batch, self.optimizer, self.state.step, self.config, *how)
+
+    def evaluate(self, data: BatchSource) -> float:
+        """The mean loss over validation data.
+
+        Raises:
+            ValueError: if it is NaN or infinite.
+            Stopped: if any process was asked to stop.
+        """
+        self.notify("on_eval_start", data)
+
+        def on_batch(num_sequences: int) -> None:
+            self.notify("on_eval_batch", num_sequences)
+            self.raise_if_interrupted()
+
+        with autocast(self.config, self.strategy.device):
+            how = self.config.batch_size, self.strategy, on_batch, self.loss
+            loss = mean_loss(self.module, data, None, *how)
+        if not math.isfinite(loss):
+            raise ValueError(self.divergence_message("The validation loss"))
+        return loss
+
+    def evaluate_and_save(self) -> None:
+        """Evaluate, save a checkpoint, and then call the callbacks."""
+        self.sync_losses()  # waits for the device, so that the clock is right
+        self.train_seconds = time.perf_counter() - self.since
+        self.tokens_per_second = self.tokens / self.train_seconds if self.train_seconds else 0.0
+        train_loss = sum(self.state.losses) / len(self.state.losses)
+        record = EvalRecord(self.state.step, train_loss, self.evaluate(self.val_subset))
+        history = [*self.state.eval_history, record]
+        state = replace(self.state, eval_history=history, losses=[])
+        if state.finished() and self.val_subset is not self.val_data:
+            history[-1] = record = replace(record, full_val_loss=self.evaluate(self.val_data))
+        self.state = state
+        self.save()
+        self.log_eval(record)
+        self.strategy.on_rank_zero(self.notify, "on_eval", record)
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Measure time and tokens of the steps from now on."""
+        self.since, self.since_step, self.tokens = time.perf_counter(), self.state.step, 0
+
+    def sync_losses(self) -> None:
+        """Turn the steps' losses into numbers, for which an accelerator has to wait.
+
+        Raises:
+            ValueError: if one is NaN or infinite.
+        """
+        if self.pending_losses:
+            self.state.losses += torch.stack(self.pending_losses).tolist()
+            self.pending_losses = []
+        if not all(map(math.isfinite, self.state.losses)):
+            raise ValueError(self.divergence_message("The loss"))
+
+    def raise_if_interrupted(self) -> None:
+        """Stop if any process was asked to.
+
+        Raises:
+            Stopped: if so.
+        """
+        if self.strategy.should_stop(self.signals.pressed):
+            raise Stopped
+
+    # Checkpoints.
+
+    def save(self) -> None:
+        """Gather the weights into the model, and save a checkpoint if there is a folder.
+
+        Raises:
+            ValueError: if a weight or a loss is NaN or infinite, or the checkpoint cannot be
+                written. Earlier checkpoints are kept.
+        """
+        self.strategy.gather_weights(self.model)
+        if self.out_dir is None:
+            return
+        self.strategy.on_rank_zero(self.check_weights)
+        self.sync_losses()
+        optimizer = self.strategy.full_optimizer_state(self.optimizer.state_dict())
+        random = get_rng_state(self.generator, self.strategy.device)
+        self.strategy.on_rank_zero(
+            save_checkpoint,
+            self.out_dir,
+            self.state.step,
+            self.model,
+            training=self.state.to_dict(),
+            state={"optimizer": optimizer, "random": random},
+            tokenizer=self.tokenizer,
+            best=self.state.is_best(),
+            lora_base=self.lora_base,
+            keep_last=self.config.keep_last,
+        )
+
+    def check_weights(self) -> None:
+        """Refuse to save NaN or infinite weights: they would replace a good checkpoint.
+
+        Raises:
+            ValueError: if there are any.
+        """
+        finite = [torch.isfinite(weights).all() for weights in self.model.parameters()]
+        if not torch.stack(finite).all():  # waits for the device once
+            raise ValueError(self.divergence_message("A weight"))
+
+    def divergence_message(self, what: str) -> str:
+        """What to say when training has diverged."""
+        return (
+            f"{what} is NaN or infinite, at step {self.state.step} at the latest: train with a "
+            "lower learning_rate or more warmup_steps. Earlier checkpoints were kept."
+        )
+
+    def restore(self, resume: bool) -> None:
+        """Build the optimizer, and load the last checkpoint if there is one.
+
+        Raises:
+            ValueError: if the folder's run cannot be resumed. The model and the folder are
+                unchanged then.
+        """
+        config, state, saved = self.config, self.state, {}
+        if self.out_dir is not None:
+            saved = self.strategy.on_rank_zero(self.load_checkpoint, resume) or {}
+        loaded = state.step, state.eval_history, state.losses, saved.get("random")
+        loaded = self.strategy.broadcast_object(loaded)
+        state.step, state.eval_history, state.losses, random = loaded
+        module = self.strategy.wrap(self.model)
+        how = config.learning_rate, config.weight_decay, config.adam_beta2
+        self.optimizer = make_optimizer(module, *how)
+        if random is not None:
+            # The settings decide about the optimizer's groups, not the checkpoint.
+            groups = {"param_groups": self.optimizer.state_dict()["param_groups"]}
+            entries = saved["optimizer"] | groups if saved else None
+            self.strategy.load_optimizer(self.optimizer, entries)
+            for group in self.optimizer.param_groups if state.step else ():
+                group["lr"] = self.learning_rate  # as the last step left it
+            try:
+                set_rng_state(random, self.generator, self.strategy.device)
+            except (RuntimeError, TypeError, ValueError):
+                raise ValueError(
+                    f"The random state saved in {self.out_dir} is damaged: it cannot be resumed."
+                ) from None
+        self.module = torch.compile(module) if config.compile else module
+
+    def load_checkpoint(self, resume: bool) -> dict[str, Any]:
+        """Load state and weights of the run's last checkpoint, if there is one.
+
+        Returns:
+            The state of optimizer and random numbers; empty if there is no checkpoint.
+
+        Raises:
+            ValueError: if there is a checkpoint but no wish to resume, or if it is damaged or of
+                another run. The model and the folder are unchanged then.
+        """
+        if not find_checkpoints(self.out_dir):
+            return {}
+        folder = checkpoint_folder(self.out_dir)
+        if not resume:
+            raise ValueError(
+                f"{self.out_dir} holds a run already ({folder.name}): pass resume=True to "
+                "resume it, or choose another folder."
+            )
+        spec, saved = load_model_spec(folder), load_trainer_state(folder)
+        if saved is None:
+            raise ValueError(f"{folder} has no training run that can be resumed.")
+        try:
+            check_unchanged("model", spec.to_dict(), model_spec(self.model))
+            check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
+            check_unchanged("data", saved.data, self.state.data)
+        except ValueError as error:
+            raise ValueError(
+                f"The run in {self.out_dir} is another one: {error}. Resume it as it was, or "
+                "choose another folder."
+            ) from None
+        if self.config.steps < saved.step:
+            raise ValueError(
+                f"The run in {self.out_dir} has made {saved.step} steps already: choose as many or "
+                f"more, not {self.config.steps}."
+            )
+        state = load_training_state(folder, self.model)
+        load_weights(self.model, folder)
+        self.state.step, self.state.losses = saved.step, saved.losses
+        self.state.eval_history = saved.eval_history
+        return state
+
+    # Callbacks and log.
+
+    def notify(self, event: str, *args: Any) -> None:
+        """Call a method of all callbacks, in rank 0 only."""
+        for callback in self.callbacks if self.strategy.rank == 0 else ():
+            getattr(callback, event)(self, *args)
+
+    def log(self, text: str) -> None:
+        """Log a line, in rank 0 only."""
+        if self.strategy.rank == 0:
+            LOG.info(text)
+            self.notify("on_log", text)
+
+    def log_start(self) -> None:
+        """Log what is about to happen."""
+        self.log(
+            f"Training on {self.strategy}, from step {self.state.step} of {self.config.steps}."
+        )
+        if self.val_subset is not self.val_data:
+            self.log(
+                f"Evaluating on {len(self.val_subset):,} of {len(self.val_data):,} validation "
+                "sequences; on all of them at the end."
+            )
+        cpu = self.strategy.device.type == "cpu"
+        if self.config.bf16 and cpu and not has_native_bf16():
+            self.log(BF16_EMULATED_WARNING)
+
+    def log_eval(self, record: EvalRecord) -> None:
+        """Log an evaluation, and the speed of the steps since the one before."""
+        parts = [
+            f"step {record.step}/{self.config.steps}",
+            f"train loss {record.train_loss:.4f}",
+            f"val loss {record.val_loss:.4f}",
+            f"lr {self.learning_rate:.1e}".replace("e-0", "e-"),
+        ]
+        if record.full_val_loss is not None:
+            parts.insert(3, f"full val loss {record.full_val_loss:.4f}")
+        if steps := record.step - self.since_step:  # none if it was resumed here
+            left = (self.config.steps - record.step) * self.train_seconds / steps
+            speed = self.tokens_per_second
+            parts.append(format_speed(speed) + self.monitor.summary(speed))
+            parts.append(f"eta {format_duration(left)}")
+        self.log(" | ".join(parts))
+
+
+# --- One step ------------------------------------------------------------------------------------
 
 
 def training_step(
     model: nn.Module,
     batch: Batch,
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     step: int,
-    settings: TrainingSettings,
+    config: TrainConfig,
     device: torch.device,
-    team: Team = ALONE,
+    strategy: SingleProcess = SINGLE_PROCESS,
+    loss: Loss = summed_token_loss,
 ) -> Float[Tensor, ""]:
-    """Change the weights once.
+    """Update the weights once.
 
-    Each part of the batch adds its share to the gradient, so that the parts together give the
-    gradient of the mean over all targets, however padding is spread among them. Several processes
-    each compute some of the parts.
+    Each micro-batch adds its share to the gradient, so that together they give the gradient of the
+    mean over all targets, however padding is spread among them.
 
     Returns:
-        The mean loss of the batch, before the change.
+        The mean loss of the batch, before the update.
     """
     count, total = batch.count, torch.zeros((), device=device)
-    optimiser.zero_grad()
-    for part in team.parts(batch, part_size(batch, settings)):
-        part = part.to(device)
-        with autocast(settings, device):
-            U = model(*part.inputs)
-        smoothing = settings.label_smoothing
-        summed = next_token_loss(U, part.targets, label_smoothing=smoothing, reduction="sum")
-        loss = summed / count
-        team.backward(loss)
-        total += loss.detach()
-    if settings.clip is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-    make_step(optimiser, settings.rate(step))
-    return team.sum(total)
+    optimizer.zero_grad()
+    for part in strategy.micro_batches(batch, micro_batch_size(batch, config)):
+        with autocast(config, device):
+            summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
+        share = summed / count
+        strategy.backward(share)
+        total += share.detach()
+    if config.max_grad_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+    for group in optimizer.param_groups:
+        group["lr"] = config.learning_rate_at(step)
+    optimizer.step()
+    return strategy.all_reduce(total)
 
 
-def part_size(batch: Batch, settings: TrainingSettings) -> int:
+def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
     """How many sequences of a batch go through the model at once."""
-    if settings.batch_tokens is None:
-        return settings.batch_size
-    return -(-len(batch.targets) // settings.accumulation)
-
-
-def make_step(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Go against the gradients, with this step's learning rate."""
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
-    optimiser.step()
-
-
-# --- The run -----------------------------------------------------------------------------------
-
-
-def train(
-    model: nn.Module,
-    learned: Int[Tensor, "tokens"] | TokenStore | BatchSource,
-    held_out: Int[Tensor, "held_out"] | TokenStore | BatchSource,
-    settings: TrainingSettings | None = None,
-    *,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    tokenizer: Any = None,
-    progress: bool | None = None,
-    tensorboard: bool = False,
-    report: Callable[[Record], None] | None = None,
-    base: Base | None = None,
-    **changes: Any,
-) -> list[Record]:
-    """Train a model.
-
-    In a script that torchrun started, its processes train the model together: each takes its share
-    of every batch, and the first one shows, keeps and reports.
-
-    Args:
-        model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
-            in place and left in evaluation mode.
-        learned: the corpus as one row of ids, as a file of them, or as another source of batches.
-        held_out: what the model does not learn from, in the same form.
-        settings: how to train, if not given by `changes`.
-        folder: where the run is kept, to be resumed or to load its model from; None to keep none.
-        resume: go on with the run that the folder holds, if it holds one.
-        tokenizer: what the ids mean, as JSON, to be kept with the model.
-        progress: show a bar with loss, tokens per second and time left; if None, when the run is
-            kept.
-        tensorboard: write curves for TensorBoard to the folder.
-        report: called with each record as it is made.
-        base: where the frozen weights of a model that `add_lora` has changed are kept: the folder
-            is then given A and B alone.
-        changes: settings by name, as in `train(model, stream, held_out, steps=100)`.
-
-    Returns:
-        The records, those before an interruption included, the last one after the last step.
-
-    Raises:
-        ValueError: if a setting is wrong, a stream is too short for one window, the loss is no
-            longer a number, another process trains in the folder, or a checkpoint cannot be
-            written, cannot be read, or is of another run.
-        ConnectionError: if another process of the run has died.
-        KeyboardInterrupt: on Ctrl-C.
-        Stopped: in its place, on SIGTERM and SIGHUP too, if there is a folder: the run is saved
-            before, and the message says how to go on.
-        ImportError: if a folder, a bar or TensorBoard is asked for and its library is missing.
-    """
-    settings = TrainingSettings(**(settings.to_dict() if settings else {}) | changes)
-    N = settings.context_length or getattr(getattr(model, "config", None), "context_length", None)
-    learned, held_out = as_source(learned, N), as_source(held_out, N)
-    if tensorboard and folder is None:
-        raise ValueError("TensorBoard's curves are kept with the run: give a folder.")
-    home, keep = next(model.parameters()).device, None if folder is None else Path(folder)
-    generator = torch.Generator().manual_seed(settings.seed)
-    data = {"learned": learned.describe(), "held_out": held_out.describe()}
-    run = RunState(settings, data, steps_between(settings, learned))
-    part, signals = part_of(held_out, settings.measured), StopSignals(wait=True)
-    with contextlib.ExitStack() as stack:
-        team = stack.enter_context(form_team(settings, keep))
-        stack.enter_context(float32_products(settings, team.device))
-        stack.enter_context(own_randomness(settings.seed, team.device))
-        if keep is not None:
-            team.alone(stack.enter_context, sole_owner(keep))
-            stack.enter_context(signals)
-        team.check_same(model=describe(model), settings=settings.to_dict(), data=run.data)
-        trained, optimiser = take_up(model, run, generator, team, keep, resume)
-        gauge = Gauge(model, settings, team.device, team.size)
-        metrics = Metrics(None if team.rank else keep, run.step, team, gauge)
-        shown = Progress(
-            run.step,
-            settings.steps,
-            bar=keep is not None if progress is None else progress,
-            tensorboard=keep / CURVES if tensorboard else None,
-            silent=team.rank > 0,
-            gauge=gauge,
-            compiles=settings.compile,
-        )
-
-        def save() -> None:
-            team.collect(model)
-            if keep is not None:
-                team.alone(run.check_weights, model)
-                state = {
-                    "optimiser": team.whole(optimiser.state_dict()),
-                    "random": random_state(generator, team.device),
-                }
-                memory = {"training": run.to_dict(), "state": state, "tokenizer": tokenizer}
-                memory["base"] = base
-                memory |= {"best": run.is_best(), "keep": settings.keep}
-                team.alone(save_checkpoint, keep, run.step, model, **memory)
-
-        def heed() -> None:
-            if team.stops(signals.pressed):
-                raise Stopped
-
-        def loss_on(source: BatchSource) -> float:
-            with autocast(settings, team.device), shown.measuring(source) as tell:
-
-                def after_batch(count: int) -> None:
-                    tell(count)
-                    heed()
-
-                return mean_loss(trained, source, None, settings.batch_size, team, after_batch)
-
-        def measure() -> None:
-            run.settle()  # waits for the device, so that its speed can be told
-            metrics.stop()
-            run.measure(loss_on(part))
-            if run.finished() and part is not held_out:
-                run.measure_whole(loss_on(held_out))
-            record, rate = asdict(run.records[-1]), settings.rate(run.step - 1)
-            shown.measured(**record, rate=rate)
-            metrics.add(**record, learning_rate=rate)
-            save()
-            metrics.start()
-            if report is not None:
-                team.alone(report, run.records[-1])
-
-        try:
-            shown.say(f"Training on {team}, from step {run.step} of {settings.steps}.")
-            if part is not held_out:
-                shown.say(
-                    f"Measured on {len(part):,} of {len(held_out):,} held-out sequences, and on "
-                    "all of them at the end."
-                )
-            if settings.bf16 and team.device.type == "cpu" and not has_bfloat16():
-                shown.say(SLOW_BF16)
-            if run.step == 0:
-                save()  # a folder that cannot be written to is better known now than in an hour
-            trained.train()
-            if hasattr(learned, "go_to"):
-                learned.go_to(run.step)
-            while True:
-                if run.is_due():
-                    measure()
-                if run.finished():
-                    break
-                team.stir(settings.seed, run.step)
-                batch = learned.draw(settings.batch_size * settings.accumulation, generator)
-                loss = training_step(
-                    trained, batch, optimiser, run.step, settings, team.device, team
-                )
-                run.losses.append(loss)
-                run.step += 1
-                shown.step(loss, batch.count)
-                metrics.tokens += batch.count
-                heed()
-        except Stopped:
-            save()
-            raise Stopped(
-                f"Stopped after step {run.step} of {settings.steps}, which is saved in {keep}: to "
-                "go on, train again with resume=True.",
-                signals.number,
-            ) from None
-        finally:
-            shown.close()
-            model.to(home).eval()
-    return run.records
-
-
-def steps_between(settings: TrainingSettings, learned: BatchSource) -> int:
-    """After how many steps to measure.
-
-    Raises:
-        ValueError: if it is an epoch, and there are none.
-    """
-    if settings.every != EPOCH:
-        return settings.every
-    if not hasattr(learned, "steps_an_epoch"):
-        raise ValueError(NO_EPOCHS)
-    return learned.steps_an_epoch(settings.batch_size * settings.accumulation, settings.seed)
-
-
-def go_on_with(
-    random: dict[str, Tensor], generator: torch.Generator, device: torch.device, run: Path
-) -> None:
-    """Go on with the random numbers that were kept.
-
-    Raises:
-        ValueError: if PyTorch can make nothing of them.
-    """
-    try:
-        set_random_state(random, generator, device)
-    except (RuntimeError, TypeError, ValueError):
-        raise ValueError(
-            f"The state of random numbers that {run} keeps is damaged: nothing can go on from it."
-        ) from None
-
-
-def take_up(
-    model: nn.Module,
-    run: RunState,
-    generator: torch.Generator,
-    team: Team,
-    keep: Path | None,
-    resume: bool,
-) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Make ready for the first step, or for the one after the last checkpoint.
-
-    Returns:
-        The model as it is to be trained, and its optimiser.
-
-    Raises:
-        ValueError: if the folder holds what cannot be gone on with.
-    """
-    settings = run.settings
-    saved = {} if keep is None else team.alone(run.restore, model, keep, resume)
-    told = (run.step, run.records, run.losses, saved.get("random") if saved else None)
-    run.step, run.records, run.losses, random = team.tell(told)
-    trained = team.wrap(model)
-    how = (settings.learning_rate, settings.weight_decay, settings.beta_2)
-    optimiser = make_optimiser(trained, *how)
-    if random is not None:
-        # What the settings say of a step is said by them, not by what was kept.
-        fresh = {"param_groups": optimiser.state_dict()["param_groups"]}
-        team.load(optimiser, saved["optimiser"] | fresh if saved else None)
-        for group in optimiser.param_groups if run.step else ():
-            group["lr"] = settings.rate(run.step - 1)  # as the step before has left it
-        go_on_with(random, generator, team.device, keep)
-    return torch.compile(trained) if settings.compile else trained, optimiser
+    if config.batch_tokens is None:
+        return config.batch_size
+    return -(-len(batch.targets) // config.gradient_accumulation_steps)

@@ -14,17 +14,19 @@ import torch
 from commands import SIZES
 
 from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.signals import Stopped, StopSignals
 from slp_transformer.data import moby_dick
+from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training import trainer
-from slp_transformer.training.run_folder import checkpoint_folder, load_training
+from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.trainer import train
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
 STREAM = torch.arange(7).repeat(5)
-LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--every", "50", "--device", "cpu"]
+LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--eval-interval", "50", "--device", "cpu"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +48,8 @@ def tiny(seed: int = 0) -> TransformerLM:
 
 def run(folder, **changes):
     model = tiny(changes.pop("seed_of_model", 0))
-    settings = {"steps": 4, "every": 2, "batch_size": 2, "progress": False} | changes
-    return model, train(model, STREAM, STREAM, folder=folder, **settings)
+    settings = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False} | changes
+    return model, train(model, STREAM, STREAM, out_dir=folder, **settings)
 
 
 def same(a, b) -> bool:
@@ -77,28 +79,32 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
     assert same(model, expected)
 
 
+class Pressing(TokenWindows):
+    """Validation data that are interrupted during the first batch."""
+
+    def in_order(self, batch_size):
+        for batch in super().in_order(batch_size):
+            batches.append(len(batch.targets))
+            signal.raise_signal(signal.SIGINT)
+            yield batch
+
+
+batches: list[int] = []
+
+
 @pytest.mark.parametrize("steps", [2, 4], ids=["on the way", "at the end"])
-def test_a_measurement_is_given_up_at_once_and_made_up_for(tmp_path, monkeypatch, steps):
+def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
     """It is pressed during the first batch of seven."""
     expected, records = run(tmp_path / "whole", steps=steps, batch_size=1)
-    measured, batches = trainer.mean_loss, []
-
-    def pressing(model, source, N, batch_size, team, tell):
-        def press(count):
-            batches.append(count)
-            signal.raise_signal(signal.SIGINT)
-            tell(count)
-
-        return measured(model, source, N, batch_size, team, press)
-
-    with monkeypatch.context() as patch, pytest.raises(Stopped, match=f"after step 2 of {steps}"):
-        patch.setattr(trainer, "mean_loss", pressing)
-        run(tmp_path / "cut", steps=steps, batch_size=1)
+    batches.clear()
+    how = {"steps": steps, "eval_interval": 2, "batch_size": 1, "progress": False}
+    with pytest.raises(Stopped, match=f"after step 2 of {steps}"):
+        train(tiny(0), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
     assert batches == [1]
     model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
     assert again == records and same(model, expected)
-    last = load_training(checkpoint_folder(tmp_path / "cut"))
-    assert [r["step"] for r in last["records"]] == [r.step for r in records]  # and it was kept
+    last = read_json(checkpoint_folder(tmp_path / "cut") / "training.json")
+    assert [r["step"] for r in last["eval_history"]] == [r.step for r in records]  # and it was kept
 
 
 def test_what_listened_before_knows_and_is_put_back():

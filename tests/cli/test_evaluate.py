@@ -40,7 +40,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     held_out = reopen("a/tokens").held_out
     assert measured["loss"] == mean_loss(load_model("a"), held_out, 13, batch_size=3)
     fine("info", "a", "--json")
-    assert measured["loss"] == json.loads(capsys.readouterr().out)["training"]["best_valid_loss"]
+    assert measured["loss"] == json.loads(capsys.readouterr().out)["training"]["best_val_loss"]
     count = (len(held_out) - 1) // 13 * 13
     said = text[-len(held_out) :][1 : count + 1]
     nats = torch.tensor(measured["loss"] * count, dtype=torch.float64)
@@ -164,7 +164,7 @@ def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
     model = load_model("a")
     assert told["parameters"]["total"] == sum(p.numel() for p in model.parameters())
     assert told["training"]["step"] == told["training"]["of"] == 4 and told["training"]["finished"]
-    assert told["model"]["model_dim"] == 8 and told["settings"]["every"] == 2
+    assert told["model"]["model_dim"] == 8 and told["settings"]["eval_interval"] == 2
     fine("info", "a")
     assert "characters" in capsys.readouterr().out
     fine("info", "--json")

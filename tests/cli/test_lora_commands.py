@@ -13,9 +13,12 @@ from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_weights, merge_lora, remove_lora
-from slp_transformer.training.checkpoint_files import read_base, read_memory
+from slp_transformer.training.checkpoint_files import (
+    checkpoint_folder,
+    load_lora_base,
+    load_trainer_state,
+)
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder
 
 FROM = ["train", "wolf.txt", "--from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
 IDS = torch.arange(13).remainder(11)[None]
@@ -88,7 +91,9 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
         said[run] = json.loads(capsys.readouterr().out)["loss"]
     assert said["b"] < said["a"] - 1e-3, "it has learned from the other text"
     fine("evaluate", "b", "--json")
-    best = min(record.valid_loss for record in read_memory(checkpoint_folder("b")).records)
+    best = min(
+        record.val_loss for record in load_trainer_state(checkpoint_folder("b")).eval_history
+    )
     assert json.loads(capsys.readouterr().out)["loss"] == pytest.approx(best, rel=1e-6)
     fine("generate", "b", "--prompt", "The", "--tokens", "7")
     assert capsys.readouterr().out.startswith("The")
@@ -104,7 +109,7 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     moved("b", at / "nowhere")
     shutil.move("b", "elsewhere")
     merged = load_model("m")
-    assert not lora_weights(merged) and read_base(checkpoint_folder("m")) is None
+    assert not lora_weights(merged) and load_lora_base(checkpoint_folder("m")) is None
     torch.testing.assert_close(merged(IDS), unmerged)
     capsys.readouterr()
     fine("evaluate", "m")  # on what b held out
@@ -141,10 +146,10 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(TokenWindows, "draw", stop_at_the_fifth)
         assert main([*FROM, "--lora", "2", "--run", "c", *more]) == 130
-    assert read_memory(checkpoint_folder("c")).step == 5
+    assert load_trainer_state(checkpoint_folder("c")).step == 5
     fine("train", "--run", "c", "--resume", "--quiet")
     fine(*FROM, "--lora", "2", "--run", "d", *more)
-    once, again = (read_memory(checkpoint_folder(run)) for run in "dc")
+    once, again = (load_trainer_state(checkpoint_folder(run)) for run in "dc")
     assert once == again and once.step == 7
     assert adapters("c") == adapters("d") != adapters("b")
 
@@ -189,7 +194,7 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
         assert f"{path.name} has changed since" in refused(capsys, *words)
     shutil.rmtree("a")
     for words in commands:
-        assert "the weights that they stand beside are gone" in refused(capsys, *words)
+        assert "is a LoRA adapter, and its base checkpoint" in refused(capsys, *words)
     assert not Path("m").exists()
 
 

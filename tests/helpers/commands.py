@@ -3,14 +3,25 @@
 import pytest
 
 from slp_transformer.cli import main
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.checkpoint_files import checkpoint_folder
 
 for needed in ("safetensors", "tomli_w"):
     pytest.importorskip(needed, reason="keeping a run needs the text extra")
 
 SENTENCE = "The quick brown fox jumps over the lazy dog, and so do I.\n"
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
-SMALL = [*SIZES, "--steps", "4", "--every", "2", "--batch-size", "3", "--device", "cpu", "--quiet"]
+SMALL = [
+    *SIZES,
+    "--steps",
+    "4",
+    "--eval-interval",
+    "2",
+    "--batch-size",
+    "3",
+    "--device",
+    "cpu",
+    "--quiet",
+]
 
 
 def weights(run: str) -> bytes:

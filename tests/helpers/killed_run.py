@@ -18,7 +18,7 @@ import torch
 import torch._dynamo  # or every child would import it for itself
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.trainer import train
 
 WATCHED = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
@@ -35,9 +35,15 @@ def run(folder: Path, weights: Path, how_to_die=None) -> int:
         config = TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1, dropout=0.2)
         model = TransformerLM(config)
         stream = torch.arange(7).repeat(5)
-        settings = {"steps": 6, "every": 2, "batch_size": 2, "accumulation": 2, "seed": 3}
+        settings = {
+            "steps": 6,
+            "eval_interval": 2,
+            "batch_size": 2,
+            "gradient_accumulation_steps": 2,
+            "seed": 3,
+        }
         records = train(
-            model, stream, stream, **settings, folder=folder, resume=True, progress=False
+            model, stream, stream, **settings, out_dir=folder, resume=True, progress=False
         )
         torch.save([records_of(records), model.state_dict()], weights)
         os._exit(0)
@@ -47,7 +53,7 @@ def run(folder: Path, weights: Path, how_to_die=None) -> int:
 
 
 def records_of(records):
-    return [[r.step, r.train_loss, r.valid_loss] for r in records]
+    return [[r.step, r.train_loss, r.val_loss] for r in records]
 
 
 def die() -> None:

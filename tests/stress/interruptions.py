@@ -44,14 +44,18 @@ import tqdm.auto
 
 from slp_transformer.cli import main as command_line
 from slp_transformer.data import moby_dick
-from slp_transformer.training.run_folder import MEASURED, checkpoint_folder, read_index
+from slp_transformer.training.checkpoint_files import (
+    EVALUATED_SUFFIX,
+    checkpoint_folder,
+    find_checkpoints,
+)
 
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
 STEPS = 24
 HOW = [
     "--steps",
     str(STEPS),
-    "--every",
+    "--eval-interval",
     "4",
     "--batch-size",
     "3",
@@ -239,7 +243,7 @@ def full(draw: random.Random, took: float) -> None:
 
 def resuming() -> list[str]:
     """The command that goes on with the run, or begins it where nothing is kept."""
-    return ["train", "--run", "run", "--resume"] if read_index("run") else [*TRAIN, "run"]
+    return ["train", "--run", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
 
 
 def go_on() -> None:
@@ -248,7 +252,7 @@ def go_on() -> None:
     Raises:
         Lost: if it does not come to what a run left in peace comes to.
     """
-    if read_index("run"):
+    if find_checkpoints("run"):
         for which in ("last", "best"):
             checkpoint_folder("run", which)
     ended = run(resuming())
@@ -267,7 +271,7 @@ def go_on() -> None:
 
 def step_of(folder: Path) -> str:
     """A checkpoint's name, whether or not it was kept before it was measured too."""
-    return folder.name.removesuffix(MEASURED)
+    return folder.name.removesuffix(EVALUATED_SUFFIX)
 
 
 def check(holds: bool, otherwise: str) -> None:

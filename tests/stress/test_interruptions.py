@@ -17,7 +17,7 @@ FORGETFUL = f"""
 import runpy, sys
 sys.path[:0] = {[str(place) for place in PLACES]}
 import slp_transformer.training.trainer as loop
-loop.set_random_state = lambda *_: None
+loop.set_rng_state = lambda *_: None
 sys.argv = [{str(CAMPAIGN)!r}, *"--kills 0 --signals 4 --races 0 --full-disks 0".split()]
 runpy.run_path({str(CAMPAIGN)!r}, run_name="__main__")
 """

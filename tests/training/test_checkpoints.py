@@ -13,13 +13,13 @@ from own_process import printed, python
 from safetensors import safe_open
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer.training.checkpoint_files import checkpoint_folder, load_tokenizer
 from slp_transformer.training.checkpoints import load_model, load_weights, save_checkpoint
-from slp_transformer.training.run_folder import checkpoint_folder, load_tokenizer
 from slp_transformer.training.trainer import train
 
 HERE = Path(__file__).parent
 STREAM = torch.arange(7).repeat(5)
-TINY = {"steps": 4, "every": 2, "batch_size": 2, "progress": False}
+TINY = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False}
 
 
 def tiny(seed: int = 0, **changes) -> TransformerLM:
@@ -30,7 +30,7 @@ def tiny(seed: int = 0, **changes) -> TransformerLM:
 
 def run(folder, model=None, **changes):
     model = model or tiny()
-    return model, train(model, STREAM, STREAM, folder=folder, **TINY | changes)
+    return model, train(model, STREAM, STREAM, out_dir=folder, **TINY | changes)
 
 
 def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
@@ -131,9 +131,9 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
 def test_the_best_is_the_one_measured_best(tmp_path):
     """Trained on one pattern and measured on another, the model grows worse."""
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
-    settings = TINY | {"steps": 30, "every": 5, "learning_rate": 0.05}
-    records = train(tiny(), STREAM, held_out, folder=tmp_path, **settings)
-    best = min(records, key=lambda record: record.valid_loss)
+    settings = TINY | {"steps": 30, "eval_interval": 5, "learning_rate": 0.05}
+    records = train(tiny(), STREAM, held_out, out_dir=tmp_path, **settings)
+    best = min(records, key=lambda record: record.val_loss)
     assert best.step < 30
     assert checkpoint_folder(tmp_path, "best").name == f"step-{best.step:08d}"
     assert checkpoint_folder(tmp_path, "last").name == "step-00000030"
@@ -240,7 +240,7 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
 def test_a_state_that_would_run_code_is_refused(tmp_path):
     run(tmp_path)
     path = checkpoint_folder(tmp_path) / "state.pt"
-    torch.save({"optimiser": pytest.raises}, path)
+    torch.save({"optimizer": pytest.raises}, path)
     manifest = path.with_name("checkpoint.json")
     content = json.loads(manifest.read_text("utf-8"))
     content["files"]["state.pt"] = path.stat().st_size
@@ -286,12 +286,12 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"seed": 1}, "settings.seed was 0 and is now 1"),
-        ({"every": 5}, "settings.every was 2 and is now 5"),
+        ({"seed": 1}, "config.seed was 0 and is now 1"),
+        ({"eval_interval": 5}, "config.eval_interval was 2 and is now 5"),
         ({"steps": 3}, "has made 4 steps already: choose as many or more, not 3"),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
-        ({"stream": torch.arange(7).repeat(6)}, "data.learned.tokens was 35 and is now 42"),
-        ({"stream": STREAM.flip(0)}, "data.learned.checksum"),
+        ({"stream": torch.arange(7).repeat(6)}, "data.train.tokens was 35 and is now 42"),
+        ({"stream": STREAM.flip(0)}, "data.train.checksum"),
     ],
 )
 def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
@@ -300,7 +300,7 @@ def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
     model = tiny(seed=5, **changes.pop("model", {}))
     stream = changes.pop("stream", STREAM)
     with pytest.raises(ValueError, match=says):
-        train(model, stream, STREAM, folder=tmp_path, resume=True, **TINY | changes)
+        train(model, stream, STREAM, out_dir=tmp_path, resume=True, **TINY | changes)
     assert files(tmp_path) == before
 
 

@@ -13,12 +13,11 @@ from own_process import python
 from safetensors.torch import load_file
 
 from slp_transformer.data.batches import IGNORED, Batch
-from slp_transformer.training import ddp
+from slp_transformer.training import distributed
+from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.ddp import in_short
-from slp_transformer.training.fsdp import form_team
-from slp_transformer.training.run_folder import checkpoint_folder
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.distributed import first_sentence, make_strategy
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
 pytestmark = [
@@ -45,7 +44,7 @@ def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("together")
     for how in HOWS:
         with pytest.raises(OSError, match="plug"):
-            team_run.windows(folder=folder / f"begun-{how}", report=team_run.stop_at(2))
+            team_run.windows(out_dir=folder / f"begun-{how}", report=team_run.stop_at(2))
     result = torchrun("together", folder)
     assert result.returncode == 0, result.stderr
     return folder
@@ -72,7 +71,7 @@ def test_two_processes_learn_and_measure_as_one(folder, case, how):
     for rank in (0, 1):
         found = results(folder, rank)[f"{case}-{how}"]
         assert [r["step"] for r in found] == [r.step for r in records]
-        for name in ("train_loss", "valid_loss"):
+        for name in ("train_loss", "val_loss"):
             expected = [getattr(r, name) for r in records]
             assert [r[name] for r in found] == pytest.approx(expected, rel=1e-6)
         weights = torch.load(folder / f"{case}-{how}-{rank}.pt", weights_only=True)
@@ -82,14 +81,14 @@ def test_two_processes_learn_and_measure_as_one(folder, case, how):
 @pytest.mark.parametrize("how", HOWS)
 def test_bf16_goes_with_two_processes(folder, how):
     _, records = team_run.half()
-    for name in ("train_loss", "valid_loss"):
+    for name in ("train_loss", "val_loss"):
         found = [r[name] for r in results(folder)[f"half-{how}"]]
         assert found == pytest.approx([getattr(r, name) for r in records], rel=1e-3)
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_checkpoints_are_the_same_files(folder, tmp_path, how):
-    team_run.windows(folder=tmp_path, parallel=how)
+    team_run.windows(out_dir=tmp_path, parallel=how)
     mine, theirs = tmp_path, folder / f"windows-{how}"
     names = sorted(str(path.relative_to(mine)) for path in mine.rglob("*"))
     assert names == sorted(str(path.relative_to(theirs)) for path in theirs.rglob("*"))
@@ -98,7 +97,7 @@ def test_checkpoints_are_the_same_files(folder, tmp_path, how):
     states = [torch.load(each / "state.pt", weights_only=True) for each in (mine, theirs)]
     assert states[0].keys() == states[1].keys()
     assert torch.equal(states[0]["random"]["batches"], states[1]["random"]["batches"])
-    optimisers = [state["optimiser"] for state in states]
+    optimisers = [state["optimizer"] for state in states]
     assert optimisers[0]["param_groups"] == optimisers[1]["param_groups"]
     entries = [optimiser["state"] for optimiser in optimisers]
     assert entries[0].keys() == entries[1].keys()
@@ -107,7 +106,7 @@ def test_checkpoints_are_the_same_files(folder, tmp_path, how):
     for name in ("config.json", "checkpoint.json", "training.json"):
         written = [json.loads((each / name).read_text("utf-8")) for each in (mine, theirs)]
         for content in written:
-            content.pop("records", None)  # compared above, to rounding
+            content.pop("eval_history", None)  # compared above, to rounding
         if name == "checkpoint.json":  # a number's length in training.json is its rounding's
             assert written[0]["files"].keys() == written[1]["files"].keys()
             for content in written:
@@ -121,12 +120,12 @@ def test_a_run_goes_from_one_process_to_two_and_back(folder, how):
     assert results(folder)[f"stopped-{how}"] == ["OSError", "the plug is pulled"]
     assert results(folder, 1)[f"stopped-{how}"] == ["ValueError", "the plug is pulled"]
     assert checkpoint_folder(folder / f"begun-{how}").name == "step-00000004"
-    model, records = team_run.windows(folder=folder / f"begun-{how}", resume=True)
+    model, records = team_run.windows(out_dir=folder / f"begun-{how}", resume=True)
     expected, whole = team_run.windows()
     assert_close(expected.state_dict(), model.state_dict())
     for a, b in zip(records, whole, strict=True):
-        assert (a.step, a.train_loss, a.valid_loss) == pytest.approx(
-            (b.step, b.train_loss, b.valid_loss), rel=1e-6
+        assert (a.step, a.train_loss, a.val_loss) == pytest.approx(
+            (b.step, b.train_loss, b.val_loss), rel=1e-6
         )
 
 
@@ -169,7 +168,7 @@ def test_processes_that_are_given_different_things_are_refused(folder):
     for rank in (0, 1):
         kind, words = results(folder, rank)["unlike"]
         assert kind == "ValueError"
-        assert "settings.seed is 0 in process 0 and 1 in process 1" in words
+        assert "config.seed is 0 in process 0 and 1 in process 1" in words
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -184,7 +183,7 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_the_checkpoint_stands
     result = torchrun("killed", tmp_path)
     assert result.returncode != 0
     assert "Process 0 of 2 ends, since another one died" in result.stderr
-    assert f"The last checkpoint in {tmp_path} stands" in result.stderr
+    assert f"The last checkpoint in {tmp_path} was kept" in result.stderr
     assert "resume=True" in result.stderr
     assert checkpoint_folder(tmp_path).name in ("step-00000002", "step-00000004")
     assert load_model(tmp_path, "last") is not None
@@ -212,14 +211,16 @@ def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
 
 def test_what_pytorch_says_is_cut_to_a_sentence():
     gloo = "[/w/gloo/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:34. This is so."
-    assert in_short(RuntimeError(gloo)) == "Connection closed by peer [10.0.0.2]:34"
-    assert in_short(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
+    assert first_sentence(RuntimeError(gloo)) == "Connection closed by peer [10.0.0.2]:34"
+    assert (
+        first_sentence(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
+    )
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(ddp, "TIMEOUT", timedelta(seconds=1))
-    with pytest.raises(ConnectionError, match="Process 1 of 2 could not meet the others"):
-        with form_team(TrainingSettings(steps=1, device="cpu")):
+    monkeypatch.setattr(distributed, "TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(ConnectionError, match="Process 1 of 2 could not connect to the others"):
+        with make_strategy(TrainConfig(steps=1, device="cpu")):
             pass
 
 
@@ -229,7 +230,7 @@ def test_an_incomplete_environment_is_named(monkeypatch, missing):
         monkeypatch.setenv(name, "2")
     monkeypatch.delenv(missing)
     with pytest.raises(ValueError, match=f"one of 2 processes, but {missing} is not set.*torchrun"):
-        form_team(TrainingSettings(steps=1))
+        make_strategy(TrainConfig(steps=1))
 
 
 @pytest.fixture
@@ -244,28 +245,28 @@ def test_each_process_takes_a_cuda_device_of_its_own(monkeypatch, second_of_two)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    team = form_team(TrainingSettings(steps=1))
+    team = make_strategy(TrainConfig(steps=1))
     assert team.device == torch.device("cuda", 1) and taken == [team.device]
-    assert str(team) == "2 × CUDA" and (team.rank, team.size) == (1, 2)
+    assert str(team) == "2 × CUDA" and (team.rank, team.world_size) == (1, 2)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ValueError, match="has 1 CUDA devices, too few for its process 2"):
-        form_team(TrainingSettings(steps=1))
+        make_strategy(TrainConfig(steps=1))
     with pytest.raises(ValueError, match='not on "cuda:0"'):
-        form_team(TrainingSettings(steps=1, device="cuda:0"))
+        make_strategy(TrainConfig(steps=1, device="cuda:0"))
 
 
 def test_several_processes_on_a_mac_use_the_cpu(monkeypatch, second_of_two):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert form_team(TrainingSettings(steps=1)).device == torch.device("cpu")
+    assert make_strategy(TrainConfig(steps=1)).device == torch.device("cpu")
     with pytest.raises(ValueError, match='not on "mps"'):
-        form_team(TrainingSettings(steps=1, device="mps"))
+        make_strategy(TrainConfig(steps=1, device="mps"))
 
 
 def test_one_process_of_torchrun_is_like_any(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
     model, plain = team_run.language_model(), team_run.language_model()
-    options = {"steps": 2, "every": 1, "batch_size": 3}
+    options = {"steps": 2, "eval_interval": 1, "batch_size": 3}
     records = train(model, team_run.STREAM, team_run.STREAM, **options, parallel="fsdp")
     assert records == train(plain, team_run.STREAM, team_run.STREAM, **options)
     assert not torch.distributed.is_initialized()

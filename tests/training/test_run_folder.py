@@ -16,10 +16,9 @@ from slp_transformer._internal.atomic_write import reason_of
 from slp_transformer.cli import main
 from slp_transformer.cli.loaded_run import find_recipe
 from slp_transformer.cli.train import how_to_go_on
-from slp_transformer.training.checkpoint_files import read_made_of, read_memory
+from slp_transformer.training.checkpoint_files import checkpoint_folder, load_trainer_state
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.devices import check_fits
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.devices import check_memory
 
 CAMPAIGN = Path(__file__).parents[1] / "stress" / "mutations.py"
 
@@ -53,7 +52,7 @@ def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_bui
     assert "1,000,000,000 blocks needs" in refused(capsys, "generate", "a")
     change(run / "config.json", config=config | {"num_blocks": 100})
     said = refused(capsys, "generate", "a")
-    assert "parameters, and model.safetensors has just" in said
+    assert "parameters, but model.safetensors has only" in said
     change(run / "config.json", config=config | {"num_blocks": 2})
     assert "does not fit the model" in refused(capsys, "generate", "a")
 
@@ -61,7 +60,7 @@ def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_bui
 def test_a_model_that_no_machine_holds_is_not_trained(at, capsys):
     said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL, "--num-blocks", "1000000000")
     assert "choose a smaller model_dim, num_blocks" in said and not Path("a").exists()
-    check_fits(TransformerConfig(11), copies=4)
+    check_memory(TransformerConfig(11), copies=4)
 
 
 def test_a_batch_that_no_machine_holds_is_not_tried(at, capsys):
@@ -123,7 +122,7 @@ def test_weights_that_are_no_numbers_are_refused(value, run, capsys):
     tensors[sorted(tensors)[0]].view(-1)[-1] = value
     safetensors.torch.save_file(tensors, path)
     for command in (["generate", "a"], ["evaluate", "a", "--json"]):
-        assert "weights that are no numbers" in refused(capsys, *command)
+        assert "NaN or infinite weights" in refused(capsys, *command)
 
 
 def test_weights_of_whole_numbers_are_refused(run, capsys):
@@ -131,7 +130,7 @@ def test_weights_of_whole_numbers_are_refused(run, capsys):
     tensors = {k: v.long() for k, v in safetensors.torch.load_file(path).items()}
     safetensors.torch.save_file(tensors, path)
     fix_size(path)
-    assert "holds I64, no weights" in refused(capsys, "generate", "a")
+    assert "is I64, not weights" in refused(capsys, "generate", "a")
 
 
 def test_a_loss_too_large_for_the_exponential_is_told(run, capsys):
@@ -158,16 +157,16 @@ def test_a_loss_too_large_for_the_exponential_is_told(run, capsys):
     ("change_it", "sentence"),
     [
         (lambda state: state.pop("random"), "the whole"),
-        (lambda state: state["random"].update(cpu=torch.zeros(3)), "randomness"),
-        (lambda state: state["optimiser"].update(state=[]), "the optimiser's state"),
-        (lambda state: state["optimiser"]["param_groups"].pop(), "the list of parameters"),
-        (lambda state: state["optimiser"]["state"][0].pop("exp_avg"), "of weight 0"),
+        (lambda state: state["random"].update(cpu=torch.zeros(3)), "the random state"),
+        (lambda state: state["optimizer"].update(state=[]), "the optimizer's state"),
+        (lambda state: state["optimizer"]["param_groups"].pop(), "the parameter list"),
+        (lambda state: state["optimizer"]["state"][0].pop("exp_avg"), "of weight 0"),
         (
-            lambda state: state["optimiser"]["state"][1].update(exp_avg_sq=torch.zeros(2, 3)),
+            lambda state: state["optimizer"]["state"][1].update(exp_avg_sq=torch.zeros(2, 3)),
             "weight 1, exp_avg_sq,",
         ),
         (
-            lambda state: state["optimiser"]["state"][0]["exp_avg"].fill_(torch.nan),
+            lambda state: state["optimizer"]["state"][0]["exp_avg"].fill_(torch.nan),
             "weight 0, exp_avg,",
         ),
     ],
@@ -213,42 +212,16 @@ def test_five_damaged_files_in_processes_of_their_own():
 
 # --- Older and newer runs ------------------------------------------------------------------------
 
-OLD = Path(__file__).parent / "old_run"
-
-
-def test_a_run_of_the_first_version_is_read(tmp_path, capsys):
-    """Its JSON as it was written then, with the settings that there were."""
-    memory, made_of = read_memory(OLD), read_made_of(OLD)
-    assert memory.step == 4 and memory.settings.steps == 4 and len(memory.records) == 2
-    assert memory.settings.patience is None  # a setting that it does not have
-    assert made_of.config.model_dim == 8 and made_of.config.num_encoder_blocks is None
-
-
-def test_a_run_without_newer_settings_goes_on(run, capsys):
-    content = json.loads((run / "training.json").read_text("utf-8"))
-    for name in set(content["settings"]) - {"steps", "every", "batch_size", "device"}:
-        del content["settings"][name]
-    change(run / "training.json", settings=content["settings"])
-    config = json.loads((run / "config.json").read_text("utf-8"))["config"]
-    del config["source_vocab_size"], config["eps"]
-    change(run / "config.json", config=config)
-    recipe = Path("a/recipe.toml")
-    lines = [line for line in recipe.read_text("utf-8").splitlines() if not line.startswith("eps")]
-    recipe.write_text("\n".join(lines), encoding="utf-8")
-    for command in (["info", "a"], ["generate", "a", "--tokens", "3"], ["evaluate", "a"]):
-        fine(*command)
-    fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
-
 
 def test_settings_of_a_newer_version_are_told_in_a_sentence(run, capsys, caplog):
     content = json.loads((run / "training.json").read_text("utf-8"))
-    change(run / "training.json", settings=content["settings"] | {"magic": 3, "spell": "x"})
+    change(run / "training.json", config=content["config"] | {"magic": 3, "spell": "x"})
     Path("a/recipe.toml").write_text(
         Path("a/recipe.toml").read_text("utf-8") + "\nmagic = 3\n", encoding="utf-8"
     )
     fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
     assert "does not know, and leaves out: training.magic." in caplog.text
-    assert "does not know, and leaves out: settings.magic, settings.spell." in caplog.text
+    assert "does not know, and leaves out: config.magic, config.spell." in caplog.text
     config = json.loads((checkpoint_folder("a") / "config.json").read_text("utf-8"))["config"]
     change(checkpoint_folder("a") / "config.json", config=config | {"rotary": True})
     assert "config.rotary is nothing that this version knows" in refused(capsys, "info", "a")
@@ -264,9 +237,9 @@ def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
     assert "is finished: all of its 4 steps are made" in said.out
     assert "slp-transformer train --run a --resume --steps 8" in said.out
     fine("train", "--run", "a", "--resume", "--steps", "7", "--quiet")
-    memory = read_memory(checkpoint_folder("a"))
-    assert memory.step == 7 and memory.settings.steps == 7
-    assert [record.step for record in memory.records] == [2, 4, 6, 7]
+    memory = load_trainer_state(checkpoint_folder("a"))
+    assert memory.step == 7 and memory.config.steps == 7
+    assert [record.step for record in memory.eval_history] == [2, 4, 6, 7]
     assert "steps = 7" in Path("a/recipe.toml").read_text("utf-8")
     fine("train", "--run", "a", "--resume", "--quiet")  # and is finished again
     said = refused(capsys, "train", "--run", "a", "--resume", "--steps", "5", "--quiet")
@@ -274,29 +247,47 @@ def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
 
 
 def test_a_run_that_lost_patience_is_given_more(at, capsys):
-    impatient = [*SMALL, "--steps", "400", "--patience", "1", "--learning-rate", "1e-9"]
-    fine("train", "fox.txt", "--run", "a", *impatient, "--every", "2")
-    step = read_memory(checkpoint_folder("a")).step
+    impatient = [
+        *SMALL,
+        "--steps",
+        "400",
+        "--early-stopping-patience",
+        "1",
+        "--learning-rate",
+        "1e-9",
+    ]
+    fine("train", "fox.txt", "--run", "a", *impatient, "--eval-interval", "2")
+    step = load_trainer_state(checkpoint_folder("a")).step
     assert step < 400
     capsys.readouterr()
     fine("train", "--run", "a", "--resume", "--quiet")
-    assert "--resume --patience" in capsys.readouterr().out
+    assert "--resume --early-stopping-patience" in capsys.readouterr().out
     fine(
-        "train", "--run", "a", "--resume", "--patience", "none", "--steps", str(step + 3), "--quiet"
+        "train",
+        "--run",
+        "a",
+        "--resume",
+        "--early-stopping-patience",
+        "none",
+        "--steps",
+        str(step + 3),
+        "--quiet",
     )
-    assert read_memory(checkpoint_folder("a")).step == step + 3
+    assert load_trainer_state(checkpoint_folder("a")).step == step + 3
 
 
 def test_taken_further_it_goes_on_as_one_that_was_meant_to_be_so_long(at):
     """But for the learning rate of the steps that were made before."""
-    flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup", "0"]
+    flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup-steps", "0"]
     fine("train", "fox.txt", "--run", "long", *flat, "--steps", "8")
     fine("train", "fox.txt", "--run", "short", *flat)
     fine("train", "--run", "short", "--resume", "--steps", "8", "--quiet")
     long, short = load_model("long", "last"), load_model("short", "last")
     for mine, other in zip(long.parameters(), short.parameters(), strict=True):
         assert torch.allclose(mine, other, atol=1e-9)
-    mine, other = (read_memory(checkpoint_folder(run)).records[-1] for run in ("long", "short"))
+    mine, other = (
+        load_trainer_state(checkpoint_folder(run)).eval_history[-1] for run in ("long", "short")
+    )
     assert mine.train_loss == pytest.approx(other.train_loss, rel=1e-6)  # the same batches
 
 

@@ -16,7 +16,7 @@ from own_process import OWN
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
 from slp_transformer.cli import train as command
-from slp_transformer.training.run_folder import found_index
+from slp_transformer.training.checkpoint_files import scan_checkpoints
 from slp_transformer.training.run_lock import sole_owner
 from slp_transformer.training.trainer import train
 
@@ -50,7 +50,7 @@ def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
     model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
     stream = torch.arange(7).repeat(5)
     with pytest.raises(ValueError, match="Another process trains in"):
-        train(model, stream, stream, steps=1, folder="run", progress=False)
+        train(model, stream, stream, steps=1, out_dir="run", progress=False)
     assert {path.name for path in Path("run").iterdir()} == {".lock"}
 
 
@@ -133,7 +133,7 @@ def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
     now = sorted(path.name for path in Path("run").iterdir())
     assert [n for n in now if n != index.name] == [n for n in before if n != index.name]
     assert weights("run") == whole
-    assert found_index(Path("run")) == json.loads(written)
+    assert scan_checkpoints(Path("run")) == json.loads(written)
     capsys.readouterr()
     fine("train", "--run", "run", "--resume", "--steps", "6", "--quiet")
     assert "run had no sound checkpoints.json" in capsys.readouterr().err
@@ -169,7 +169,7 @@ def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
     stream = torch.arange(7).repeat(5)
-    train(model, stream, stream, steps=4, every=2, folder=tmp_path, progress=False)
+    train(model, stream, stream, steps=4, eval_interval=2, out_dir=tmp_path, progress=False)
     kept = {path.name for path in tmp_path.glob("step-*")}
     assert kept >= {"step-00000002-mine", "step-by-step", "step-7", "step-00000004"}
     assert "step-00000000" not in kept

@@ -7,7 +7,7 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data.batches import random_windows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.optimizer import make_optimiser
+from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import cosine_schedule
 from slp_transformer.training.trainer import train
 
@@ -50,7 +50,7 @@ def test_mean_loss_leaves_the_mode_as_it_was():
 
 def test_only_matrices_decay():
     model = small_model()
-    decayed, spared = make_optimiser(model, 1e-3).param_groups
+    decayed, spared = make_optimizer(model, 1e-3).param_groups
     assert decayed["weight_decay"] > 0 and spared["weight_decay"] == 0
     assert all(p.dim() == 2 for p in decayed["params"])
     assert all(p.dim() == 1 for p in spared["params"])
@@ -75,16 +75,16 @@ def test_training_learns_a_pattern_and_repeats_bit_for_bit():
             stream,
             stream,
             steps=110,
-            context_length=11,
+            sequence_length=11,
             learning_rate=0.02,
-            every=50,
+            eval_interval=50,
             report=seen.append,
         )
         assert seen == records and [r.step for r in records] == [50, 100, 110]
         assert not model.training
         runs.append((records, [p.clone() for p in model.parameters()]))
     records = runs[0][0]
-    assert records[-1].valid_loss < 0.1 < records[0].train_loss
+    assert records[-1].val_loss < 0.1 < records[0].train_loss
     assert records == runs[1][0]
     assert all(torch.equal(a, b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
 
@@ -94,4 +94,4 @@ def test_data_of_another_kind_are_refused_by_name(unchecked):
 
     for data, kind in ((np.arange(99), "ndarray"), (list(range(99)), "list")):
         with pytest.raises(TypeError, match=f"not {kind}: of an array, make torch.from_numpy"):
-            train(small_model(), data, data, steps=1, context_length=5)
+            train(small_model(), data, data, steps=1, sequence_length=5)

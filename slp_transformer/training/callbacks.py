@@ -1,0 +1,237 @@
+"""What happens along with training: a progress bar, metrics.json, TensorBoard, calls of one's own.
+
+Callbacks run in rank 0 only. `on_eval` runs after the checkpoint was saved, so that
+`trainer.model` has the current weights with every strategy.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Sized
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from slp_transformer._internal.atomic_write import from_text_extra, read_json, write_json
+from slp_transformer._internal.progress_bar import can_be_redrawn, seen_or_not, work_bar
+from slp_transformer._internal.shape_types import Tensor
+from slp_transformer.training.trainer_state import EvalRecord
+
+if TYPE_CHECKING:
+    from slp_transformer.training.trainer import Trainer
+
+METRICS_FILE = "metrics.json"
+TENSORBOARD_FOLDER = "tensorboard"
+BAR_INTERVAL = 0.5  # seconds between two looks at the loss, for which an accelerator has to wait
+
+
+class Callback:
+    """Hooks that the trainer calls; each does nothing unless it is overridden."""
+
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Before the first step, or the first one after resuming."""
+
+    def on_log(self, trainer: "Trainer", text: str) -> None:
+        """When the trainer has something to say, such as the results of an evaluation."""
+
+    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
+        """After each training step; to read the loss waits for the device."""
+
+    def on_eval_start(self, trainer: "Trainer", data: Any) -> None:
+        """Before each pass over validation data."""
+
+    def on_eval_batch(self, trainer: "Trainer", num_sequences: int) -> None:
+        """After each batch of validation data."""
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """After each evaluation and its checkpoint; an exception ends the run."""
+
+    def on_fit_end(self, trainer: "Trainer") -> None:
+        """At the end, whatever it was."""
+
+
+class OnEval(Callback):
+    """Calls a function with each record of an evaluation."""
+
+    def __init__(self, function: Callable[[EvalRecord], Any]):
+        """Take the function."""
+        self.function = function
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Call the function."""
+        self.function(record)
+
+
+class MetricsFile(Callback):
+    """Writes metrics.json, for people and plots: losses, time, speed and memory.
+
+    The run itself reads it only to continue it.
+    """
+
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
+        self.path, self.rows = trainer.out_dir / METRICS_FILE, []
+        name = f"{trainer.strategy}{device_name(trainer.strategy.device)}"
+        self.head = {"device": name, "peak_flops": trainer.monitor.peak_flops}
+        before = self.read_rows()
+        for record in trainer.state.eval_history:
+            seconds = self.rows[-1]["seconds"] if self.rows else 0.0
+            self.rows.append(before.get(record.step, asdict(record) | {"seconds": seconds}))
+
+    def read_rows(self) -> dict[int, dict[str, Any]]:
+        """The rows of earlier sessions by step; none if the file is missing or not whole."""
+        try:
+            rows = read_json(self.path)["evaluations"]
+            return {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Add a row, if there is room on the disk."""
+        before = self.rows[-1]["seconds"] if self.rows else 0.0
+        row = asdict(record) | {
+            "learning_rate": trainer.learning_rate,
+            "seconds": before + trainer.train_seconds,
+            "tokens_per_second": trainer.tokens_per_second,
+            "mfu": trainer.monitor.mfu(trainer.tokens_per_second),
+            "memory_bytes": trainer.monitor.memory_bytes(),
+        }
+        self.rows.append({k: v for k, v in row.items() if v is not None or k == "full_val_loss"})
+        with suppress(OSError):
+            write_json(self.path, self.head | {"evaluations": self.rows})
+
+
+def device_name(device: torch.device) -> str:
+    """The model of a CUDA device, in brackets; nothing for others."""
+    return f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
+
+
+class TensorBoard(Callback):
+    """Writes curves for TensorBoard into the run's folder."""
+
+    writer = None
+
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Open the file.
+
+        Raises:
+            ImportError: if TensorBoard is not installed.
+        """
+        from_text_extra("tensorboard", "TensorBoard curves")
+        from torch.utils.tensorboard import SummaryWriter
+
+        # Curves that were drawn beyond the checkpoint, before a crash, are removed.
+        folder = trainer.out_dir / TENSORBOARD_FOLDER
+        self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Draw losses, learning rate and speed."""
+        losses = {"train": record.train_loss, "val": record.val_loss}
+        self.writer.add_scalars("loss", losses, record.step)
+        self.writer.add_scalar("learning rate", trainer.learning_rate, record.step)
+        self.writer.add_scalar("tokens per second", trainer.tokens_per_second, record.step)
+        self.writer.flush()
+
+    def on_fit_end(self, trainer: "Trainer") -> None:
+        """Close the file."""
+        if self.writer is not None:
+            self.writer.close()
+
+
+class ProgressBar(Callback):
+    """Shows a bar with loss, speed and time left; where stderr is a log, lines of text only."""
+
+    def __init__(self):
+        """Show nothing yet."""
+        self.bar, self.eval_bar = None, contextlib.ExitStack()
+
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Show the bar.
+
+        Raises:
+            ImportError: if tqdm is not installed.
+        """
+        if can_be_redrawn():
+            tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
+            steps = {"total": trainer.config.steps, "initial": trainer.state.step}
+            self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
+        self.compiling = trainer.config.compile
+        if self.compiling:
+            self.show("Compiling, which may take minutes.")
+        self.reset()
+
+    def reset(self) -> None:
+        """Measure speed from now on."""
+        self.since, self.tokens = time.perf_counter(), 0
+
+    def show(self, text: str) -> None:
+        """Show a line of text above the bar."""
+        with seen_or_not():
+            if self.bar is not None:
+                self.bar.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
+
+    def on_log(self, trainer: "Trainer", text: str) -> None:
+        """Show a line of text."""
+        self.show(text)
+
+    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
+        """Move the bar on."""
+        self.tokens += num_targets
+        if self.compiling:
+            loss.item()
+            self.compiling = False
+            self.show(f"Compiled in {time.perf_counter() - self.since:.0f} s.")
+            self.reset()
+        if self.bar is None:
+            return
+        with seen_or_not():
+            self.bar.update(1)
+            if time.perf_counter() - self.since > BAR_INTERVAL:
+                value = loss.item()  # waits for an accelerator; the clock is read after it
+                speed = format_speed(self.tokens / (time.perf_counter() - self.since))
+                self.bar.set_postfix_str(f"loss {value:.3f}, {speed}")
+                self.reset()
+
+    def on_eval_start(self, trainer: "Trainer", data: Any) -> None:
+        """Show a bar for the validation data, if that takes a while."""
+        self.eval_bar.close()
+        if self.bar is not None:
+            total = len(data) if isinstance(data, Sized) else None
+            bar = work_bar("Evaluate", total, " sequences")
+            self.advance = self.eval_bar.enter_context(bar)
+
+    def on_eval_batch(self, trainer: "Trainer", num_sequences: int) -> None:
+        """Move that bar on."""
+        if self.bar is not None:
+            self.advance(num_sequences)
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Leave the time of the evaluation out of the speed."""
+        self.eval_bar.close()
+        self.reset()
+
+    def on_fit_end(self, trainer: "Trainer") -> None:
+        """Leave the bar as it is."""
+        with seen_or_not():
+            self.eval_bar.close()
+            if self.bar is not None:
+                self.bar.close()
+
+
+def format_speed(tokens_per_second: float) -> str:
+    """Tokens per second in a few characters: "950 tok/s", "8.1k tok/s", "1.2M tok/s"."""
+    for unit, scale in (("M", 1e6), ("k", 1e3)):
+        if tokens_per_second >= scale:
+            return f"{tokens_per_second / scale:.1f}{unit} tok/s"
+    return f"{tokens_per_second:.0f} tok/s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as "0:42", "12:05" or "1:02:03"."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
