@@ -19,11 +19,9 @@ from slp_transformer.data import (
     reopen_pairs,
 )
 from slp_transformer.data.batches import BatchSource, PaddedPairs
-from slp_transformer.data.bucketing import LengthBucketedPairs
 from slp_transformer.data.document_windows import PieceWindows
 from slp_transformer.data.text_corpus import reopen
 from slp_transformer.data.token_file import (
-    TOKENIZER_FILE,
     TRAIN_TOKENS_FILE,
     VAL_TOKENS_FILE,
     TokenStore,
