@@ -31,7 +31,7 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops
 from slp_transformer.training.device_monitor import product_speed, synchronise
 from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
@@ -329,7 +329,9 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
     settings = replace(recipe.training, device=asked.device)
     config = recipe.config(data.tokenizer.vocab_size)
     if asked.tiny:
-        settings = replace(settings, steps=4, every=2, batch_size=2, compile=False, bf16=False)
+        settings = replace(
+            settings, steps=4, eval_interval=2, batch_size=2, compile=False, bf16=False
+        )
         small = {"model_dim": 32, "num_heads": 2, "num_blocks": 1, "context_length": 16}
         config = TransformerConfig(data.tokenizer.vocab_size, **small)
     elif settings.compile and (why := refusal_to_compile(device)):
@@ -356,7 +358,7 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
             raise TimeoutError
 
     made = Data(data.tokenizer, data.learned, data.held_out)
-    learned, held_out = made.sources(settings, settings.context_length or config.context_length)
+    learned, held_out = made.sources(settings, settings.sequence_length or config.context_length)
     with contextlib.suppress(TimeoutError):
         train(
             model,
@@ -368,12 +370,12 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
             report=report,
         )
     last = result["records"][-1]
-    whole = last["step"] == settings.steps or settings.patience is not None
+    whole = last["step"] == settings.steps or settings.early_stopping_patience is not None
     end = "to its end" if whole else f"cut off at step {last['step']:,} of {settings.steps:,}"
     seconds = time.monotonic() - began
     result.note("the run", f"{end}, {seconds:.0f} s with all measurements", seconds=seconds)
-    per_second = last["step"] * settings.batch_size * settings.accumulation
-    per_second *= (settings.context_length or config.context_length) / seconds
+    per_second = last["step"] * settings.batch_size * settings.gradient_accumulation_steps
+    per_second *= (settings.sequence_length or config.context_length) / seconds
     result.note("tokens per second, measurements included", f"{per_second:,.0f}")
     if folder is not None:
         result["metrics"] = json.loads((folder / "metrics.json").read_text("utf-8"))
@@ -405,7 +407,7 @@ def step_resume(asked: argparse.Namespace, result: Result) -> None:
     device_of(asked)
     need("pydantic", "safetensors")
     steps = 40 if asked.tiny else 200
-    how = {"steps": steps, "every": steps // 10, "device": asked.device, "progress": False}
+    how = {"steps": steps, "eval_interval": steps // 10, "device": asked.device, "progress": False}
     whole = train(small_model(), STREAM, STREAM, **how)
     folder = asked.out / f"killed-{time.time_ns()}"
     if hasattr(os, "fork") and asked.device == "cpu":
@@ -488,7 +490,7 @@ def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     from slp_transformer.training.strategy import Team
 
     team = team or Team(device)
-    settings = TrainingSettings(steps=10, batch_size=8, bf16=False, tf32=False)
+    settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model())
     optimiser = make_optimiser(model, settings.learning_rate)
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)

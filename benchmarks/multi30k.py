@@ -31,7 +31,7 @@ from slp_transformer.data.translation_metrics import judge
 from slp_transformer.generation.translation import Translator, batches_of
 from slp_transformer.tasks.datasets import batches
 from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
 
 WINDOW, PIECES = 96, 5000
@@ -107,10 +107,10 @@ def until(ids: list[int], end_id: int) -> list[int]:
 class Learner:
     """A model that learns, and how long it has taken."""
 
-    def __init__(self, model: nn.Module, settings: TrainingSettings):
+    def __init__(self, model: nn.Module, settings: TrainConfig):
         """Begin."""
         self.model, self.settings = model, settings
-        how = settings.learning_rate, settings.weight_decay, settings.beta_2
+        how = settings.learning_rate, settings.weight_decay, settings.adam_beta2
         self.optimiser = make_optimiser(model, *how)
         self.losses: list[float] = []
         self.cpu = self.wall = 0.0
@@ -162,13 +162,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--tokens", type=int, default=2048, help="of a batch, on each side")
-    parser.add_argument("--warmup", type=int, default=400)
+    parser.add_argument("--warmup-steps", type=int, default=400)
     parser.add_argument("--held-out", type=int, help="validation pairs to translate [all]")
     parser.add_argument("--save", type=Path, help="JSON file to write the table to")
     asked = parser.parse_args()
-    rate = {"learning_rate": 3e-3, "warmup": asked.warmup, "beta_2": 0.98}
+    rate = {"learning_rate": 3e-3, "warmup_steps": asked.warmup_steps, "adam_beta2": 0.98}
     size = {"batch_size": 512, "batch_tokens": asked.tokens, "weight_decay": 0.01}
-    settings = TrainingSettings(asked.steps, label_smoothing=0.1, **rate, **size)
+    settings = TrainConfig(asked.steps, label_smoothing=0.1, **rate, **size)
     learned, unseen = pairs_of(asked.folder, "train"), pairs_of(asked.folder, "val")
     how = {"held_out": unseen[: asked.held_out], "vocab_size": PIECES}
     corpus = prepare_pairs(learned, ("en", "de"), WINDOW, **how)

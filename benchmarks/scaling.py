@@ -42,7 +42,7 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
     torch.manual_seed(seed)
     model, began = TransformerLM(config), time.process_time()
     steps = tokens // (N * BATCH)
-    how = {"steps": steps, "every": steps, "batch_size": BATCH, "seed": seed}
+    how = {"steps": steps, "eval_interval": steps, "batch_size": BATCH, "seed": seed}
     # The best of three to five rates at widths of 8, 32 and 128, and a line between them.
     rate = 0.12 * width**-0.75
     record = train(model, corpus.learned, corpus.held_out, learning_rate=rate, **how)[-1]

@@ -292,7 +292,12 @@ model.embedding.positions.P.data *= 5  # numbers that are not so small
 # %% alt="Two falling curves, learned and held out, of nats per token over 450 steps: steep at first, then ever flatter." caption="Loss of the model that writes on this page"
 from slp_transformer.training import train
 
-how = {"steps": 450, "batch_size": 12, "learning_rate": 6e-3, "every": 50}
+how = {
+    "steps": 450,
+    "batch_size": 12,
+    "learning_rate": 6e-3,
+    "eval_interval": 50,
+}
 records = train(model, stream, held_out, **how)
 model.requires_grad_(False)  # from here on it only writes
 final = records[-1].valid_loss

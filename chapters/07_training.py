@@ -362,13 +362,13 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
 
 # %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
 from slp_transformer.training.train_config import (
-    TrainingSettings,
+    TrainConfig,
     cosine_schedule,
 )
 
-thousand = TrainingSettings(steps=1000, learning_rate=3e-3)
+thousand = TrainConfig(steps=1000, learning_rate=3e-3)
 places = [0, *range(49, 1000, 19)]
-rates = {"η": [thousand.rate(step) for step in places]}
+rates = {"η": [thousand.learning_rate_at(step) for step in places]}
 plotting.lines(rates, x="step", y="learning rate", at=places)
 
 # %%
@@ -383,7 +383,7 @@ def step_by_hand(model, batch, memory, step, settings):
     loss = next_token_loss(model(*batch.inputs), batch.targets)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     length = sum(g.square().sum() for g in gradients).sqrt()
-    shorter = min(1.0, settings.clip / length)
+    shorter = min(1.0, settings.max_grad_norm / length)
     eta = settings.rate(step)
     for i, W in enumerate(model.parameters()):
         g, (m, v) = gradients[i] * shorter, memory[i]
@@ -404,7 +404,7 @@ from slp_transformer.training import training_step
 from slp_transformer.training.optimizer import make_optimiser
 
 twin = deepcopy(model)
-settings = TrainingSettings(steps=60, batch_size=1, learning_rate=0.01)
+settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 memory = [(0.0, 0.0) for _ in model.parameters()]
 optimiser = make_optimiser(twin, settings.learning_rate)
 for step in range(5):
@@ -516,7 +516,7 @@ last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
 size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
 with asked.one_sentence():  # better now than in the middle
     for how in (same, last):
-        TrainingSettings(**how)
+        TrainConfig(**how)
     config = TransformerConfig(vocab_size, 64, num_heads=4, **size)
     large = TransformerLM(config)
     TokenWindows(held_out, config.context_length)
@@ -526,7 +526,12 @@ with asked.one_sentence():  # better now than in the middle
 def climb(name, model, window=N, how=same):
     every = max(1, how["steps"] // 20)  # steps between measurements
     records = train(
-        model, learned, held_out, **how, context_length=window, every=every
+        model,
+        learned,
+        held_out,
+        **how,
+        sequence_length=window,
+        eval_interval=every,
     )
     read = how["batch_size"] * window / 1000  # thousands a step
     curves[name] = [(r.step * read, r.valid_loss) for r in records]
@@ -792,8 +797,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #    <details><summary>What happens</summary>
 #
 #    On what it learns from, the loss goes on falling; on the held-out text it turns, and gets worse.
-#    Let `climb` pass `patience=3` on to `train`, and it stops after three measurements without a
-#    better one.
+#    Let `climb` pass `early_stopping_patience=3` on to `train`, and it stops after three
+#    evaluations without improvement.
 #
 #    </details>
 #

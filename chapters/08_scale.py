@@ -140,7 +140,7 @@ def measure(width, tokens):
     config = TransformerConfig(V, 64, width, heads, num_blocks=2)
     torch.manual_seed(0)
     steps, rate = tokens // 512, 0.12 * width**-0.75
-    how = {"steps": steps, "every": steps, "batch_size": 8}
+    how = {"steps": steps, "eval_interval": steps, "batch_size": 8}
     model = TransformerLM(config)
     record = train(model, learned, held_out, learning_rate=rate, **how)[-1]
     return count_parameters(config).matrices, record.valid_loss
@@ -414,7 +414,12 @@ from slp_transformer.training.evaluation import mean_loss
 config = TransformerConfig(len(tab_tokenizer), 128, 64, 4, num_blocks=2)
 torch.manual_seed(0)
 base = TransformerLM(config)
-how = {"batch_size": 8, "learning_rate": 6e-3, "steps": 400, "every": 400}
+how = {
+    "batch_size": 8,
+    "learning_rate": 6e-3,
+    "steps": 400,
+    "eval_interval": 400,
+}
 train(base, *corpora["first"], **how)
 
 
@@ -440,7 +445,7 @@ def learn_blues(rank=None, targets=ATTENTION, rate=1e-2):
     torch.manual_seed(0)
     if rank is not None:
         add_lora(model, rank, targets)
-    how = {"steps": 120, "every": 120, "batch_size": 8}
+    how = {"steps": 120, "eval_interval": 120, "batch_size": 8}
     train(model, *corpora["blues"], **how, learning_rate=rate)
     return model
 

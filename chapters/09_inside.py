@@ -33,7 +33,12 @@ torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 64, 64, 4, 3))
 for W in model.embedding.parameters():
     W.data *= 5  # short rows learn faster from larger numbers
-how = {"steps": 700, "every": 700, "batch_size": 12, "learning_rate": 5e-3}
+how = {
+    "steps": 700,
+    "eval_interval": 700,
+    "batch_size": 12,
+    "learning_rate": 5e-3,
+}
 record = train(model, learned, held_out, **how)[-1]
 print(f"{record.valid_loss:.2f} nats a character")
 
@@ -263,7 +268,7 @@ for W in finder.stack.parameters():
     W.data *= 6 if W.dim() == 2 else 1
 for W in finder.embedding.parameters():
     W.data *= 25
-how = {"steps": 1400, "every": 100, "learning_rate": 3e-3}
+how = {"steps": 1400, "eval_interval": 100, "learning_rate": 3e-3}
 records = train(finder, Orders(), Orders(), **how)
 points = [(r.step, r.valid_loss) for r in records]
 print(*(f"{loss:.2f}" for _, loss in points))
@@ -422,7 +427,12 @@ names = tabs.tokenizer.to_tokens(list(range(len(tabs.tokenizer))))
 torch.manual_seed(0)
 config = TransformerConfig(len(tabs.tokenizer), 128, 64, 4, num_blocks=2)
 guitar = TransformerLM(config)
-how = {"steps": 600, "every": 600, "batch_size": 8, "learning_rate": 6e-3}
+how = {
+    "steps": 600,
+    "eval_interval": 600,
+    "batch_size": 8,
+    "learning_rate": 6e-3,
+}
 record = train(guitar, tabs.learned, tabs.held_out, **how)[-1]
 print(f"{record.valid_loss:.2f} nats a token")
 

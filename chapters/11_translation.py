@@ -221,14 +221,14 @@ def eta(step, d, warmup):
 
 
 # %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003."
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
-paper = TrainingSettings.of_2017(model_dim=512, warmup=4000)
+paper = TrainConfig.of_2017(model_dim=512, warmup_steps=4000)
 steps = [1, *range(500, 20_001, 500)]
 for step in steps:
-    assert abs(paper.rate(step - 1) - eta(step, 512, 4000)) < 1e-12
+    assert abs(paper.learning_rate_at(step - 1) - eta(step, 512, 4000)) < 1e-12
 plotting.lines(
-    {"η": [paper.rate(step - 1) for step in steps]},
+    {"η": [paper.learning_rate_at(step - 1) for step in steps]},
     x="step",
     y="rate",
     at=steps,
@@ -279,9 +279,14 @@ from time import process_time
 
 from slp_transformer.training import train
 
-how = {"batch_size": 64, "every": 50, "measured": 100, "seed": 1}
+how = {
+    "batch_size": 64,
+    "eval_interval": 50,
+    "max_eval_samples": 100,
+    "seed": 1,
+}
 how |= {"schedule": "cosine", "learning_rate": 4e-3}
-settings = TrainingSettings.of_2017(d, steps=450, warmup=50, **how)
+settings = TrainConfig.of_2017(d, steps=450, warmup_steps=50, **how)
 start = process_time()
 records = train(model, data_of(learned), data_of(held_out), settings)
 print(f"{process_time() - start:.0f} seconds of one core")
@@ -454,7 +459,12 @@ ids = {name: i for i, name in enumerate(names)}
 torch.manual_seed(2)
 config = TransformerConfig(len(names), 8, 32, 2, 1, initialisation="xavier")
 model = EncoderDecoder(config)
-how = {"batch_size": 60, "learning_rate": 5e-3, "every": 250, "seed": 2}
+how = {
+    "batch_size": 60,
+    "learning_rate": 5e-3,
+    "eval_interval": 250,
+    "seed": 2,
+}
 records = train(model, data_of(five), data_of(five), steps=250, **how)
 
 

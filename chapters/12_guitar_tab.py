@@ -151,7 +151,7 @@ records = train(
     steps=700,
     batch_size=8,
     learning_rate=6e-3,
-    every=70,
+    eval_interval=70,
     report=report,
 )
 assert records[-1].valid_loss < no_context / 2

@@ -262,7 +262,7 @@ records = train(
     steps=500,
     batch_size=16,
     learning_rate=3e-3,
-    every=100,
+    eval_interval=100,
 )
 for r in records:
     losses = f"{r.train_loss:.2f} learned, {r.valid_loss:.2f} held out"

@@ -95,7 +95,7 @@ class TransformerConfig:
 
         Post-norm, sines and cosines for positions, embeddings times √d that source, target and head
         share, ReLU, Xavier's start, dropout of 0.1; six blocks of width 512 in either stack. Its
-        schedule of learning rates is `TrainingSettings.of_2017`'s.
+        schedule of learning rates is `TrainConfig.of_2017`'s.
 
         Args:
             vocab_size: |V|, of both languages together.

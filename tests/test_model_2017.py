@@ -13,7 +13,7 @@ from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, pa
 from slp_transformer.embedding import ScaledEmbedding
 from slp_transformer.modern.config import TodaysConfig
 from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 V, B, M, N, D, A, D_FF = 23, 3, 13, 11, 14, 2, 19
 SMALL = {"model_dim": D, "num_heads": A, "num_blocks": 2, "hidden_dim": D_FF, "dropout": 0.0}
@@ -158,29 +158,35 @@ def test_choices_that_nothing_goes_by_are_refused(unchecked):
 
 
 def test_the_rate_is_the_papers_equation():
-    settings = TrainingSettings.of_2017(512, steps=100_000, warmup=4000)
+    settings = TrainConfig.of_2017(512, steps=100_000, warmup_steps=4000)
     for step in (1, 2, 3999, 4000, 4001, 100_000):
         lrate = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
-        assert settings.rate(step - 1) == pytest.approx(lrate, rel=1e-12)
-    rates = [settings.rate(step) for step in range(0, 20_000, 100)]
-    assert max(rates) <= settings.rate(4000 - 1)
+        assert settings.learning_rate_at(step - 1) == pytest.approx(lrate, rel=1e-12)
+    rates = [settings.learning_rate_at(step) for step in range(0, 20_000, 100)]
+    assert max(rates) <= settings.learning_rate_at(4000 - 1)
 
 
 def test_adam_is_the_papers():
-    settings = TrainingSettings.of_2017(64, steps=9)
-    assert (settings.weight_decay, settings.clip, settings.label_smoothing) == (0.0, None, 0.1)
-    optimiser = make_optimiser(of_2017(), settings.learning_rate, 0.0, settings.beta_2)
+    settings = TrainConfig.of_2017(64, steps=9)
+    assert (settings.weight_decay, settings.max_grad_norm, settings.label_smoothing) == (
+        0.0,
+        None,
+        0.1,
+    )
+    optimiser = make_optimiser(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
     assert {group["betas"] for group in optimiser.param_groups} == {(0.9, 0.98)}
     assert {group["weight_decay"] for group in optimiser.param_groups} == {0.0}
 
 
 def test_a_schedule_without_warmup_begins_at_the_full_rate():
-    settings = TrainingSettings(9, learning_rate=2.0, warmup=0, schedule="inverse-root")
-    assert [settings.rate(s) for s in (0, 3)] == pytest.approx([2.0, 1.0])
+    settings = TrainConfig(9, learning_rate=2.0, warmup_steps=0, schedule="inverse-sqrt")
+    assert [settings.learning_rate_at(s) for s in (0, 3)] == pytest.approx([2.0, 1.0])
 
 
-@pytest.mark.parametrize("wrong", [{"schedule": "linear"}, {"beta_2": 1.0}, {"beta_2": -0.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"schedule": "linear"}, {"adam_beta2": 1.0}, {"adam_beta2": -0.5}]
+)
 def test_wrong_settings_are_named(wrong, unchecked):
     (name, value), *_ = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
-        TrainingSettings(steps=1, **wrong)
+        TrainConfig(steps=1, **wrong)

@@ -171,7 +171,7 @@ def numbers(record) -> dict[str, float]:
 
 
 def test_records_are_those_of_the_cpu(device):
-    how = {"steps": 6, "every": 2, "batch_size": 3}
+    how = {"steps": 6, "eval_interval": 2, "batch_size": 3}
     here = train(language_model(), STREAM, STREAM, **how)
     there = train(language_model(), STREAM, STREAM, device=device.type, **how)
     for mine, yours in zip(there, here, strict=True):
@@ -183,7 +183,7 @@ def test_low_ranks_are_learned_there(device):
     for place in ("cpu", device.type):
         model = language_model()
         add_lora(model, 2)
-        train(model, STREAM, STREAM, steps=3, every=3, batch_size=3, device=place)
+        train(model, STREAM, STREAM, steps=3, eval_interval=3, batch_size=3, device=place)
         learned.append(lora_weights(model))
     for name, W in learned[0].items():
         torch.testing.assert_close(learned[1][name], W, rtol=1e-4, atol=1e-6)
@@ -192,7 +192,7 @@ def test_low_ranks_are_learned_there(device):
 
 def test_an_encoder_decoder_learns_there(device):
     data = pairs((3, 5), (2, 1), (7, 2), (1, 6))
-    how = {"steps": 4, "every": 2, "batch_size": 2, "accumulation": 2}
+    how = {"steps": 4, "eval_interval": 2, "batch_size": 2, "gradient_accumulation_steps": 2}
     here = train(encoder_decoder(), data, data, **how)
     there = train(encoder_decoder(), data, data, device=device.type, **how)
     for mine, yours in zip(there, here, strict=True):
@@ -202,7 +202,13 @@ def test_an_encoder_decoder_learns_there(device):
 def test_pairs_of_similar_length_are_learned_there(device):
     padded = pairs((3, 5), (2, 1), (7, 2), (1, 6), (2, 2))
     special = {name: getattr(padded, name) for name in ("pad_id", "begin_id", "end_id")}
-    how = {"steps": 5, "every": 5, "batch_tokens": 9, "accumulation": 2, "label_smoothing": 0.2}
+    how = {
+        "steps": 5,
+        "eval_interval": 5,
+        "batch_tokens": 9,
+        "gradient_accumulation_steps": 2,
+        "label_smoothing": 0.2,
+    }
     records = []
     for place in ("cpu", device.type):
         data = PairsByLength(padded.pairs, tokens=18, **special)
@@ -216,14 +222,16 @@ def test_only_measurements_wait_for_the_device(device, waits):
         train(language_model(), STREAM, STREAM, device=device.type, batch_size=3, **how)
         return sum(waits.values())
 
-    once = count(steps=4, every=4)
-    assert count(steps=12, every=12) == once
-    assert count(steps=12, every=3) == once + 3 * 2, "one for the steps' losses, one held out"
+    once = count(steps=4, eval_interval=4)
+    assert count(steps=12, eval_interval=12) == once
+    assert count(steps=12, eval_interval=3) == once + 3 * 2, (
+        "one for the steps' losses, one held out"
+    )
 
 
 def test_a_run_goes_on_there_to_the_last_bit(device, tmp_path):
     """Dropout's random numbers are the device's own, so they are kept with the run."""
-    how = {"every": 2, "batch_size": 3, "device": device.type, "progress": False}
+    how = {"eval_interval": 2, "batch_size": 3, "device": device.type, "progress": False}
 
     def run(folder, **more):
         model = language_model(dropout=0.3)

@@ -115,5 +115,5 @@ how = {"steps": 400, "batch_size": 32, "learning_rate": 1e-2}
 # end
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(V, 32, **sizes))
-last = train(model, learned, unseen, every=how["steps"], **how)[-1]
+last = train(model, learned, unseen, eval_interval=how["steps"], **how)[-1]
 check.at_most(last.valid_loss, 2.3)

@@ -103,5 +103,5 @@ how = {"steps": 200, "batch_size": 12, "learning_rate": 8e-3}
 # end
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(V, 128, **sizes))
-last = train(model, learned, unseen, every=how["steps"], **how)[-1]
+last = train(model, learned, unseen, eval_interval=how["steps"], **how)[-1]
 check.at_most(last.valid_loss, 3.0)

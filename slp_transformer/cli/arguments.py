@@ -82,7 +82,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         choices=("best", "last", "average"),
         default="best",
-        help="by held-out loss; or the average of the last ones that are kept (--keep) [best]",
+        help="by held-out loss; or the average of the last ones that are kept (--keep-last) [best]",
     )
     parser.add_argument(
         "--device", metavar="NAME", help="cuda, mps or cpu; the first of them that is there"

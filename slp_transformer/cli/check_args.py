@@ -30,7 +30,7 @@ from slp_transformer.training.checkpoint_files import (
     since_best,
 )
 from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer, read_index
-from slp_transformer.training.train_config import EPOCH, MAY_CHANGE, NO_EPOCHS
+from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, RESUMABLE_SETTINGS
 
 TEXT = "text.txt"  # where a run keeps what it read from standard input
 
@@ -203,7 +203,7 @@ def say_if_finished(folder: Path, recipe: Recipe) -> None:
     """
     if not read_index(folder) or (memory := read_memory(checkpoint_folder(folder))) is None:
         return
-    steps, patience = recipe.training.steps, recipe.training.patience
+    steps, patience = recipe.training.steps, recipe.training.early_stopping_patience
     if memory.step > steps:
         raise ValueError(
             f"The run in {folder} has made {memory.step} steps already: choose as many or more, "
@@ -213,7 +213,7 @@ def say_if_finished(folder: Path, recipe: Recipe) -> None:
         told, more = f"all of its {steps:,} steps are made", ("--steps", str(2 * steps))
     elif patience is not None and since_best(memory.records) >= patience:
         told = f"it stopped improving, after {memory.step:,} of {steps:,} steps"
-        more = ("--patience", NONE)
+        more = ("--early-stopping-patience", NONE)
     else:
         return
     further = command("train", "--run", folder, "--resume", *more)
@@ -278,14 +278,13 @@ def refuse_pair_settings(recipe: Recipe, given: Tables) -> None:
     """
     said = {*given.get("data", {}), *given.get("training", {})}
     pairs = recipe.data.kind == "translation"
-    if recipe.training.every == EPOCH and recipe.training.batch_tokens is None:
+    if recipe.training.eval_interval == EPOCH and recipe.training.batch_tokens is None:
         raise ValueError(NO_EPOCHS)
-    idle = ("context_length", "lora") if pairs else (*PAIRS_ALONE, "batch_tokens")
+    idle = ("sequence_length", "lora") if pairs else (*PAIRS_ALONE, "batch_tokens")
     for name in idle:
         if name in said:
-            flag = f"--{'training-' * (name == 'context_length')}{name.replace('_', '-')}"
             why = "pairs are not cut into windows" if pairs else "it is for --translation"
-            raise ValueError(f"There is no use for {flag}: {why}.")
+            raise ValueError(f"There is no use for --{name.replace('_', '-')}: {why}.")
 
 
 LEARNED = {"text": "text", "guitar": "guitar tabs", "translation": "pairs of sentences"}
@@ -364,7 +363,10 @@ def resumed_recipe(saved: Path, recipe: str | None, given: Tables) -> Recipe:
         given["data"]["source"] = text_of(saved.parent)  # where it was kept
     refuse_changes(begun, given)
     check_model(begun, saved)
-    now = {name: given["training"][name] for name in MAY_CHANGE & given.get("training", {}).keys()}
+    now = {
+        name: given["training"][name]
+        for name in RESUMABLE_SETTINGS & given.get("training", {}).keys()
+    }
     return replace(begun, training=replace(begun.training, **now))
 
 

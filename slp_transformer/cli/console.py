@@ -80,8 +80,8 @@ def what_needs_no_compiler(command: str) -> str:
 def what_takes_less(command: str) -> str:
     """What to say when memory was not enough."""
     how = {
-        "train": "choose a smaller --batch-size (with as much more --accumulation, the steps stay "
-        "the same), --context-length, --model-dim or --num-blocks",
+        "train": "choose a smaller --batch-size (with more --gradient-accumulation-steps the steps "
+        "stay the same), --context-length, --model-dim or --num-blocks",
         "generate": "ask for fewer --num-samples or --tokens, or a smaller --num-beams",
     }
     return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."

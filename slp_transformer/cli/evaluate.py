@@ -25,7 +25,7 @@ from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.tasks.datasets import Stream, encode_source, reopen_data
 from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 
 def act(arguments: argparse.Namespace) -> None:
@@ -142,8 +142,8 @@ def measure(run: Run, stream: Stream) -> dict[str, Any]:
     """
     if isinstance(run.tokenizer, PretrainedTokenizer):
         return published_model.measure(run, stream)
-    settings = run.recipe.training if run.recipe else TrainingSettings(steps=1)
-    N = settings.context_length or run.model.config.context_length
+    settings = run.recipe.training if run.recipe else TrainConfig(steps=1)
+    N = settings.sequence_length or run.model.config.context_length
     windows = TokenWindows(stream, N)
     count = (len(stream) - 1) // N * N
     with work_bar("Measure", len(windows), " sequences") as tell:

@@ -15,7 +15,7 @@ from slp_transformer.cli.console import BAD_INPUT, rank
 from slp_transformer.tasks import Recipe, Tables, make_recipe
 from slp_transformer.tasks.data_settings import Kind
 from slp_transformer.tasks.setting_fields import NONE, Setting, all_settings, nearest
-from slp_transformer.training.train_config import MAY_CHANGE
+from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 FIRST = (
     "start",
@@ -111,7 +111,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def is_first(setting: Setting) -> bool:
     """Whether most people know what to do with a setting."""
-    return setting.name in FIRST and not flag_name(setting).startswith("--training-")
+    return setting.name in FIRST
 
 
 def add_setting(
@@ -194,7 +194,7 @@ def refuse_changes(recipe: Recipe, given: Tables) -> None:
     for setting in all_settings():
         before = tables[setting.table][setting.name]
         now = given.get(setting.table, {}).get(setting.name, before)
-        if now != before and setting.name not in MAY_CHANGE:
+        if now != before and setting.name not in RESUMABLE_SETTINGS:
             raise ValueError(
                 f"The run was begun with {setting.name} {shown(before)}, which {shown(now)} "
                 f"contradicts: resume it without {flag_name(setting)}, or begin another run in "

@@ -89,7 +89,7 @@ def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[Rec
     torch.manual_seed(settings.seed)
     pairs = isinstance(data.tokenizer, PairTokenizer)
     config, alone = configured(recipe, data), team.size == 1
-    N = settings.context_length or config.context_length
+    N = settings.sequence_length or config.context_length
     batch = settings.batch_tokens or settings.batch_size * N
     told = {"copies": 4 if alone else 1, "batch": batch if alone else 0}
     check_fits(config, team.device, **told, encoder_decoder=pairs)
@@ -156,7 +156,7 @@ def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
         window = recipe.config(1).context_length
         data = prepare_data(recipe.data, folder / TOKENS, window)
     config = configured(recipe, data)
-    N = recipe.training.context_length or config.context_length
+    N = recipe.training.sequence_length or config.context_length
     data.check_windows(N, recipe.data.held_out)
     recipe.save(folder / RECIPE)
     return data
@@ -237,8 +237,8 @@ def finished(folder: Path, recipe: Recipe, records: list[Record]) -> None:
     )
     if last.whole_loss is not None:
         result(
-            f"That was measured on {recipe.training.measured:,} sequences; on all of it, after the "
-            f"last step, it is {last.whole_loss:.4f}."
+            f"That was evaluated on {recipe.training.max_eval_samples:,} sequences; on all, "
+            f"after the last step, it is {last.whole_loss:.4f}."
         )
     if recipe.data.kind == "translation":
         sentence = reopen_pairs(folder / TOKENS).texts[0][0]

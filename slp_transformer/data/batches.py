@@ -204,7 +204,7 @@ def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | N
             f"batches, not {type(data).__name__}: of an array, make torch.from_numpy(array)."
         )
     if N is None:
-        raise ValueError("Windows of a token stream need a length: give context_length.")
+        raise ValueError("Windows of a token stream need a length: give sequence_length.")
     return TokenWindows(data, N)
 
 

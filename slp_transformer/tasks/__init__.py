@@ -11,7 +11,7 @@
 
 The tables are the fields of `slp_transformer.tasks.datasets.DataSettings`,
 `slp_transformer.config.TransformerConfig` and
-`slp_transformer.training.train_config.TrainingSettings`. What a recipe does not say is taken from the
+`slp_transformer.training.train_config.TrainConfig`. What a recipe does not say is taken from the
 built-in recipe of its kind, "text", "guitar" or "translation". TOML has no word for None: "none"
 stands for it. A path in a recipe is seen from the recipe's own folder.
 """
@@ -29,7 +29,7 @@ from slp_transformer.data.pair_files import HUGGING_FACE
 from slp_transformer.data.text_files import is_read_once
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.setting_fields import NONE, TABLES, all_settings, check_names, nearest
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 BUILT_IN = {path.stem: path for path in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
 
@@ -52,7 +52,7 @@ class Recipe:
 
     data: DataSettings
     model: dict[str, Any]
-    training: TrainingSettings
+    training: TrainConfig
 
     def config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
         """What the model is made of, once the data is known."""
@@ -111,7 +111,7 @@ def make_recipe(
         for table in TABLES
     }
     made = Recipe(
-        DataSettings(**tables["data"]), tables["model"], TrainingSettings(**tables["training"])
+        DataSettings(**tables["data"]), tables["model"], TrainConfig(**tables["training"])
     )
     made.config(1)  # refuses what no model can be made from
     return made

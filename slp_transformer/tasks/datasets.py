@@ -36,7 +36,7 @@ from slp_transformer.guitar.tab_dataset import (
 from slp_transformer.guitar.tab_tokenizer import UNITS
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.training.run_folder import Which, checkpoint_folder, load_tokenizer, read_index
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 Tokenizer = TextTokenizer | TabTokenizer | PairTokenizer
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -85,7 +85,7 @@ class Data:
             "context_length."
         )
 
-    def sources(self, settings: TrainingSettings, N: int) -> tuple[Any, Any]:
+    def sources(self, settings: TrainConfig, N: int) -> tuple[Any, Any]:
         """What `train` takes: streams as they are, pairs as batches of what the settings say.
 
         Of tabs in the short or the placed code half of the windows begin with a piece.
@@ -104,9 +104,7 @@ class Data:
         return tuple(batches(p, self.tokenizer, settings) for p in (self.learned, self.held_out))
 
 
-def batches(
-    pairs: EncodedPairs, tokenizer: PairTokenizer, settings: TrainingSettings
-) -> BatchSource:
+def batches(pairs: EncodedPairs, tokenizer: PairTokenizer, settings: TrainConfig) -> BatchSource:
     """Pairs as a source of batches.
 
     Raises:
@@ -115,7 +113,9 @@ def batches(
     special = {n: getattr(tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
     if settings.batch_tokens is None:
         return PaddedPairs(pairs, **special)
-    return PairsByLength(pairs, tokens=settings.batch_tokens * settings.accumulation, **special)
+    return PairsByLength(
+        pairs, tokens=settings.batch_tokens * settings.gradient_accumulation_steps, **special
+    )
 
 
 def prepare_data(

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
 from slp_transformer.tasks.data_settings import DataSettings
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
-TABLES = {"data": DataSettings, "model": TransformerConfig, "training": TrainingSettings}
+TABLES = {"data": DataSettings, "model": TransformerConfig, "training": TrainConfig}
 NONE = "none"  # TOML has no word for None
 # The tokenizer says how large the vocabulary is; the others are of an encoder-decoder's source.
 NOT_TO_CHOOSE = {("model", n) for n in ("vocab_size", "source_vocab_size", "num_encoder_blocks")}

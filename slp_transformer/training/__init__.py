@@ -10,9 +10,9 @@ from slp_transformer._internal.lazy import offered
 if TYPE_CHECKING:
     from slp_transformer.training.checkpoints import load_model
     from slp_transformer.training.evaluation import mean_loss
-    from slp_transformer.training.train_config import TrainingSettings
+    from slp_transformer.training.train_config import TrainConfig
     from slp_transformer.training.trainer import train, training_step
 
-__all__ = ["TrainingSettings", "load_model", "mean_loss", "train", "training_step"]
+__all__ = ["TrainConfig", "load_model", "mean_loss", "train", "training_step"]
 
 __getattr__, __dir__ = offered(__name__)

@@ -26,7 +26,7 @@ def last_checkpoints(last: Path) -> list[Path]:
         its = int(folder.name.removesuffix(MEASURED).split("-")[1])
         if 0 < its <= step:
             made[its] = folder
-    kept = [made[its] for its in sorted(made)][-(memory.settings.keep if memory else 1) :]
+    kept = [made[its] for its in sorted(made)][-(memory.settings.keep_last if memory else 1) :]
     return [checkpoint_folder(folder) for folder in kept] or [last]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import read_as
 from slp_transformer.config import TransformerConfig
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 FORMAT = 1
 WEIGHTS, BESIDE, BASE = "model.safetensors", "lora.safetensors", "base.json"
@@ -121,7 +121,7 @@ class Memory:
     """
 
     step: int
-    settings: TrainingSettings
+    settings: TrainConfig
     data: dict[str, Any] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)

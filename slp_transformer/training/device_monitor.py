@@ -10,13 +10,13 @@ from torch import nn
 
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 SIDES = {"cpu": 1024, "cuda": 8192}  # of the square matrices whose product tells a device's speed
 MEBIBYTE = 2**20
 
 
-def uses_bfloat16(settings: TrainingSettings, device: torch.device) -> bool:
+def uses_bfloat16(settings: TrainConfig, device: torch.device) -> bool:
     """Whether a run computes its products in bfloat16, for settings that may leave it open."""
     if settings.bf16 is not None:
         return settings.bf16
@@ -24,7 +24,7 @@ def uses_bfloat16(settings: TrainingSettings, device: torch.device) -> bool:
 
 
 @contextlib.contextmanager
-def float32_products(settings: TrainingSettings, device: torch.device) -> Iterator[None]:
+def float32_products(settings: TrainConfig, device: torch.device) -> Iterator[None]:
     """Have a CUDA device compute products in float32 as the settings say, and afterwards as before.
 
     With TF32 both sides of a product are rounded to ten bits after the point, and added up in
@@ -83,7 +83,7 @@ class Gauge:
     def __init__(
         self,
         model: nn.Module,
-        settings: TrainingSettings,
+        settings: TrainConfig,
         device: torch.device,
         processes: int = 1,
     ):
@@ -98,7 +98,7 @@ class Gauge:
         self.device, self.flops, self.peak = device, None, None
         whole = all(W.requires_grad for W in model.parameters())  # frozen weights take fewer
         if isinstance(model, TransformerLM) and whole:
-            window = settings.context_length or model.config.context_length
+            window = settings.sequence_length or model.config.context_length
             self.flops = training_flops(model.config, window)
         if device.type == "cuda":
             dtype = torch.bfloat16 if uses_bfloat16(settings, device) else torch.float32

@@ -91,7 +91,8 @@ def check_fits(
         raise ValueError(
             f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at the least beside the "
             f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
-            "batch_size or context_length; more accumulation keeps the steps as they are."
+            "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
+            "same)."
         )
     if needed > there:
         raise ValueError(

@@ -24,7 +24,7 @@ from slp_transformer.block import TransformerBlock
 from slp_transformer.training.ddp import Replicas
 from slp_transformer.training.devices import own_device, pick_device
 from slp_transformer.training.strategy import Team
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 
 class Shards(Replicas):
@@ -81,7 +81,7 @@ class Shards(Replicas):
         return distribute_tensor(value, weight.device_mesh, weight.placements)
 
 
-def form_team(settings: TrainingSettings, kept: Path | None = None) -> Team:
+def form_team(settings: TrainConfig, kept: Path | None = None) -> Team:
     """The processes that torchrun has started, or this one alone.
 
     Args:

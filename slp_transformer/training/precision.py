@@ -6,7 +6,7 @@ import platform
 import torch
 
 from slp_transformer.training.device_monitor import uses_bfloat16
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 SLOW_BF16 = (
     "This CPU has no bfloat16 instructions: bf16 takes many times as long as float32 here, so "
@@ -14,7 +14,7 @@ SLOW_BF16 = (
 )
 
 
-def autocast(settings: TrainingSettings, device: torch.device) -> contextlib.AbstractContextManager:
+def autocast(settings: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager:
     """Matrix products in bfloat16, if the settings say so or leave it to the device."""
     if not uses_bfloat16(settings, device):
         return contextlib.nullcontext()

@@ -32,7 +32,7 @@ from slp_transformer.training.optimizer import make_optimiser
 from slp_transformer.training.precision import SLOW_BF16, autocast, has_bfloat16
 from slp_transformer.training.run_lock import sole_owner
 from slp_transformer.training.strategy import ALONE, Team
-from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainingSettings
+from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 from slp_transformer.training.trainer_state import (
     Record,
     RunState,
@@ -51,7 +51,7 @@ def training_step(
     batch: Batch,
     optimiser: torch.optim.Optimizer,
     step: int,
-    settings: TrainingSettings,
+    settings: TrainConfig,
     device: torch.device,
     team: Team = ALONE,
 ) -> Float[Tensor, ""]:
@@ -75,17 +75,17 @@ def training_step(
         loss = summed / count
         team.backward(loss)
         total += loss.detach()
-    if settings.clip is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-    make_step(optimiser, settings.rate(step))
+    if settings.max_grad_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
+    make_step(optimiser, settings.learning_rate_at(step))
     return team.sum(total)
 
 
-def part_size(batch: Batch, settings: TrainingSettings) -> int:
+def part_size(batch: Batch, settings: TrainConfig) -> int:
     """How many sequences of a batch go through the model at once."""
     if settings.batch_tokens is None:
         return settings.batch_size
-    return -(-len(batch.targets) // settings.accumulation)
+    return -(-len(batch.targets) // settings.gradient_accumulation_steps)
 
 
 def make_step(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
@@ -102,7 +102,7 @@ def train(
     model: nn.Module,
     learned: Int[Tensor, "tokens"] | TokenStore | BatchSource,
     held_out: Int[Tensor, "held_out"] | TokenStore | BatchSource,
-    settings: TrainingSettings | None = None,
+    settings: TrainConfig | None = None,
     *,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -148,8 +148,8 @@ def train(
             before, and the message says how to go on.
         ImportError: if a folder, a bar or TensorBoard is asked for and its library is missing.
     """
-    settings = TrainingSettings(**(settings.to_dict() if settings else {}) | changes)
-    N = settings.context_length or getattr(getattr(model, "config", None), "context_length", None)
+    settings = TrainConfig(**(settings.to_dict() if settings else {}) | changes)
+    N = settings.sequence_length or getattr(getattr(model, "config", None), "context_length", None)
     learned, held_out = as_source(learned, N), as_source(held_out, N)
     if tensorboard and folder is None:
         raise ValueError("TensorBoard's curves are kept with the run: give a folder.")
@@ -157,7 +157,7 @@ def train(
     generator = torch.Generator().manual_seed(settings.seed)
     data = {"learned": learned.describe(), "held_out": held_out.describe()}
     run = RunState(settings, data, steps_between(settings, learned))
-    part, signals = part_of(held_out, settings.measured), StopSignals(wait=True)
+    part, signals = part_of(held_out, settings.max_eval_samples), StopSignals(wait=True)
     with contextlib.ExitStack() as stack:
         team = stack.enter_context(form_team(settings, keep))
         stack.enter_context(float32_products(settings, team.device))
@@ -189,7 +189,7 @@ def train(
                 }
                 memory = {"training": run.to_dict(), "state": state, "tokenizer": tokenizer}
                 memory["base"] = base
-                memory |= {"best": run.is_best(), "keep": settings.keep}
+                memory |= {"best": run.is_best(), "keep": settings.keep_last}
                 team.alone(save_checkpoint, keep, run.step, model, **memory)
 
         def heed() -> None:
@@ -211,7 +211,7 @@ def train(
             run.measure(loss_on(part))
             if run.finished() and part is not held_out:
                 run.measure_whole(loss_on(held_out))
-            record, rate = asdict(run.records[-1]), settings.rate(run.step - 1)
+            record, rate = asdict(run.records[-1]), settings.learning_rate_at(run.step - 1)
             shown.measured(**record, rate=rate)
             metrics.add(**record, learning_rate=rate)
             save()
@@ -239,7 +239,9 @@ def train(
                 if run.finished():
                     break
                 team.stir(settings.seed, run.step)
-                batch = learned.draw(settings.batch_size * settings.accumulation, generator)
+                batch = learned.draw(
+                    settings.batch_size * settings.gradient_accumulation_steps, generator
+                )
                 loss = training_step(
                     trained, batch, optimiser, run.step, settings, team.device, team
                 )
@@ -261,17 +263,19 @@ def train(
     return run.records
 
 
-def steps_between(settings: TrainingSettings, learned: BatchSource) -> int:
+def steps_between(settings: TrainConfig, learned: BatchSource) -> int:
     """After how many steps to measure.
 
     Raises:
         ValueError: if it is an epoch, and there are none.
     """
-    if settings.every != EPOCH:
-        return settings.every
+    if settings.eval_interval != EPOCH:
+        return settings.eval_interval
     if not hasattr(learned, "steps_an_epoch"):
         raise ValueError(NO_EPOCHS)
-    return learned.steps_an_epoch(settings.batch_size * settings.accumulation, settings.seed)
+    return learned.steps_an_epoch(
+        settings.batch_size * settings.gradient_accumulation_steps, settings.seed
+    )
 
 
 def go_on_with(
@@ -311,13 +315,13 @@ def take_up(
     told = (run.step, run.records, run.losses, saved.get("random") if saved else None)
     run.step, run.records, run.losses, random = team.tell(told)
     trained = team.wrap(model)
-    how = (settings.learning_rate, settings.weight_decay, settings.beta_2)
+    how = (settings.learning_rate, settings.weight_decay, settings.adam_beta2)
     optimiser = make_optimiser(trained, *how)
     if random is not None:
         # What the settings say of a step is said by them, not by what was kept.
         fresh = {"param_groups": optimiser.state_dict()["param_groups"]}
         team.load(optimiser, saved["optimiser"] | fresh if saved else None)
         for group in optimiser.param_groups if run.step else ():
-            group["lr"] = settings.rate(run.step - 1)  # as the step before has left it
+            group["lr"] = settings.learning_rate_at(run.step - 1)  # as the step before has left it
         go_on_with(random, generator, team.device, keep)
     return torch.compile(trained) if settings.compile else trained, optimiser

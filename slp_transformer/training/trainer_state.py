@@ -16,7 +16,7 @@ from slp_transformer.training.checkpoint_files import Record, read_made_of, read
 from slp_transformer.training.checkpoints import describe, load_state, load_weights
 from slp_transformer.training.optimizer import check_state
 from slp_transformer.training.run_folder import checkpoint_folder, read_index
-from slp_transformer.training.train_config import MAY_CHANGE, TrainingSettings
+from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
 
 class RunState:
@@ -29,7 +29,7 @@ class RunState:
         losses: losses of the steps since the last record.
     """
 
-    def __init__(self, settings: TrainingSettings, data: dict[str, Any], every: int | None = None):
+    def __init__(self, settings: TrainConfig, data: dict[str, Any], every: int | None = None):
         """Begin at step 0.
 
         Args:
@@ -37,7 +37,7 @@ class RunState:
             data: what tells its data from other data, as JSON.
             every: steps between measurements, if the settings alone do not tell.
         """
-        self.every = every or settings.every
+        self.every = every or settings.eval_interval
         self.settings, self.data = settings, json.loads(json.dumps(data))
         self.step: int = 0
         self.records: list[Record] = []
@@ -105,7 +105,7 @@ class RunState:
 
     def finished(self) -> bool:
         """Whether all steps are made and measured, or patience is at an end."""
-        patience = self.settings.patience
+        patience = self.settings.early_stopping_patience
         tired = patience is not None and self.since_best() >= patience
         return (self.step >= self.settings.steps and not self.is_due()) or tired
 
@@ -180,7 +180,7 @@ def check_same(what: str, before: dict[str, Any], now: dict[str, Any]) -> None:
         ValueError: naming each difference.
     """
     before, now = (flat(what, side) for side in (before, now))
-    free = {f"settings.{name}" for name in MAY_CHANGE}
+    free = {f"settings.{name}" for name in RESUMABLE_SETTINGS}
     names = [name for name in now | before if name not in free]
     told = [
         f"{name} was {before.get(name)!r} and is now {now.get(name)!r}"

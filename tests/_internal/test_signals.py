@@ -24,7 +24,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX ha
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
 STREAM = torch.arange(7).repeat(5)
-LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--every", "50", "--device", "cpu"]
+LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--eval-interval", "50", "--device", "cpu"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def tiny(seed: int = 0) -> TransformerLM:
 
 def run(folder, **changes):
     model = tiny(changes.pop("seed_of_model", 0))
-    settings = {"steps": 4, "every": 2, "batch_size": 2, "progress": False} | changes
+    settings = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False} | changes
     return model, train(model, STREAM, STREAM, folder=folder, **settings)
 
 
@@ -69,7 +69,7 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
         return made(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped, match="after step 1 of 4") as told:
-        patch.setattr(loop, "training_step", pressing)
+        patch.setattr(trainer, "training_step", pressing)
         run(tmp_path / "cut")
     assert told.value.number == number
     assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
@@ -92,7 +92,7 @@ def test_a_measurement_is_given_up_at_once_and_made_up_for(tmp_path, monkeypatch
         return measured(model, source, N, batch_size, team, press)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped, match=f"after step 2 of {steps}"):
-        patch.setattr(loop, "mean_loss", pressing)
+        patch.setattr(trainer, "mean_loss", pressing)
         run(tmp_path / "cut", steps=steps, batch_size=1)
     assert batches == [1]
     model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)

@@ -23,7 +23,7 @@ from slp_transformer.loss import next_token_loss, perplexity
 from slp_transformer.model_sizes import PublishedModel
 from slp_transformer.multi_head import join_heads, split_heads
 from slp_transformer.scaling_laws import approximate_parameters
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 
 def label(one):
@@ -211,7 +211,9 @@ PACKAGE = {
     "shared_keys": lambda K, A: modern.shared(K, A),
     "todays_parameters": todays_parameters,
     "smoothed_loss": smoothed,
-    "rate_of_2017": lambda step, d, warmup: TrainingSettings.of_2017(d, 1, warmup).rate(step - 1),
+    "rate_of_2017": lambda step, d, warmup: TrainConfig.of_2017(d, 1, warmup).learning_rate_at(
+        step - 1
+    ),
     "scaled_input": lambda ids, E, P: encoding(ids, E, P, 0, scaled=True),
 }
 

@@ -14,6 +14,7 @@ import torch
 from commands import SENTENCE, SMALL, fine, refused, weights
 
 from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
 from slp_transformer.cli.generation_session import Text, world_of, write_on
 from slp_transformer.data import TextTokenizer, reopen
@@ -55,7 +56,7 @@ def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
 
 def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "DELAY", 0)
     for run, quiet in (("a", ["--quiet"]), ("b", [])):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)

@@ -164,7 +164,7 @@ def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
     model = load_model("a")
     assert told["parameters"]["total"] == sum(p.numel() for p in model.parameters())
     assert told["training"]["step"] == told["training"]["of"] == 4 and told["training"]["finished"]
-    assert told["model"]["model_dim"] == 8 and told["settings"]["every"] == 2
+    assert told["model"]["model_dim"] == 8 and told["settings"]["eval_interval"] == 2
     fine("info", "a")
     assert "characters" in capsys.readouterr().out
     fine("info", "--json")

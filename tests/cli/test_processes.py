@@ -41,7 +41,17 @@ def test_standard_input_and_utf8_in_a_process(at):
 
 @POSIX
 def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
-    long = [*SIZES, "--steps", "400", "--every", "50", "--batch-size", "2", "--dropout", "0.1"]
+    long = [
+        *SIZES,
+        "--steps",
+        "400",
+        "--eval-interval",
+        "50",
+        "--batch-size",
+        "2",
+        "--dropout",
+        "0.1",
+    ]
     whole = process("train", "fox.txt", "--run", "whole", *long)
     assert whole.returncode == 0, whole.stderr
     started = subprocess.Popen(
@@ -180,11 +190,11 @@ def test_two_processes_train_as_one_and_the_first_one_speaks(at):
     words = ["train", "fox.txt", *SMALL, "--batch-size", "2"]
     ended = subprocess.run(
         [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--run", "two",
-         "--accumulation", "2", "--dropout", "0"],
+         "--gradient-accumulation-steps", "2", "--dropout", "0"],
         capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("Trained 4 steps") == 1
-    fine(*words, "--run", "one", "--accumulation", "2", "--dropout", "0")
+    fine(*words, "--run", "one", "--gradient-accumulation-steps", "2", "--dropout", "0")
     two, one = (load_model(run).state_dict() for run in ("two", "one"))
     assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)

@@ -11,14 +11,14 @@ from slp_transformer import TransformerConfig
 from slp_transformer.cli.flags import flag_name
 from slp_transformer.tasks import BUILT_IN, make_recipe
 from slp_transformer.tasks.setting_fields import NOT_TO_CHOOSE, all_settings
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 # --- Recipes -------------------------------------------------------------------------------------
 
 
 def test_every_setting_has_a_flag_and_an_explanation(capsys):
     settings = {(s.table, s.name): s for s in all_settings()}
-    for table, owner in (("model", TransformerConfig), ("training", TrainingSettings)):
+    for table, owner in (("model", TransformerConfig), ("training", TrainConfig)):
         fields = {(table, field.name) for field in dataclasses.fields(owner)}
         assert fields - NOT_TO_CHOOSE <= settings.keys()
     fine("train", "--help")
@@ -32,14 +32,14 @@ def test_every_setting_has_a_flag_and_an_explanation(capsys):
 def test_flags_win_over_the_recipe_and_the_recipe_over_the_built_in_one(at, capsys):
     Path("mine.toml").write_text(
         '[data]\nsource = "fox.txt"\n[model]\nmodel_dim = 24\n'
-        '[training]\nsteps = 7\nclip = "none"\n',
+        '[training]\nsteps = 7\nmax_grad_norm = "none"\n',
         encoding="utf-8",
     )
     fine("train", "--recipe", "mine.toml", "--steps", "9", "--bf16", "--show-recipe")
     told = tomllib.loads(capsys.readouterr().out)
     built_in = make_recipe("text").tables()
     assert told["training"]["steps"] == 9 and told["training"]["bf16"] is True
-    assert told["model"]["model_dim"] == 24 and told["training"]["clip"] == "none"
+    assert told["model"]["model_dim"] == 24 and told["training"]["max_grad_norm"] == "none"
     assert told["training"]["batch_size"] == built_in["training"]["batch_size"]
     assert told["data"]["source"] == str(at.resolve() / "fox.txt")
     assert not (at / "runs").exists()
@@ -47,7 +47,7 @@ def test_flags_win_over_the_recipe_and_the_recipe_over_the_built_in_one(at, caps
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_resolved_recipe_survives_its_file(name, tmp_path):
-    recipe = make_recipe(name, {"training": {"clip": None, "patience": 3}})
+    recipe = make_recipe(name, {"training": {"max_grad_norm": None, "early_stopping_patience": 3}})
     recipe.save(tmp_path / "recipe.toml")
     assert make_recipe(tmp_path / "recipe.toml").tables() == recipe.tables()
 
@@ -91,8 +91,8 @@ def test_a_wrong_recipe_is_refused_by_name(toml, sentence, at, capsys):
 def test_resume_refuses_what_contradicts(at, capsys):
     fine("train", "fox.txt", "--run", "a", *SMALL)
     kept = weights("a")
-    said = refused(capsys, "train", "--run", "a", "--resume", "--every", "3")
-    assert "begun with every 2, which 3 contradicts" in said
+    said = refused(capsys, "train", "--run", "a", "--resume", "--eval-interval", "3")
+    assert "begun with eval_interval 2, which 3 contradicts" in said
     Path("wolf.txt").write_text(SENTENCE * 20, encoding="utf-8")
     assert "source" in refused(capsys, "train", "wolf.txt", "--run", "a", "--resume")
     assert "holds a run already" in refused(capsys, "train", "fox.txt", "--run", "a")

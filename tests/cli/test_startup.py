@@ -17,7 +17,7 @@ from slp_transformer.data import TextTokenizer
 from slp_transformer.data.text_tokenizer import byte_alphabet
 from slp_transformer.data.token_file import TokenStore, write_tokens
 from slp_transformer.guitar import TabTokenizer
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 pytest.importorskip("pydantic", reason="files are checked with the text extra")
 
@@ -94,7 +94,7 @@ def test_numpys_whole_numbers_are_sizes_and_come_out_as_pythons():
     assert all(type(size) is int for size in (config.vocab_size, config.num_blocks))
     assert pickle.loads(pickle.dumps(config)) == config
     assert TransformerLM(config).config.model_dim == 14
-    settings = TrainingSettings(steps=np.int64(7), seed=np.int64(3))
+    settings = TrainConfig(steps=np.int64(7), seed=np.int64(3))
     assert type(settings.to_dict()["steps"]) is int and type(settings.seed) is int
 
 

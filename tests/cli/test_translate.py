@@ -24,13 +24,13 @@ from slp_transformer.tasks.datasets import batches
 from slp_transformer.training.checkpoint_files import read_memory
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import checkpoint_folder, step_folders
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
 PAIRS = number_pairs(60)
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "29"]
 SMALL = [*SIZES, "--tokenizer", "words", "--vocab-size", "90", "--batch-tokens", "100"]
-SMALL += ["--steps", "6", "--every", "2", "--keep", "2", "--device", "cpu"]
+SMALL += ["--steps", "6", "--eval-interval", "2", "--keep-last", "2", "--device", "cpu"]
 SMALL += ["--learning-rate", "0.05"]  # so that it learns where sentences end
 TRAIN = ["train", "pairs.csv", "--translation", *SMALL, "--quiet"]
 
@@ -78,7 +78,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
     resumed = load_model("cut", "last").state_dict()
     assert straight.keys() == resumed.keys()
     # The learning rate follows from the steps, of which the first part meant to make just three.
-    assert TrainingSettings(steps=3).rate(1) != TrainingSettings(steps=6).rate(1)
+    assert TrainConfig(steps=3).learning_rate_at(1) != TrainConfig(steps=6).learning_rate_at(1)
     fine(*TRAIN, "--run", "slow")
     stopped = Path("slow")
     for folder in step_folders(stopped):
@@ -138,7 +138,7 @@ WRONG = {
     "a gzip cut short": (["cut.csv.gz", "--translation"], "cut.csv.gz is cut short"),
     "a table with a target": (["pairs.csv", "--translation", "--target", "latin.csv"], "no use"),
     "lora": (["pairs.csv", "--translation", "--lora", "2"], "lora"),
-    "windows": (["pairs.csv", "--translation", "--training-context-length", "9"], "windows"),
+    "windows": (["pairs.csv", "--translation", "--sequence-length", "9"], "windows"),
     "text with a target": (["fox.txt", "--target", "fox.txt"], "--target"),
     "tabs in tokens": (["--guitar", "--batch-tokens", "9"], "--batch-tokens"),
     "batches too small": (["pairs.csv", "--translation", "--batch-tokens", "3"], "batch just 3"),
@@ -324,10 +324,19 @@ def test_runs_of_another_kind_are_refused(at, capsys):
 def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_pairs()
-    by_epoch = ["--every", "epoch", "--keep", "9", "--batch-tokens", "400", "--steps", "7"]
+    by_epoch = [
+        "--eval-interval",
+        "epoch",
+        "--keep-last",
+        "9",
+        "--batch-tokens",
+        "400",
+        "--steps",
+        "7",
+    ]
     fine(*TRAIN, *by_epoch, "--run", "run")
     corpus = reopen_pairs(Path("run/tokens"))
-    source = batches(corpus.learned, corpus.tokenizer, TrainingSettings(7, batch_tokens=400))
+    source = batches(corpus.learned, corpus.tokenizer, TrainConfig(7, batch_tokens=400))
     drawn, steps = 0, 0
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
@@ -336,13 +345,15 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
     assert '"epoch"' in Path("run/recipe.toml").read_text(encoding="utf-8")
     fine("train", "--run", "run", "--resume", "--steps", "9", "--quiet")
-    said = refused(capsys, *TRAIN, "--batch-tokens", "none", "--every", "epoch", "--run", "b")
+    said = refused(
+        capsys, *TRAIN, "--batch-tokens", "none", "--eval-interval", "epoch", "--run", "b"
+    )
     assert "have none: give a number of steps" in said and not Path("b").exists()
-    said = refused(capsys, *TRAIN, "--every", "epochs", "--run", "b")
+    said = refused(capsys, *TRAIN, "--eval-interval", "epochs", "--run", "b")
     assert """must be a whole number or "epoch", not 'epochs'""" in said
     model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
-    with pytest.raises(ValueError, match="drawn at random have none"):
-        train(model, torch.arange(50) % 7, torch.arange(50) % 7, every="epoch", steps=3)
+    with pytest.raises(ValueError, match="randomly drawn batches have none"):
+        train(model, torch.arange(50) % 7, torch.arange(50) % 7, eval_interval="epoch", steps=3)
 
 
 def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):

@@ -155,7 +155,7 @@ def test_training_on_a_file_is_training_on_the_tensor(tmp_path):
     for data in (stream, store):
         torch.manual_seed(0)
         model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
-        runs.append(train(model, data, data, steps=4, every=2, batch_size=3))
+        runs.append(train(model, data, data, steps=4, eval_interval=2, batch_size=3))
         runs[-1].append(mean_loss(model, data, 5))
     assert runs[0] == runs[1]
 

@@ -35,7 +35,13 @@ def run(folder: Path, weights: Path, how_to_die=None) -> int:
         config = TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1, dropout=0.2)
         model = TransformerLM(config)
         stream = torch.arange(7).repeat(5)
-        settings = {"steps": 6, "every": 2, "batch_size": 2, "accumulation": 2, "seed": 3}
+        settings = {
+            "steps": 6,
+            "eval_interval": 2,
+            "batch_size": 2,
+            "gradient_accumulation_steps": 2,
+            "seed": 3,
+        }
         records = train(
             model, stream, stream, **settings, folder=folder, resume=True, progress=False
         )

@@ -38,7 +38,13 @@ def encoder_decoder() -> EncoderDecoder:
 def windows(**settings):
     """Fifteen sequences a step, clipped, and an odd number of windows held out."""
     model = language_model()
-    options = {"steps": 6, "every": 2, "batch_size": 5, "accumulation": 3, "clip": 0.1}
+    options = {
+        "steps": 6,
+        "eval_interval": 2,
+        "batch_size": 5,
+        "gradient_accumulation_steps": 3,
+        "max_grad_norm": 0.1,
+    }
     records = train(model, STREAM, STREAM.flip(0), **options | QUIET | settings)
     return model, records
 
@@ -47,14 +53,14 @@ def pairs(**settings):
     """Pairs of uneven lengths, whose padding is spread unevenly among the processes."""
     model = encoder_decoder()
     source = PaddedPairs(PAIRS, pad_id=0, begin_id=1, end_id=2)
-    options = {"steps": 4, "every": 2, "batch_size": 3, "label_smoothing": 0.1}
+    options = {"steps": 4, "eval_interval": 2, "batch_size": 3, "label_smoothing": 0.1}
     return model, train(model, source, source, **options | QUIET | settings)
 
 
 def lone(**settings):
     """One sequence a step: the second process has nothing to do."""
     model = language_model()
-    options = {"steps": 3, "every": 1, "batch_size": 1}
+    options = {"steps": 3, "eval_interval": 1, "batch_size": 1}
     return model, train(model, STREAM, STREAM[:6], **options | QUIET | settings)
 
 
@@ -77,7 +83,7 @@ def stop_at(step: int):
 def dropping(folder, **changes):
     """A run with dropout, kept in a folder."""
     model = language_model(dropout=0.3)
-    options = {"steps": 4, "every": 2, "batch_size": 4, "folder": folder, "resume": True}
+    options = {"steps": 4, "eval_interval": 2, "batch_size": 4, "folder": folder, "resume": True}
     train(model, STREAM, STREAM, **options | QUIET | changes)
     return model
 
@@ -135,7 +141,12 @@ def together(folder: Path) -> None:
         results[f"drawn-{how}"] = torch.rand(()).item()  # by what dropout draws from too
         same = all(torch.equal(again[name], W) for name, W in whole.state_dict().items())
         results[f"exact-{how}"] = same
-        press = {"steps": 9, "every": 9, "folder": folder / f"pressed-{how}", "parallel": how}
+        press = {
+            "steps": 9,
+            "eval_interval": 9,
+            "folder": folder / f"pressed-{how}",
+            "parallel": how,
+        }
         source = Pressed(STREAM, 5)
         results[f"pressed-{how}"] = said(train, language_model(), source, STREAM, **press | QUIET)
     results["full"] = said(unwritable, folder / "full")
@@ -162,7 +173,7 @@ class Troubled(TokenWindows):
 
 def in_trouble(folder: Path, trouble, steps: int) -> None:
     """A run that meets with trouble."""
-    options = {"steps": steps, "every": 2, "folder": folder, "resume": True}
+    options = {"steps": steps, "eval_interval": 2, "folder": folder, "resume": True}
     train(language_model(), Troubled(STREAM, 5, trouble), STREAM[:6], **options | QUIET)
 
 

@@ -51,7 +51,7 @@ STEPS = 24
 HOW = [
     "--steps",
     str(STEPS),
-    "--every",
+    "--eval-interval",
     "4",
     "--batch-size",
     "3",

@@ -41,7 +41,18 @@ from slp_transformer.data import english_number, moby_dick, spanish_number
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
 HANGS = 60.0  # seconds by the clock, after which a command will not end
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
-SMALL = [*SIZES, "--steps", "4", "--every", "2", "--batch-size", "3", "--device", "cpu", "--quiet"]
+SMALL = [
+    *SIZES,
+    "--steps",
+    "4",
+    "--eval-interval",
+    "2",
+    "--batch-size",
+    "3",
+    "--device",
+    "cpu",
+    "--quiet",
+]
 RUNS = {
     "characters": ["text.txt"],
     "words": ["text.txt", "--tokenizer", "words", "--vocab-size", "50"],

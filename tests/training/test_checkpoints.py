@@ -19,7 +19,7 @@ from slp_transformer.training.trainer import train
 
 HERE = Path(__file__).parent
 STREAM = torch.arange(7).repeat(5)
-TINY = {"steps": 4, "every": 2, "batch_size": 2, "progress": False}
+TINY = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False}
 
 
 def tiny(seed: int = 0, **changes) -> TransformerLM:
@@ -131,7 +131,7 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
 def test_the_best_is_the_one_measured_best(tmp_path):
     """Trained on one pattern and measured on another, the model grows worse."""
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
-    settings = TINY | {"steps": 30, "every": 5, "learning_rate": 0.05}
+    settings = TINY | {"steps": 30, "eval_interval": 5, "learning_rate": 0.05}
     records = train(tiny(), STREAM, held_out, folder=tmp_path, **settings)
     best = min(records, key=lambda record: record.valid_loss)
     assert best.step < 30
@@ -287,7 +287,7 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     ("changes", "says"),
     [
         ({"seed": 1}, "settings.seed was 0 and is now 1"),
-        ({"every": 5}, "settings.every was 2 and is now 5"),
+        ({"eval_interval": 5}, "settings.eval_interval was 2 and is now 5"),
         ({"steps": 3}, "has made 4 steps already: choose as many or more, not 3"),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
         ({"stream": torch.arange(7).repeat(6)}, "data.learned.tokens was 35 and is now 42"),

@@ -14,7 +14,7 @@ from slp_transformer.scaling_laws import training_flops
 from slp_transformer.training import device_monitor, metrics, train
 from slp_transformer.training.ddp import Replicas
 from slp_transformer.training.device_monitor import Gauge, float32_products, uses_bfloat16
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -27,16 +27,16 @@ def test_operations_are_counted_by_hand():
 
 
 def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():
-    found = Gauge(language_model(), TrainingSettings(steps=1), CPU)
+    found = Gauge(language_model(), TrainConfig(steps=1), CPU)
     assert (found.utilisation(10.0), found.memory(), found(10.0)) == (None, None, "")
     found.peak = 1e6
     assert found.utilisation(100.0) == pytest.approx(100 * training_flops_of_a_token() / 1e6)
     found.memory = lambda: 3 * 2**20
     assert found(100.0) == f", {found.utilisation(100.0):.0%} of its speed, 3 MiB"
-    assert Gauge(encoder_decoder(), TrainingSettings(steps=1), CPU).flops is None
+    assert Gauge(encoder_decoder(), TrainConfig(steps=1), CPU).flops is None
     model = language_model()
     add_lora(model, 1)  # frozen weights take fewer operations than are counted
-    assert Gauge(model, TrainingSettings(steps=1), CPU).flops is None
+    assert Gauge(model, TrainConfig(steps=1), CPU).flops is None
 
 
 def training_flops_of_a_token() -> int:
@@ -61,15 +61,15 @@ def test_the_speed_of_a_product_counts_its_operations(monkeypatch):
 )
 def test_bfloat16_is_left_to_the_device(monkeypatch, asked, device, able, used):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: able)
-    assert uses_bfloat16(TrainingSettings(steps=1, bf16=asked), device) is used
+    assert uses_bfloat16(TrainConfig(steps=1, bf16=asked), device) is used
 
 
 def test_tf32_is_allowed_on_cuda_as_long_as_the_run_lasts():
     before = torch.get_float32_matmul_precision()
     for allowed, inside in ((True, "high"), (False, "highest")):
-        with float32_products(TrainingSettings(steps=1, tf32=allowed), CUDA):
+        with float32_products(TrainConfig(steps=1, tf32=allowed), CUDA):
             assert torch.get_float32_matmul_precision() == inside
-        with float32_products(TrainingSettings(steps=1, tf32=allowed), CPU):
+        with float32_products(TrainConfig(steps=1, tf32=allowed), CPU):
             assert torch.get_float32_matmul_precision() == before
     assert torch.get_float32_matmul_precision() == before
 
@@ -83,7 +83,7 @@ def test_metrics_go_on_with_a_resumed_run(tmp_path):
         if record.step == 4:
             raise RuntimeError("pulled out")
 
-    how = {"steps": 6, "every": 2, "batch_size": 3, "folder": tmp_path, "progress": False}
+    how = {"steps": 6, "eval_interval": 2, "batch_size": 3, "folder": tmp_path, "progress": False}
     with pytest.raises(RuntimeError, match="pulled out"):
         train(language_model(), STREAM, STREAM, report=stop, **how)
     assert [row["step"] for row in rows_of(tmp_path)] == [2, 4]

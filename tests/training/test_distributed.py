@@ -13,11 +13,12 @@ from own_process import python
 from safetensors.torch import load_file
 
 from slp_transformer.data.batches import IGNORED, Batch
+from slp_transformer.training import ddp
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.ddp import in_short
 from slp_transformer.training.fsdp import form_team
 from slp_transformer.training.run_folder import checkpoint_folder
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
 pytestmark = [
@@ -216,9 +217,9 @@ def test_what_pytorch_says_is_cut_to_a_sentence():
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(replicas, "TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(ddp, "TIMEOUT", timedelta(seconds=1))
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not meet the others"):
-        with form_team(TrainingSettings(steps=1, device="cpu")):
+        with form_team(TrainConfig(steps=1, device="cpu")):
             pass
 
 
@@ -228,7 +229,7 @@ def test_an_incomplete_environment_is_named(monkeypatch, missing):
         monkeypatch.setenv(name, "2")
     monkeypatch.delenv(missing)
     with pytest.raises(ValueError, match=f"one of 2 processes, but {missing} is not set.*torchrun"):
-        form_team(TrainingSettings(steps=1))
+        form_team(TrainConfig(steps=1))
 
 
 @pytest.fixture
@@ -243,28 +244,28 @@ def test_each_process_takes_a_cuda_device_of_its_own(monkeypatch, second_of_two)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    team = form_team(TrainingSettings(steps=1))
+    team = form_team(TrainConfig(steps=1))
     assert team.device == torch.device("cuda", 1) and taken == [team.device]
     assert str(team) == "2 × CUDA" and (team.rank, team.size) == (1, 2)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ValueError, match="has 1 CUDA devices, too few for its process 2"):
-        form_team(TrainingSettings(steps=1))
+        form_team(TrainConfig(steps=1))
     with pytest.raises(ValueError, match='not on "cuda:0"'):
-        form_team(TrainingSettings(steps=1, device="cuda:0"))
+        form_team(TrainConfig(steps=1, device="cuda:0"))
 
 
 def test_several_processes_on_a_mac_use_the_cpu(monkeypatch, second_of_two):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert form_team(TrainingSettings(steps=1)).device == torch.device("cpu")
+    assert form_team(TrainConfig(steps=1)).device == torch.device("cpu")
     with pytest.raises(ValueError, match='not on "mps"'):
-        form_team(TrainingSettings(steps=1, device="mps"))
+        form_team(TrainConfig(steps=1, device="mps"))
 
 
 def test_one_process_of_torchrun_is_like_any(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
     model, plain = team_run.language_model(), team_run.language_model()
-    options = {"steps": 2, "every": 1, "batch_size": 3}
+    options = {"steps": 2, "eval_interval": 1, "batch_size": 3}
     records = train(model, team_run.STREAM, team_run.STREAM, **options, parallel="fsdp")
     assert records == train(plain, team_run.STREAM, team_run.STREAM, **options)
     assert not torch.distributed.is_initialized()

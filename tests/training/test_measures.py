@@ -63,22 +63,26 @@ def test_while_training_a_part_is_measured_and_all_at_the_end():
     """The measure of each moment is the one that `mean_loss` gives afterwards."""
     model = tiny()
     held_out = STREAM.flip(0)
-    records = train(model, STREAM, held_out, steps=4, every=2, batch_size=2, measured=3)
+    records = train(
+        model, STREAM, held_out, steps=4, eval_interval=2, batch_size=2, max_eval_samples=3
+    )
     windows = TokenWindows(held_out, 5)
     assert [record.whole_loss for record in records[:-1]] == [None]
     assert records[-1].valid_loss == pytest.approx(mean_loss(model, part_of(windows, 3)))
     assert records[-1].whole_loss == pytest.approx(mean_loss(model, windows))
     assert records[-1].whole_loss != pytest.approx(records[-1].valid_loss, abs=1e-6)
-    everything = train(tiny(), STREAM, held_out, steps=4, every=2, batch_size=2, measured=None)
+    everything = train(
+        tiny(), STREAM, held_out, steps=4, eval_interval=2, batch_size=2, max_eval_samples=None
+    )
     assert everything[-1].whole_loss is None
     assert everything[-1].valid_loss == pytest.approx(records[-1].whole_loss)
 
 
 def test_the_command_says_what_it_was_measured_on(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL[:-1], "--measured", "2")
+    fine("train", "fox.txt", "--run", "a", *SMALL[:-1], "--max-eval-samples", "2")
     said = capsys.readouterr()
     assert "Measured on 2 of 8 held-out sequences, and on all of them at the end." in said.err
-    assert "That was measured on 2 sequences; on all of it, after the last step, it is" in said.out
+    assert "That was evaluated on 2 sequences; on all, after the last step, it is" in said.out
     assert "Held out: " in said.err and "fox.txt, tokens 1045 to 1160 of 1160" in said.err
 
 
@@ -118,7 +122,7 @@ def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
         return step(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "training_step", pressing)
+        patch.setattr(trainer, "training_step", pressing)
         assert main(["train", "tabs", "--guitar", "--run", "cut", *SMALL]) == 130
     shutil.rmtree("tabs")
     fine("train", "--run", "cut", "--resume", "--quiet")
@@ -159,7 +163,7 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("moment", ["a loss on the way", "the last update", "held out alone"])
 def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatch, moment):
-    how = {"steps": 8, "every": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
+    how = {"steps": 8, "eval_interval": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
     kept = {}
 
     def remember(record):
@@ -175,7 +179,7 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
 
     if moment == "held out alone":
         measures = iter([trainer.mean_loss, trainer.mean_loss, lambda *_: math.inf])
-        monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(measures)(*arguments))
+        monkeypatch.setattr(trainer, "mean_loss", lambda *arguments: next(measures)(*arguments))
     else:
         monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
     with pytest.raises(ValueError, match=r"no longer a number, at step 6 .*learning_rate") as told:
@@ -196,7 +200,7 @@ def test_weights_that_are_none_are_not_kept_by_ctrl_c_either(tmp_path, monkeypat
         return result
 
     monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
-    how = {"steps": 8, "every": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
+    how = {"steps": 8, "eval_interval": 2, "batch_size": 2, "folder": tmp_path, "progress": False}
     with pytest.raises(ValueError, match="A weight is no longer a number, at step 3"):
         train(tiny(), STREAM, STREAM, **how)
     assert checkpoint_folder(tmp_path).name == "step-00000002"

@@ -16,7 +16,7 @@ from slp_transformer._internal.atomic_write import reason_of
 from slp_transformer.cli import main
 from slp_transformer.cli.loaded_run import find_recipe
 from slp_transformer.cli.train import how_to_go_on
-from slp_transformer.training.checkpoint_files import read_made_of, read_memory
+from slp_transformer.training.checkpoint_files import read_memory
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_fits
 from slp_transformer.training.run_folder import checkpoint_folder
@@ -213,32 +213,6 @@ def test_five_damaged_files_in_processes_of_their_own():
 
 # --- Older and newer runs ------------------------------------------------------------------------
 
-OLD = Path(__file__).parent / "old_run"
-
-
-def test_a_run_of_the_first_version_is_read(tmp_path, capsys):
-    """Its JSON as it was written then, with the settings that there were."""
-    memory, made_of = read_memory(OLD), read_made_of(OLD)
-    assert memory.step == 4 and memory.settings.steps == 4 and len(memory.records) == 2
-    assert memory.settings.patience is None  # a setting that it does not have
-    assert made_of.config.model_dim == 8 and made_of.config.num_encoder_blocks is None
-
-
-def test_a_run_without_newer_settings_goes_on(run, capsys):
-    content = json.loads((run / "training.json").read_text("utf-8"))
-    for name in set(content["settings"]) - {"steps", "every", "batch_size", "device"}:
-        del content["settings"][name]
-    change(run / "training.json", settings=content["settings"])
-    config = json.loads((run / "config.json").read_text("utf-8"))["config"]
-    del config["source_vocab_size"], config["eps"]
-    change(run / "config.json", config=config)
-    recipe = Path("a/recipe.toml")
-    lines = [line for line in recipe.read_text("utf-8").splitlines() if not line.startswith("eps")]
-    recipe.write_text("\n".join(lines), encoding="utf-8")
-    for command in (["info", "a"], ["generate", "a", "--tokens", "3"], ["evaluate", "a"]):
-        fine(*command)
-    fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
-
 
 def test_settings_of_a_newer_version_are_told_in_a_sentence(run, capsys, caplog):
     content = json.loads((run / "training.json").read_text("utf-8"))
@@ -274,22 +248,38 @@ def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
 
 
 def test_a_run_that_lost_patience_is_given_more(at, capsys):
-    impatient = [*SMALL, "--steps", "400", "--patience", "1", "--learning-rate", "1e-9"]
-    fine("train", "fox.txt", "--run", "a", *impatient, "--every", "2")
+    impatient = [
+        *SMALL,
+        "--steps",
+        "400",
+        "--early-stopping-patience",
+        "1",
+        "--learning-rate",
+        "1e-9",
+    ]
+    fine("train", "fox.txt", "--run", "a", *impatient, "--eval-interval", "2")
     step = read_memory(checkpoint_folder("a")).step
     assert step < 400
     capsys.readouterr()
     fine("train", "--run", "a", "--resume", "--quiet")
-    assert "--resume --patience" in capsys.readouterr().out
+    assert "--resume --early-stopping-patience" in capsys.readouterr().out
     fine(
-        "train", "--run", "a", "--resume", "--patience", "none", "--steps", str(step + 3), "--quiet"
+        "train",
+        "--run",
+        "a",
+        "--resume",
+        "--early-stopping-patience",
+        "none",
+        "--steps",
+        str(step + 3),
+        "--quiet",
     )
     assert read_memory(checkpoint_folder("a")).step == step + 3
 
 
 def test_taken_further_it_goes_on_as_one_that_was_meant_to_be_so_long(at):
     """But for the learning rate of the steps that were made before."""
-    flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup", "0"]
+    flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup-steps", "0"]
     fine("train", "fox.txt", "--run", "long", *flat, "--steps", "8")
     fine("train", "fox.txt", "--run", "short", *flat)
     fine("train", "--run", "short", "--resume", "--steps", "8", "--quiet")

@@ -169,7 +169,7 @@ def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
     stream = torch.arange(7).repeat(5)
-    train(model, stream, stream, steps=4, every=2, folder=tmp_path, progress=False)
+    train(model, stream, stream, steps=4, eval_interval=2, folder=tmp_path, progress=False)
     kept = {path.name for path in tmp_path.glob("step-*")}
     assert kept >= {"step-00000002-mine", "step-by-step", "step-7", "step-00000004"}
     assert "step-00000000" not in kept

@@ -21,7 +21,7 @@ from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss
 from slp_transformer.training.optimizer import make_optimiser
-from slp_transformer.training.train_config import TrainingSettings
+from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import SLOW_BF16, train, training_step
 from slp_transformer.training.trainer_state import Record, RunState
 
@@ -47,7 +47,7 @@ def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
     return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
 
 
-def weights_after_a_step(settings: TrainingSettings, model, batch, optimiser=None):
+def weights_after_a_step(settings: TrainConfig, model, batch, optimiser=None):
     optimiser = optimiser or torch.optim.SGD(model.parameters())
     loss = training_step(model, batch, optimiser, 1, settings, CPU)
     return loss.item(), [p.detach().clone() for p in model.parameters()]
@@ -64,16 +64,16 @@ def close(a, b) -> bool:
     "wrong",
     [
         {"steps": 0},
-        {"context_length": 0},
+        {"sequence_length": 0},
         {"batch_size": 0},
-        {"accumulation": 0},
-        {"every": 0},
-        {"patience": 0},
-        {"warmup": -1},
+        {"gradient_accumulation_steps": 0},
+        {"eval_interval": 0},
+        {"early_stopping_patience": 0},
+        {"warmup_steps": -1},
         {"seed": -1},
         {"learning_rate": 0.0},
         {"learning_rate": math.nan},
-        {"clip": -1.0},
+        {"max_grad_norm": -1.0},
         {"weight_decay": -0.1},
         {"label_smoothing": 1.0},
     ],
@@ -81,32 +81,32 @@ def close(a, b) -> bool:
 def test_a_wrong_setting_is_named_with_its_value(wrong):
     (name, value), *_ = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
-        TrainingSettings(**{"steps": 1} | wrong)
+        TrainConfig(**{"steps": 1} | wrong)
 
 
 def test_settings_do_not_change_and_read_back():
-    settings = TrainingSettings(steps=9, clip=None, patience=3)
+    settings = TrainConfig(steps=9, max_grad_norm=None, early_stopping_patience=3)
     with pytest.raises(FrozenInstanceError):
         settings.steps = 10
-    assert TrainingSettings(**settings.to_dict()) == settings
+    assert TrainConfig(**settings.to_dict()) == settings
 
 
 def test_the_rate_warms_up_over_a_twentieth_unless_told():
-    settings = TrainingSettings(steps=100, learning_rate=2.0)
-    assert [settings.rate(s) for s in (0, 4, 5)] == pytest.approx([0.4, 2.0, 2.0])
-    assert replace(settings, warmup=0).rate(0) == pytest.approx(2.0)
-    assert replace(settings, warmup=10).rate(0) == pytest.approx(0.2)
+    settings = TrainConfig(steps=100, learning_rate=2.0)
+    assert [settings.learning_rate_at(s) for s in (0, 4, 5)] == pytest.approx([0.4, 2.0, 2.0])
+    assert replace(settings, warmup_steps=0).learning_rate_at(0) == pytest.approx(2.0)
+    assert replace(settings, warmup_steps=10).learning_rate_at(0) == pytest.approx(0.2)
 
 
 def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
-    settings = TrainingSettings(steps=2, batch_size=3)
+    settings = TrainConfig(steps=2, batch_size=3)
     one = train(language_model(), STREAM, STREAM, settings)
-    assert one == train(language_model(), STREAM, STREAM, steps=2, batch_size=3, context_length=5)
-    assert len(train(language_model(), STREAM, STREAM, settings, every=1)) == 2
+    assert one == train(language_model(), STREAM, STREAM, steps=2, batch_size=3, sequence_length=5)
+    assert len(train(language_model(), STREAM, STREAM, settings, eval_interval=1)) == 2
 
 
 def test_a_stream_without_a_length_of_window_is_refused():
-    with pytest.raises(ValueError, match="give context_length"):
+    with pytest.raises(ValueError, match="give sequence_length"):
         train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
 
 
@@ -116,7 +116,7 @@ def test_a_stream_without_a_length_of_window_is_refused():
 def test_accumulated_parts_give_the_gradient_of_the_whole():
     """Also where padding is spread unevenly: each target counts the same."""
     batch = next(pairs((3, 5), (2, 1), (7, 2), (1, 6)).in_order(4))
-    whole, parts = TrainingSettings(steps=9, batch_size=4), TrainingSettings(steps=9, batch_size=1)
+    whole, parts = TrainConfig(steps=9, batch_size=4), TrainConfig(steps=9, batch_size=1)
     loss, weights = weights_after_a_step(whole, encoder_decoder(), batch)
     loss_of_parts, weights_of_parts = weights_after_a_step(parts, encoder_decoder(), batch)
     assert loss == pytest.approx(loss_of_parts, rel=1e-5)
@@ -125,8 +125,16 @@ def test_accumulated_parts_give_the_gradient_of_the_whole():
 
 
 def test_accumulation_draws_as_many_batches_for_a_step():
-    one = train(language_model(), STREAM, STREAM, steps=3, batch_size=6, every=1)
-    two = train(language_model(), STREAM, STREAM, steps=3, batch_size=2, accumulation=3, every=1)
+    one = train(language_model(), STREAM, STREAM, steps=3, batch_size=6, eval_interval=1)
+    two = train(
+        language_model(),
+        STREAM,
+        STREAM,
+        steps=3,
+        batch_size=2,
+        gradient_accumulation_steps=3,
+        eval_interval=1,
+    )
     for a, b in zip(one, two, strict=True):
         assert (a.train_loss, a.valid_loss) == pytest.approx((b.train_loss, b.valid_loss), rel=1e-4)
 
@@ -135,7 +143,7 @@ def test_a_long_gradient_is_shortened_to_clip():
     batch = TokenWindows(STREAM, 5).draw(4, torch.Generator().manual_seed(0))
     moved = {}
     for clip in (0.01, 1e9, None):
-        settings = TrainingSettings(steps=9, clip=clip, learning_rate=1.0, warmup=0)
+        settings = TrainConfig(steps=9, max_grad_norm=clip, learning_rate=1.0, warmup_steps=0)
         before = language_model()
         _, after = weights_after_a_step(settings, language_model(), batch)
         steps = [a - b for a, b in zip(after, before.parameters(), strict=True)]
@@ -145,7 +153,7 @@ def test_a_long_gradient_is_shortened_to_clip():
 
 
 def moved_rate() -> float:
-    return TrainingSettings(steps=9, learning_rate=1.0, warmup=0).rate(1)
+    return TrainConfig(steps=9, learning_rate=1.0, warmup_steps=0).learning_rate_at(1)
 
 
 def test_label_smoothing_by_hand():
@@ -212,7 +220,7 @@ def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monk
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda m: compiled.append(Compiled(m)) or compiled[-1])
     model, plain = language_model(), language_model()
-    options = {"steps": 2, "every": 1, "batch_size": 9}
+    options = {"steps": 2, "eval_interval": 1, "batch_size": 9}
     model.eval()  # as a loaded model is
     records = train(model, STREAM, STREAM, **options, compile=True, folder=tmp_path, progress=False)
     assert records == train(plain, STREAM, STREAM, **options)
@@ -231,7 +239,7 @@ def test_validation_goes_by_training_mode():
     """Dropout is off while measuring, and on again afterwards."""
     model, modes = language_model(dropout=0.3), []
     model.stack.register_forward_pre_hook(lambda module, _: modes.append(module.training))
-    train(model, STREAM, STREAM, steps=2, every=1, batch_size=9)
+    train(model, STREAM, STREAM, steps=2, eval_interval=1, batch_size=9)
     assert modes == [True, False, True, False] and not model.training
 
 
@@ -263,7 +271,7 @@ def test_the_same_loop_trains_an_encoder_decoder_and_repeats():
     lengths = [(3, 2), (2, 3), (4, 1), (1, 4), (2, 2)]
     runs = [
         train(encoder_decoder(), pairs(*lengths), pairs(*lengths), steps=90, batch_size=5, seed=1,
-              every=30, learning_rate=0.02)
+              eval_interval=30, learning_rate=0.02)
         for _ in range(2)
     ]  # fmt: skip
     assert runs[0] == runs[1]
@@ -288,8 +296,8 @@ def test_both_sources_are_batch_sources():
 
 def test_training_stops_when_patience_is_at_an_end():
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
-    settings = {"steps": 200, "every": 5, "learning_rate": 0.05, "batch_size": 4}
-    records = train(language_model(), STREAM, held_out, **settings, patience=3)
+    settings = {"steps": 200, "eval_interval": 5, "learning_rate": 0.05, "batch_size": 4}
+    records = train(language_model(), STREAM, held_out, **settings, early_stopping_patience=3)
     losses = [record.valid_loss for record in records]
     assert records[-1].step < 200
     assert losses.index(min(losses)) == len(losses) - 4
@@ -299,7 +307,7 @@ def test_training_stops_when_patience_is_at_an_end():
     ("losses", "since", "best"), [([], 0, True), ([3.0, 2.0], 0, True), ([2.0, 3.0, 2.0], 2, False)]
 )
 def test_the_best_of_equals_is_the_first(losses, since, best):
-    run = RunState(TrainingSettings(steps=9), {})
+    run = RunState(TrainConfig(steps=9), {})
     run.records = [Record(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
     run.step = len(losses)
     assert (run.since_best(), run.is_best()) == (since, best)
@@ -312,7 +320,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_spares_the_checkpoint(tmp_pat
         with torch.no_grad():
             model.embedding.tokens.E.fill_(math.nan)
 
-    settings = {"steps": 4, "every": 2, "folder": tmp_path, "progress": False}
+    settings = {"steps": 4, "eval_interval": 2, "folder": tmp_path, "progress": False}
     with pytest.raises(ValueError, match="no longer a number.*learning_rate"):
         train(model, STREAM, STREAM, **settings, report=spoil)
     assert load_model(tmp_path, "last").embedding.tokens.E.isfinite().all()
@@ -344,7 +352,7 @@ def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(progress_module, "SECONDS", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=15, progress=True)
+    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=15, progress=True)
     shown = capsys.readouterr()
     both = shown.out + shown.err
     assert "Training on" in both and "step 15: learned" in both
@@ -354,7 +362,7 @@ def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
 
 def test_a_log_has_a_line_for_each_measurement_and_no_bar(capsys, monkeypatch):
     monkeypatch.setattr(progress_module, "SECONDS", 0.0)
-    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, every=10, progress=True)
+    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=10, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in lines[1:]] == ["step 10", "step 20", "step 30"]
     assert lines[0].startswith("Training on") and all("tokens/s" in line for line in lines[1:])
@@ -364,7 +372,7 @@ def test_tensorboard_has_the_curves(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    settings = {"steps": 4, "every": 2, "progress": False}
+    settings = {"steps": 4, "eval_interval": 2, "progress": False}
     records = train(language_model(), STREAM, STREAM, **settings, folder=tmp_path, tensorboard=True)
     curves = {}
     for folder in {path.parent for path in (tmp_path / "tensorboard").rglob("events*")}:

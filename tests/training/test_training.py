@@ -123,9 +123,9 @@ def test_training_learns_a_pattern_and_repeats_bit_for_bit():
             stream,
             stream,
             steps=110,
-            context_length=11,
+            sequence_length=11,
             learning_rate=0.02,
-            every=50,
+            eval_interval=50,
             report=seen.append,
         )
         assert seen == records and [r.step for r in records] == [50, 100, 110]
@@ -142,4 +142,4 @@ def test_data_of_another_kind_are_refused_by_name(unchecked):
 
     for data, kind in ((np.arange(99), "ndarray"), (list(range(99)), "list")):
         with pytest.raises(TypeError, match=f"not {kind}: of an array, make torch.from_numpy"):
-            train(small_model(), data, data, steps=1, context_length=5)
+            train(small_model(), data, data, steps=1, sequence_length=5)

@@ -16,8 +16,8 @@ runs = []
 for compile in (False, True):
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(7, 5, model_dim=4, num_heads=1, num_blocks=1))
-    options = {"steps": 3, "every": 3, "batch_size": 2, "learning_rate": 1e-2, "device": "cpu"}
-    records = train(model, stream, stream[:11], **options, compile=compile)
+    options = {"steps": 3, "eval_interval": 3, "batch_size": 2, "learning_rate": 1e-2}
+    records = train(model, stream, stream[:11], **options, device="cpu", compile=compile)
     runs.append([records[0].train_loss, records[0].valid_loss, *model.parameters()])
 assert type(model) is TransformerLM
 for eager, compiled in zip(*runs, strict=True):
@@ -50,7 +50,7 @@ def stop(record):
 
 model = TransformerLM(TransformerConfig(11, 5, model_dim=384, num_heads=2, num_blocks=8))
 stream = torch.arange(11).repeat(3)
-options = {"steps": 2, "every": 1, "batch_size": 1, "progress": False, "device": "cpu"}
+options = {"steps": 2, "eval_interval": 1, "batch_size": 1, "progress": False, "device": "cpu"}
 resume = sys.argv[2] == "resume"
 tiny = TransformerLM(TransformerConfig(11, 5, model_dim=4, num_heads=2, num_blocks=1))
 for again in (False, True):  # what libraries take once, by whichever way, is not counted
