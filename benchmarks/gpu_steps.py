@@ -315,7 +315,7 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     learned, unseen = asked.tabs / "train", asked.tabs / "valid"
     parted = learned.is_dir() and unseen.is_dir()
     sources = (learned, unseen) if parted else (asked.tabs,)
-    tabs = prepare_tabs(*sources, tokenizer=TabTokenizer(units=UNITS, code="short"))
+    tabs = prepare_tabs(*sources, tokenizer=TabTokenizer(units=UNITS, code="placed"))
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
     run_recipe("guitar-gpu", tabs, asked, result)
 

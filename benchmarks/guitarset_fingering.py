@@ -22,16 +22,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from fingering_baselines import StringHabits, bootstrap, random_legal
+
 from slp_transformer.guitar.fingering.fingering_metrics import (
     Agreement,
     agreement,
-    bootstrap,
     total_of,
 )
-from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, reachable_grips
+from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, lowest_fret, reachable_grips
 from slp_transformer.guitar.fingering.hand_inference import Hand
-from slp_transformer.guitar.fingering.hand_model import HandConfig
 from slp_transformer.guitar.fingering.hand_training import HandTraining, train_hand
 from slp_transformer.guitar.fingering.passages import Passage, passage_of
 from slp_transformer.guitar.fingering.viterbi import finger
@@ -60,7 +59,7 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
         "Viterbi + that prior": with_habits,
     }
     if steps:
-        model = train_hand(learned, HandConfig(num_blocks=0), HandTraining(steps=steps))
+        model = train_hand(learned, HandTraining(steps=steps))
         found[f"model of the hand, {steps} steps"] = Hand([model]).finger
     return found
 

@@ -4,10 +4,10 @@ Usage::
 
     python benchmarks/pitch_to_tab.py DATA --split valid
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
-    python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other --translator runs/translator
+    python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other
 
-RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained. Several hands agree
-by the mean of their probabilities; with a translator they also hear what it says of their choice.
+RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained.
+Several hands agree by the mean of their probabilities.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
@@ -28,30 +28,22 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.alone import DecoderAlone
-from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
+from fingering_baselines import StringHabits, bootstrap, random_legal
+
 from slp_transformer.guitar.fingering.fingering_metrics import (
     Agreement,
     agreement,
-    bootstrap,
     total_of,
 )
-from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.grips import Grip, lowest_fret
 from slp_transformer.guitar.fingering.hand_inference import CAUTION, Hand
 from slp_transformer.guitar.fingering.hand_model_file import load_hand
 from slp_transformer.guitar.fingering.passages import Passage, read_keys
 from slp_transformer.guitar.fingering.viterbi import finger
-from slp_transformer.guitar.fingering.writing import SHARE, together, translate_all
 from slp_transformer.guitar.fretboard import MAX_SPAN
-from slp_transformer.training.checkpoints import load_model
 
-Way = Callable[[Sequence[Passage]], Sequence[Sequence[Grip]]]
+Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"
-
-
-def piecewise(way: Callable[[Passage], Sequence[Grip]]) -> Way:
-    """A way that looks at one piece at a time."""
-    return lambda passages: [way(passage) for passage in passages]
 
 
 def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
@@ -66,45 +58,27 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
         return finger(passage.moments, passage.tuning, max_span=span, extra=extra)
 
     return {
-        "random legal": piecewise(lambda p: random_legal(p.moments, p.tuning, chance, span)),
-        "lowest fret": piecewise(lambda p: lowest_fret(p.moments, p.tuning)),
-        "P(string given pitch)": piecewise(lambda p: habits.likeliest(p.moments, p.tuning)),
-        VITERBI: piecewise(lambda p: finger(p.moments, p.tuning, max_span=span)),
-        "Viterbi + 0.3 of that prior": piecewise(with_habits),
+        "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
+        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
+        "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
+        VITERBI: lambda p: finger(p.moments, p.tuning, max_span=span),
+        "Viterbi + 0.3 of that prior": with_habits,
     }
 
 
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
-    """The models that were asked for: each hand, all together, those that write, and both."""
+    """The models that were asked for: each hand, and all together."""
     runs, caution = arguments.hand or [], arguments.caution
-    ways: dict[str, Way] = {
-        str(run): piecewise(Hand(load_hand(run).models, 0).finger) for run in runs
-    }
-    loaded = load_hand(*runs) if runs else None
-    hand = Hand(loaded.models, caution, loaded.second) if loaded else None
-    if hand is not None:
-        beside = f"{caution} of the costs beside {len(runs)} RUN"
-        ways[beside] = piecewise(Hand(hand.models, caution).finger)
-        if hand.second is not None:
-            ways[f"{beside}, looking twice"] = piecewise(hand.finger)
-    if arguments.translator is not None:
-        model = load_model(arguments.translator, "last")
-        window = model.config.context_length // 2  # notes and places in turn
-        ways[str(arguments.translator)] = lambda ps: translate_all(model, ps, window)
-        if hand is not None and arguments.share:
-            ways[f"the hands, hearing {arguments.share} of it"] = piecewise(
-                lambda p: together(hand, model, p, window, arguments.share)
-            )
-    if arguments.alone is not None:
-        alone = DecoderAlone(load_model(arguments.alone, "last"))
-        ways[str(arguments.alone)] = lambda ps: translate_all(alone, ps, alone.window)
+    ways: dict[str, Way] = {str(run): Hand(load_hand(run).models, 0).finger for run in runs}
+    if runs:
+        hand = Hand(load_hand(*runs).models, caution)
+        ways[f"{caution} of the costs beside {len(runs)} RUN"] = hand.finger
     return ways
 
 
 def measure(way: Way, passages: Sequence[Passage]) -> list[Agreement]:
     """The counts of each piece."""
-    pairs = zip(passages, way(passages), strict=True)
-    return [agreement(p.grips, grips, p.tuning, max_span=MAX_SPAN) for p, grips in pairs]
+    return [agreement(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
 
 
 def row(name: str, found: list[Agreement], base: list[Agreement], draws: int, took: float) -> dict:
@@ -122,10 +96,7 @@ def main() -> None:
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument("--translator", type=Path, metavar="RUN", help="an encoder-decoder")
-    parser.add_argument("--alone", type=Path, metavar="RUN", help="a decoder alone")
     parser.add_argument("--caution", type=float, default=CAUTION, help="of Viterbi's costs")
-    parser.add_argument("--share", type=float, default=SHARE, help="of it beside the hands")
     parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
@@ -134,7 +105,7 @@ def main() -> None:
             parser.error(f"There is no {arguments.data / name}.jsonl.")
     learned = read_keys(arguments.data / "train.jsonl")
     passages = read_keys(arguments.data / f"{arguments.split}.jsonl")
-    written = measure(piecewise(lambda passage: passage.grips), passages)
+    written = measure(lambda passage: passage.grips, passages)
     counted = total_of(written)
     people = round(counted.shares()["playable"], 4)
     print(

@@ -167,11 +167,11 @@ print(tab_of(low), tab_of(high), sep="\n")
 
 # %%
 from slp_transformer.guitar import prepare_tabs
-from slp_transformer.guitar.fingering.baselines import lowest_fret
 from slp_transformer.guitar.fingering.fingering_metrics import (
     agreement,
     total_of,
 )
+from slp_transformer.guitar.fingering.grips import lowest_fret
 from slp_transformer.guitar.fingering.passages import passage_of
 
 data = prepare_tabs(held_out=0.1)
@@ -210,7 +210,7 @@ assert found["lowest fret"]["pitch"] == 1.0
 # sounds together with the note before it.
 
 # %%
-from slp_transformer.guitar.fingering.translating import (
+from slp_transformer.guitar.fingering.seq2seq import (
     in_turn,
     place_names,
     source_ids,
@@ -239,15 +239,15 @@ print("decoder writes:", *place_names(target[:6].tolist()))
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.guitar.fingering import translating, writing
+from slp_transformer.guitar.fingering import seq2seq
 
 torch.manual_seed(0)
 N = 32  # notes in a window, so 64 tokens for the decoder
 sizes = {"model_dim": 48, "num_heads": 4, "num_blocks": 1}
-vocabulary = {"source_vocab_size": translating.SOURCE_SIZE}
+vocabulary = {"source_vocab_size": seq2seq.SOURCE_SIZE}
 start = {"initialisation": "xavier"}
 config = TransformerConfig(
-    translating.TARGET_SIZE, 2 * N, **sizes, **vocabulary, **start
+    seq2seq.TARGET_SIZE, 2 * N, **sizes, **vocabulary, **start
 )
 model = EncoderDecoder(config)
 print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
@@ -257,8 +257,8 @@ from slp_transformer.training import train
 
 records = train(
     model,
-    translating.FingeringPairs(learned, N, noise=0.1),
-    translating.FingeringPairs(unseen, N),
+    seq2seq.FingeringPairs(learned, N, noise=0.1),
+    seq2seq.FingeringPairs(unseen, N),
     steps=500,
     batch_size=16,
     learning_rate=3e-3,
@@ -277,7 +277,7 @@ for r in records:
 
 # %% alt="Bars: the share of notes on the right string, for the lowest fret, the cheapest fingering for the hand, and the encoder-decoder, on held-out practice pieces." caption="Notes on the right string, on held-out practice pieces"
 def translate(p):
-    return writing.translate(model, p, N)
+    return seq2seq.translate(model, p, N)
 
 
 found["encoder-decoder"] = measure(translate)
@@ -340,8 +340,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # | an encoder-decoder | 82.0, 76.2 | 76.5, 65.2 |
 # | a decoder alone, on the same tokens | 82.7, 77.7 | 77.1, 65.0 |
 # | costs that were learned | 87.4, 84.3 | **83.7, 74.4** |
-# | three of these, and a quarter of the costs above | 87.9, 85.7 | 82.7, 73.7 |
-# | the same, looking twice | **88.4, 86.2** | 83.1, 74.2 |
+# | three of these, and a quarter of the costs above | **87.9, 85.7** | 82.7, 73.7 |
 #
 # *Costs that were learned* keeps the states and moves of this chapter, a grip and a place of the
 # hand, and learns what each is worth from written tab: 15,100 numbers, most of them relative, such
@@ -350,14 +349,14 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # which learned practice pieces so well, stays behind costs that were thought out, after four minutes
 # of training, and so does a decoder that reads all in one row, after seven.
 #
-# *Looking twice* mends what such a model cannot see. It knows of the past only where the hand is; that
-# a note was taken on the second string before, or that all around is played at the seventh fret, it
-# does not know. So the piece is fingered once, each grip is compared with what came of it in the whole
-# piece, and the piece is fingered again.
+# Such a model knows of the past only where the hand is; it does not know that a note was taken on the
+# second string before, or that all around is played at the seventh fret. A trial that fingered each
+# piece twice, the second time comparing each grip with the first result for the whole piece, gained
+# half a point; it is not part of the package.
 #
 # The last row is what *valid* chose. On *test* the row in bold is a little better, without costs that
-# were thought out and with a single look: fifty-four pieces are few to choose by. The commands, the
-# intervals and what else was tried stand in `benchmarks/results/pitch_to_tab`.
+# were thought out: fifty-four pieces are few to choose by. The commands, the intervals and what else
+# was tried are in `benchmarks/results/pitch_to_tab`.
 #
 # ## Try it
 #
@@ -381,7 +380,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# 3. Replace `next_notes` by all places of the pitch, in a copy of `Writing.write`. What will go wrong
+# 3. Replace `next_notes` by all places of the pitch, in a copy of `translate`. What will go wrong
 #    that the table would show?
 #
 #    <details><summary>What happens</summary>

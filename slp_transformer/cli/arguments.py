@@ -6,7 +6,7 @@ from pathlib import Path
 from slp_transformer.cli.flags import add_setting, add_settings
 from slp_transformer.guitar.fretboard import TUNINGS
 from slp_transformer.guitar.keys import KEYS
-from slp_transformer.guitar.short_names import METRES
+from slp_transformer.guitar.token_names import METRES
 from slp_transformer.tasks import BUILT_IN
 from slp_transformer.tasks.setting_fields import Setting, make_setting, read_signature
 

@@ -1,7 +1,7 @@
 """Systems of ASCII tablature: where they are in a text, and what their lines are.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
-a character position in it. `slp_transformer.guitar.ascii_reader` reads a file with the parts in here and
+a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
 in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
 `slp_transformer.guitar.ascii_frets`, which reads their notes.
 

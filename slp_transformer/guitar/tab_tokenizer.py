@@ -17,11 +17,9 @@ ends. Positions rather than the time that passes between notes: a model that has
 soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
 they count from to the last of them.
 
-Two more codes call a bar that comes back by one token, and say metre and key in the header, and the
-style if the tokenizer is made with styles; `slp_transformer.guitar.short_names` tells them. The
-short one, ``TabTokenizer(code="short")``, has a ``POS`` only where the stride changes, and needs
-0.6 times as many tokens on classical tabs. But a model then has to add up where in the bar it is.
-In the placed one, ``code="placed"``, every moment says so.
+The placed code, ``TabTokenizer(code="placed")``, has one token for a bar that comes back, and says
+metre and key in the header, and the style if the tokenizer is made with styles;
+`slp_transformer.guitar.token_names` describes it.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
 machine, which decoding and `TabTokenizer.allowed_next` share.
@@ -29,20 +27,29 @@ machine, which decoding and `TabTokenizer.allowed_next` share.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from slp_transformer._internal.config_checks import is_whole
 from slp_transformer._internal.json_schema import parse_as
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
-from slp_transformer.guitar.short_grammar import PlacedReader, ShortReader
-from slp_transformer.guitar.short_names import about, bars_in_short, style_vocabulary, vocabulary_of
 from slp_transformer.guitar.styles import check_styles
 from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.token_grammar import SPECIAL, STRINGS, TokenReader, token_parts
-from slp_transformer.guitar.token_names import bar_tokens
+from slp_transformer.guitar.token_grammar import (
+    SPECIAL,
+    STRINGS,
+    PlacedReader,
+    TokenReader,
+    token_parts,
+)
+from slp_transformer.guitar.token_names import (
+    placed_tokens,
+    placed_vocabulary,
+    plain_tokens,
+    plain_vocabulary,
+)
 
-Code = Literal["plain", "short", "placed"]
+Code = Literal["plain", "placed"]
 LOWEST_OPEN, HIGHEST_OPEN = 28, 76
 MOST = 1 << 16  # frets, positions or capos, since each has a token
 UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
@@ -80,9 +87,9 @@ class Kept:
     max_position: int
     max_capo: int
     tunings: dict[str, tuple[int, ...]]
-    units: tuple[int, ...] = ()  # as older versions wrote it
-    code: Code = "plain"
-    styles: tuple[str, ...] = ()
+    units: tuple[int, ...]
+    code: Code
+    styles: tuple[str, ...]
 
 
 class TabTokenizer:
@@ -91,11 +98,11 @@ class TabTokenizer:
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
     ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
-    The short and the placed code have those named above besides, and ``STYLE`` tokens at the end if
-    there are styles.
-    Of a tab its tuning, unit, bars and notes are encoded; title, metre (but for the first bar's, in
-    those two), style (but there), tempo, repeats, durations and techniques are not, and dead notes,
-    which have no pitch, are left out.
+    The placed code has those named above besides, and ``STYLE`` tokens at the end if there are
+    styles.
+    Of a tab its tuning, unit, bars and notes are encoded, and in the placed code the style and the
+    first bar's metre; title, other metres, tempo, repeats, durations and techniques are not, and
+    dead notes, which have no pitch, are left out.
 
     Args:
         max_fret: highest fret that has a token.
@@ -103,10 +110,10 @@ class TabTokenizer:
         max_capo: highest capo.
         tunings: the tunings with a token of their own, by name; six strings each.
         units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
-            the unit of time; none for tokens that do not, as those of older models.
-        code: "plain", "short" or "placed".
-        styles: the styles that have a token, for the short and the placed code; none for headers
-            that do not tell a style.
+            the unit of time; none for tokens that do not.
+        code: "plain" or "placed".
+        styles: the styles that have a token, for the placed code; none for headers that do not
+            tell a style.
 
     Raises:
         ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
@@ -143,34 +150,26 @@ class TabTokenizer:
         if not all(is_whole(unit) and 1 <= unit <= MOST for unit in self.units):
             raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
         if code not in get_args(Code):
-            raise ValueError(f'code must be "plain", "short" or "placed", not {code!r}.')
+            raise ValueError(f'code must be "plain" or "placed", not {code!r}.')
         self.code, self.styles = code, tuple(styles)
         check_styles(self.styles)
         if self.styles and code == "plain":
-            raise ValueError("Styles are told by the short and the placed code, not by the plain.")
+            raise ValueError("Styles are told by the placed code, not by the plain one.")
         units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()
         self.vocabulary = (
             *SPECIAL,
             *(f"TUNING<{name}>" for name in self.tunings),
             *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
-            *self._bar_vocabulary(units_told),
-            *style_vocabulary(self.styles),
+            *units_told,
+            *(
+                plain_vocabulary(max_fret, max_position)
+                if code == "plain"
+                else placed_vocabulary(max_fret, max_position, self.styles)
+            ),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self.parts = tuple(token_parts(token) for token in self.vocabulary)
-
-    def _bar_vocabulary(self, units: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of the tokens for units and bars, in the order that older models know."""
-        if self.code != "plain":
-            return (*units, *vocabulary_of(self.max_fret, self.max_position))
-        return (
-            "BAR",
-            "LONG",
-            *(f"POS<{steps}>" for steps in range(1, self.max_position + 1)),
-            *(f"TAB<{s},{f}>" for s in range(STRINGS, 0, -1) for f in range(self.max_fret + 1)),
-            *units,
-        )
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -208,12 +207,10 @@ class TabTokenizer:
                 string 6 to string 1. The sentence names the bar.
         """
         tokens = ["<bos>", *self.header(tab.tuning), *self.unit(tab.steps_per_quarter)]
-        if self.code != "plain":
-            placed = self.code == "placed"
-            bars = bars_in_short(tab.bars, self.max_fret, self.max_position, placed)
-            return self.to_ids([*tokens, *about(tab, self.styles), *bars, "<eos>"])
-        for number, bar in enumerate(tab.bars, start=1):
-            tokens += bar_tokens(bar, number, self.max_fret, self.max_position)
+        if self.code == "plain":
+            tokens += plain_tokens(tab.bars, self.max_fret, self.max_position)
+        else:
+            tokens += placed_tokens(tab, self.max_fret, self.max_position, self.styles)
         return self.to_ids([*tokens, "<eos>"])
 
     def header(self, tuning: Tuning) -> list[str]:
@@ -301,31 +298,25 @@ class TabTokenizer:
 
     def _reader(self, ids: list[int], tuning: Tuning) -> TokenReader:
         """A reader for a sequence: at its beginning, or in the middle if it has none."""
-        readers = {"plain": TokenReader, "short": ShortReader, "placed": PlacedReader}
-        return readers[self.code](
-            self.vocabulary,
-            self.parts,
-            self.max_position,
-            self.tunings,
-            tuning,
-            inside=bool(ids) and ids[0] != self.bos_id,
-            units=bool(self.units),
-            styles=bool(self.styles),
+        placed = self.code == "placed"
+        header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",)]
+        header += [("COLUMNS", "STEPS")] if self.units else []
+        header += [("METRE",), ("KEY",)] if placed else []
+        header += [("STYLE",)] if self.styles else []
+        if ids and ids[0] != self.bos_id:
+            header = []
+        else:
+            header.append(("BAR", "<eos>"))
+        return (PlacedReader if placed else TokenReader)(
+            self.vocabulary, self.parts, self.max_position, self.tunings, tuning, tuple(header)
         )
 
     def to_json(self) -> str:
         """The settings as JSON text, to be saved beside a model."""
-        tunings = {name: list(tuning.open_pitches) for name, tuning in self.tunings.items()}
-        settings = {
-            "kind": "tab tokens",
-            "max_fret": self.max_fret,
-            "max_position": self.max_position,
-        }
-        settings |= {"max_capo": self.max_capo, "tunings": tunings, "units": list(self.units)}
-        settings |= {"code": self.code}
-        if self.styles:  # older versions, which know none, read all else
-            settings |= {"styles": list(self.styles)}
-        return json.dumps(settings, indent=2)
+        tunings = {name: tuning.open_pitches for name, tuning in self.tunings.items()}
+        limits = self.max_fret, self.max_position, self.max_capo
+        kept = Kept("tab tokens", *limits, tunings, self.units, self.code, self.styles)
+        return json.dumps(asdict(kept), indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> "TabTokenizer":

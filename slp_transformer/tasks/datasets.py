@@ -88,7 +88,7 @@ class Data:
     def sources(self, settings: TrainConfig, N: int) -> tuple[Any, Any]:
         """What `train` takes: streams as they are, pairs as batches of what the settings say.
 
-        Of tabs in the short or the placed code half of the windows begin with a piece.
+        Of tabs in the placed code half of the windows begin with a piece.
 
         Args:
             settings: how to train.

@@ -177,7 +177,7 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
-    config = HandConfig(num_blocks=0)
+    config = HandConfig()
     runs = [tmp_path / "run", tmp_path / "other"]
     for run in runs:
         save_hand(run, HandModel(config), About(config, 0, 0))

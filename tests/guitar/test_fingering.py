@@ -7,16 +7,15 @@ import random
 import pytest
 
 from slp_transformer.guitar.fingering import viterbi
-from slp_transformer.guitar.fingering.baselines import StringHabits, lowest_fret, random_legal
 from slp_transformer.guitar.fingering.fingering_metrics import (
     Agreement,
     agreement,
-    bootstrap,
     total_of,
 )
 from slp_transformer.guitar.fingering.grips import (
     OutOfReach,
     grips,
+    lowest_fret,
     next_notes,
     reachable_grips,
 )
@@ -210,17 +209,9 @@ def test_a_pinned_place_is_kept():
 # --- Baselines ---------------------------------------------------------------------------------
 
 
-def test_baselines_choose_as_they_say():
+def test_the_lowest_fret_is_what_it_says():
     moments = [(64,), C_MAJOR]
     assert lowest_fret(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
-    played = [(STANDARD, [(Note(2, 5),), (Note(2, 5),), (Note(1, 0),)])]
-    habits = StringHabits(played)
-    assert habits.likeliest([(64,)], STANDARD) == [(Note(2, 5),)]
-    # Five places, counted 2, 1, 0, 0, 0 times, half a time more each: 2.5 of 5.5.
-    assert habits.log_probability(Note(2, 5), STANDARD) == pytest.approx(-0.7884573603642702)
-    chosen = random_legal(moments * 60, STANDARD, random.Random(0))
-    assert {grip[0] for grip in chosen[::2]} == set(STANDARD.positions(64))
-    assert all(is_playable(grip) for grip in chosen)
 
 
 # --- Measures ----------------------------------------------------------------------------------
@@ -234,17 +225,6 @@ def test_agreement_counts_notes_chords_and_what_can_be_played():
     assert found == Agreement(4, 2, 3, 1, 1, 0, 3, 1, 2, 4)
     assert found.shares()["strings"] == 0.5
     assert total_of([found, found]) == found + found
-
-
-def test_the_bootstrap_is_paired_by_piece():
-    """Ours is one note of ten better in every piece: whichever are drawn, the gain is a tenth."""
-    base = [Agreement(notes=10, right=k) for k in range(10)]
-    ours = [Agreement(notes=10, right=k + 1) for k in range(10)]
-    assert bootstrap(ours, base, draws=50) == pytest.approx((0.1, 0.1))
-    low, high = bootstrap(base, draws=500)
-    assert 0.2 < low < 0.45 < high < 0.7
-    with pytest.raises(ValueError, match="the same ones"):
-        bootstrap(ours, base[1:])
 
 
 # --- Passages ----------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ import math
 import pytest
 import torch
 
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.cache import KVCache
-from slp_transformer.guitar.fingering import hand_inference, translating
-from slp_transformer.guitar.fingering.alone import DecoderAlone, OneRow, one_row
-from slp_transformer.guitar.fingering.grips import next_notes, reachable_grips
+from slp_transformer.guitar.fingering import hand_inference, seq2seq
+from slp_transformer.guitar.fingering.grips import next_notes
 from slp_transformer.guitar.fingering.hand_features import Reader, gap_class
 from slp_transformer.guitar.fingering.hand_inference import Hand, best_grip
 from slp_transformer.guitar.fingering.hand_model import (
@@ -25,7 +24,7 @@ from slp_transformer.guitar.fingering.hand_model_file import About, load_hand, s
 from slp_transformer.guitar.fingering.hand_training import HandTraining, main, train_hand
 from slp_transformer.guitar.fingering.lattice import MOST, PLACES, column, features, hands_of
 from slp_transformer.guitar.fingering.passages import from_grips
-from slp_transformer.guitar.fingering.translating import (
+from slp_transformer.guitar.fingering.seq2seq import (
     PAD,
     SOURCE_SIZE,
     TARGET_SIZE,
@@ -33,16 +32,13 @@ from slp_transformer.guitar.fingering.translating import (
     source_ids,
     target_id,
     target_ids,
+    translate,
 )
 from slp_transformer.guitar.fingering.viterbi import finger
-from slp_transformer.guitar.fingering.writing import hears, together, translate, translate_all
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, is_playable
 from slp_transformer.loss import IGNORED
-from slp_transformer.training.checkpoints import load_model
 
-TINY = HandConfig(
-    model_dim=12, num_heads=2, num_blocks=1, state_dim=5, move_dim=3, reach=1, dropout=0.0
-)
+TINY = HandConfig(move_dim=3)
 SCALE = (60, 62, 64, 65, 67, 69, 71, 72)
 
 
@@ -147,7 +143,7 @@ def test_a_window_knows_what_was_written_and_what_rings_on():
 @pytest.fixture(scope="module")
 def learned():
     training = HandTraining(steps=60, batch_size=4, window=16, learning_rate=0.02)
-    return train_hand(pieces(), TINY, training)
+    return train_hand(pieces(), training)
 
 
 def test_a_hand_learns_where_people_play(learned):
@@ -161,7 +157,7 @@ def test_a_long_piece_is_read_in_parts_and_comes_out_whole(learned, monkeypatch)
     passage = from_grips(STANDARD, at_the_fifth_fret(row))
     hand = Hand([learned])
     whole = hand.finger(passage)
-    monkeypatch.setattr(playing, "CHUNK", 17)
+    monkeypatch.setattr(hand_inference, "CHUNK", 17)
     assert hand.finger(passage) == whole and len(whole) == len(row)
     for grips, likely in hand.likelihoods(passage):
         assert float(likely.sum()) == pytest.approx(1, abs=1e-3) and len(likely) == len(grips)
@@ -203,34 +199,17 @@ def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
     cheapest = finger(written.moments, STANDARD)
     assert Hand([learned], caution=0.0).finger(written) == list(written.grips) != cheapest
     torch.manual_seed(0)
-    knows_nothing = HandModel(HandConfig(num_blocks=0))
+    knows_nothing = HandModel(TINY)
     knows_nothing.trust.data.zero_()
     assert Hand([knows_nothing], caution=0.0).finger(written) != cheapest
     assert Hand([knows_nothing], caution=10.0).finger(written) == cheapest
-
-
-def test_what_else_speaks_for_a_grip_is_a_factor_of_its_probability(learned):
-    passage = from_grips(STANDARD, [(Note(5, 7), Note(4, 9))])
-    hand = Hand([learned], caution=0.0)
-    [(grips, alone)] = hand.likelihoods(passage)
-    also = torch.linspace(-1, 2, len(grips))
-    [(_, both)] = hand.likelihoods(passage, [also])
-    torch.testing.assert_close(both, torch.softmax(alone.log() + also, 0))
-    assert len(grips) > 2
-    # Moment by moment, in whatever window it stands.
-    line = from_grips(STANDARD, at_the_fifth_fret(SCALE * 3))
-    said = [torch.zeros(len(grips)) for grips, _ in hand.likelihoods(line)]
-    at = 9
-    said[at][hand.likelihoods(line)[at][0].index((Note(2, 3),))] = 50.0
-    assert line.moments[at] == (62,)
-    assert hand.finger(line, said)[at] == (Note(2, 3),) != hand.finger(line)[at]
 
 
 # --- Keeping -------------------------------------------------------------------------------------
 
 
 def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
-    save_hand(tmp_path / "run", learned, About(TINY, 60, 6, 0.9))
+    save_hand(tmp_path / "run", learned, About(learned.config, 60, 6, 0.9))
     back = load_hand(tmp_path / "run")
     assert len(load_hand(tmp_path / "run", tmp_path / "run").models) == 2
     passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
@@ -246,17 +225,17 @@ def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
         ("hand.json", None, "there is no hand.json"),
         ("hand.safetensors", None, "there is no hand.safetensors"),
         ("hand.json", b"{", "hand.json"),
-        ("hand.json", b'{"model_dim": 10000000}', "model_dim must be from 1 to 1024"),
-        ("hand.json", b'{"model_dim": 24}', "does not fit"),
+        ("hand.json", b'{"move_dim": 10000000}', "move_dim must be from 1 to 1024"),
+        ("hand.json", b'{"move_dim": 23}', "does not fit"),
         ("hand.safetensors", b"\x00" * 40, "does not fit"),
     ],
 )
 def test_a_damaged_hand_is_refused_in_a_sentence(learned, tmp_path, name, content, said):
-    save_hand(tmp_path, learned, About(TINY, 60, 6))
+    save_hand(tmp_path, learned, About(learned.config, 60, 6))
     path = tmp_path / name
     if content is None:
         path.unlink()
-    elif content.startswith(b'{"model_dim'):
+    elif content.startswith(b'{"move_dim'):
         about = json.loads(path.read_bytes())
         about["config"] |= json.loads(content)
         path.write_text(json.dumps(about), encoding="utf-8")
@@ -275,28 +254,13 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     tabs = tmp_path / "tabs.jsonl"
     tabs.write_text("\n".join(lines), encoding="utf-8")
     run = tmp_path / "run"
-    assert main([str(tabs), "--run", str(run), "--steps", "2", "--blocks", "0"]) == 0
+    assert main([str(tabs), "--run", str(run), "--steps", "2"]) == 0
     said = capsys.readouterr()
     assert "held out: strings" in said.out and "2 pieces to learn from, 1 held out" in said.err
-    assert load_hand(run).models[0].config.num_blocks == 0
-    assert load_hand(run).second is None
-    twice = ["--steps", "1", "--blocks", "0", "--second-look"]
-    assert main([str(tabs), "--run", str(run), *twice]) == 0
-    assert load_hand(run).second.weights.abs().sum() > 0
-    assert "held out: strings" in capsys.readouterr().out
+    assert load_hand(run).models[0].config == HandConfig()
     assert main([str(tmp_path / "none"), "--run", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):
         main([str(tabs), "--run", str(run), "--steps", "0"])
-    for kind, model in (("--translate", EncoderDecoder), ("--alone", TransformerLM)):
-        written = tmp_path / kind[2:]
-        small = ["--steps", "2", "--blocks", "1", "--width", "8"]
-        assert main([str(tabs), "--run", str(written), kind, *small]) == 0
-        assert "held out: strings" in capsys.readouterr().out
-        assert isinstance(load_model(written, "last"), model)
-    with pytest.raises(SystemExit, match="2"):
-        main([str(tabs), "--run", str(run), "--translate", "--alone"])
-    with pytest.raises(SystemExit, match="2"):
-        main([str(tabs), "--run", str(run), "--alone", "--second-look"])
 
 
 # --- Translation ---------------------------------------------------------------------------------
@@ -317,9 +281,9 @@ def test_source_and_target_have_a_token_a_note_and_a_capo_changes_nothing():
     assert len(source_ids(passage)) == len(target_ids(passage)) == 3
     assert torch.equal(source_ids(passage), source_ids(capo))
     assert torch.equal(target_ids(passage), target_ids(capo))
-    kinds = (source_ids(passage) - 1) // translating.HEIGHTS
-    assert kinds.tolist() == [translating.AFTER, translating.TOGETHER, translating.AFTER]
-    assert translating.place_names(target_ids(passage).tolist()) == ["6/3", "2/0", "1/3"]
+    kinds = (source_ids(passage) - 1) // seq2seq.HEIGHTS
+    assert kinds.tolist() == [seq2seq.AFTER, seq2seq.TOGETHER, seq2seq.AFTER]
+    assert seq2seq.place_names(target_ids(passage).tolist()) == ["6/3", "2/0", "1/3"]
     with pytest.raises(ValueError, match="64 semitones"):
         source_ids(from_grips(Tuning((104, 40)), [[Note(1, 0)]]))
 
@@ -346,32 +310,6 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
     assert len(pairs.part(3)) == 3 and pairs.describe()["pieces"] == 6
 
 
-def test_a_decoder_alone_reads_in_one_row_what_the_two_would():
-    pairs, rows = FingeringPairs(pieces(), 19, noise=0.5), OneRow(pieces(), 19, noise=0.5)
-    two, one = (x.draw(5, torch.Generator().manual_seed(1)) for x in (pairs, rows))
-    (source, reads, _), (ids, mask) = two.inputs, one.inputs
-    width = source.shape[1]
-    assert width < 19
-    assert torch.equal(ids[:, :width], source) and (ids[:, width:19] == PAD).all()
-    assert torch.equal(ids[:, 19:], reads) and torch.equal(one.targets[:, 19:], two.targets)
-    assert (one.targets[:, :19] == IGNORED).all()
-    hidden = mask.squeeze(1) == -math.inf
-    assert torch.equal(hidden[:, :19], ids[:, :19] == PAD) and not hidden[:, 19:].any()
-
-
-@torch.no_grad()
-def test_what_a_decoder_alone_says_does_not_hang_on_padding_but_on_every_note():
-    decoder, source = small_decoder(5), torch.tensor([[9, 11, 13]])
-    reads = torch.tensor([[9, SOURCE_SIZE + 3, 11]])
-    ids, mask = one_row(source, reads, 5)
-    U = decoder.model(ids, mask)[:, 5:]
-    torch.testing.assert_close(decoder.decode(reads, source, cache=KVCache()), U)
-    filled = ids.masked_fill(mask.squeeze(1) != 0, 17)
-    torch.testing.assert_close(decoder.model(filled, mask)[:, 5:], U)
-    other = torch.tensor([[9, 11, 14]])  # a note still to come
-    assert not torch.allclose(decoder.decode(reads, other, cache=KVCache()), U, atol=1e-3)
-
-
 def test_translation_keeps_pitches_and_grips_whatever_the_weights():
     moments = [(64,), (48, 52, 55, 60, 64), (41, 70), (52, 59)] * 3
     passage = from_grips(STANDARD, finger(moments, STANDARD))
@@ -381,16 +319,9 @@ def test_translation_keeps_pitches_and_grips_whatever_the_weights():
     assert written[2] == (Note(6, 1), Note(1, 6))
 
 
-def small_decoder(window):
-    torch.manual_seed(7)
-    config = TransformerConfig(TARGET_SIZE, 3 * window, 16, 2, 1, initialisation="xavier")
-    return DecoderAlone(TransformerLM(config).eval())
-
-
-@pytest.mark.parametrize("make", [small_translator, small_decoder])
-def test_translation_is_the_likeliest_legal_place_each_time(make):
+def test_translation_is_the_likeliest_legal_place_each_time():
     """As computed anew, without a cache, for every note of a short piece."""
-    model = make(9).eval()
+    model = small_translator(9).eval()
     moments = [(64,), (55, 64), (59,), (52, 67), (60,)]
     passage = from_grips(STANDARD, finger(moments, STANDARD))
     source, places_so_far, expected = source_ids(passage), [], []
@@ -398,7 +329,7 @@ def test_translation_is_the_likeliest_legal_place_each_time(make):
         grip = ()
         for _ in pitches:
             notes = source[: len(places_so_far) + 1]
-            reads = translating.in_turn(notes, torch.tensor(places_so_far))
+            reads = seq2seq.in_turn(notes, torch.tensor(places_so_far))
             with torch.no_grad():
                 H_enc, cache = model.encode(source.unsqueeze(0)), KVCache()
                 u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1]
@@ -410,59 +341,10 @@ def test_translation_is_the_likeliest_legal_place_each_time(make):
     assert translate(model, passage, window=9) == expected
 
 
-def mixed(rows):
-    return [from_grips(STANDARD, finger(moments, STANDARD)) for moments in rows]
-
-
-@pytest.mark.parametrize("make", [small_translator, small_decoder])
-def test_pieces_written_side_by_side_are_as_each_alone(make):
+def test_beyond_a_window_a_translation_goes_on_from_its_last_half():
     """Of one note, of a window and less, of several windows; a chord across a window's end."""
-    model = make(7)
-    chord = (48, 52, 55, 60, 64)
-    passages = mixed([[(64,)], [(60,), chord, (62,)], [(64,), chord, (41,), chord] * 4])
-    together_written = translate_all(model, passages, window=7)
-    assert together_written == [translate(model, p, window=7) for p in passages]
-    assert [len(grips) for grips in together_written] == [1, 3, 16]
-
-
-def test_a_translator_weighs_grips_having_read_another_fingering():
-    """Each note's logarithm of probability, among its own places, computed note by note."""
-    model = small_translator(9).eval()
-    [passage] = mixed([[(64,), (55, 64), (59,), (52, 67)]])
-    source, path = source_ids(passage), target_ids(passage)
-    heard, n = hears(model, passage, passage.grips, window=9), 0
-    for pitches, scores in zip(passage.moments, heard, strict=True):
-        expected = torch.zeros(len(scores))
-        for k, pitch in enumerate(pitches):
-            reads = translating.in_turn(source[: n + 1], path[:n])
-            with torch.no_grad():
-                u = model(source.unsqueeze(0), reads.unsqueeze(0))[0, -1]
-            places = STANDARD.positions(pitch)
-            p = torch.softmax(u[[target_id(place) for place in places]], 0)
-            for g, grip in enumerate(reachable_grips(pitches, STANDARD)):
-                expected[g] += p[places.index(grip[k])].log()
-            n += 1
-        torch.testing.assert_close(scores, expected)
-
-
-def test_beyond_a_window_a_translator_weighs_with_half_a_window_before():
-    model = small_translator(8)
-    moments = [(pitch,) for pitch in (SCALE + SCALE[::-1] + SCALE)[:21]]
-    [passage] = mixed([moments])
-    heard = hears(model, passage, passage.grips, window=8)
-    assert len(heard) == 21
-    for start, first, last in ((0, 0, 8), (4, 8, 12), (8, 12, 16), (12, 16, 17), (13, 17, 21)):
-        [cut] = mixed([moments[start : start + 8]])
-        alone = hears(model, cut, passage.grips[start : start + 8], window=8)
-        for k in range(first, last):
-            torch.testing.assert_close(heard[k], alone[k - start])
-
-
-def test_a_hand_and_a_translator_finger_together(learned):
-    model, hand = small_translator(8), Hand([learned], caution=0.0)
-    passage = from_grips(STANDARD, at_the_fifth_fret(SCALE))
-    own = hand.finger(passage)
-    assert together(hand, model, passage, 8, share=0.0) == own
-    loud = together(hand, model, passage, 8, share=100.0)
-    heard = hears(model, passage, own, 8)
-    assert loud == hand.finger(passage, [100.0 * scores for scores in heard]) != own
+    model, chord = small_translator(7), (48, 52, 55, 60, 64)
+    for moments in [[(64,)], [(60,), chord, (62,)], [(64,), chord, (41,), chord] * 4]:
+        passage = from_grips(STANDARD, finger(moments, STANDARD))
+        written = translate(model, passage, window=7)
+        assert [tuple(map(STANDARD.pitch, grip)) for grip in written] == moments

@@ -285,15 +285,14 @@ def test_the_unit_of_time_is_said():
         TOKENIZER.encode(Tab(bars=bars, steps_per_quarter=7))
 
 
-def test_tokens_of_older_models_do_not_tell_the_unit():
-    settings = json.loads(TOKENIZER.to_json())
-    del settings["units"]
-    older = TabTokenizer.from_json(json.dumps(settings))
-    assert older.vocabulary == TOKENIZER.vocabulary[:355]
-    assert older.vocabulary == TabTokenizer().vocabulary
-    ids = older.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
-    assert older.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
-    assert older.decode(ids).ill_formed == 0
+def test_without_units_no_token_tells_the_unit():
+    timeless = TabTokenizer()
+    assert set(TOKENIZER.vocabulary) - set(timeless.vocabulary) == {
+        "COLUMNS", *(f"STEPS<{unit}>" for unit in UNITS),
+    }  # fmt: skip
+    ids = timeless.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
+    assert timeless.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
+    assert timeless.decode(ids).ill_formed == 0
 
 
 def test_what_has_no_token_of_its_own_is_left_out():

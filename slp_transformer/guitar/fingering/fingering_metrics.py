@@ -1,11 +1,10 @@
 """How far a fingering agrees with the one that people wrote, and whether it can be played."""
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Tuning, is_playable
+from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning, is_playable
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,6 @@ def agreement(
     written: Sequence[Grip],
     chosen: Sequence[Grip],
     tuning: Tuning,
-    max_fret: int = MAX_FRET,
     max_span: int = MAX_SPAN,
 ) -> Agreement:
     """Compare a fingering with the one that people wrote, both event by event.
@@ -74,7 +72,7 @@ def agreement(
     for theirs, ours in zip(written, chosen, strict=True):
         right = [a == b for a, b in zip(theirs, ours, strict=True)]
         pitches = [tuning.pitch(note) for note in theirs]
-        free = [len(tuning.positions(pitch, max_fret)) > 1 for pitch in pitches]
+        free = [len(tuning.positions(pitch)) > 1 for pitch in pitches]
         chord = len(theirs) > 1
         total += Agreement(
             len(right),
@@ -89,42 +87,6 @@ def agreement(
             sum(tuning.pitch(n) == p for n, p in zip(ours, pitches, strict=True)),
         )
     return total
-
-
-def bootstrap(
-    pieces: Sequence[Agreement],
-    baseline: Sequence[Agreement] | None = None,
-    *,
-    measure: Callable[[Agreement], float] | str = "strings",
-    draws: int = 10_000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The middle 95 % of a measure when the pieces are drawn anew, with replacement.
-
-    Args:
-        pieces: the counts of each piece.
-        baseline: of another fingering of the same pieces, drawn together with them: the interval is
-            then that of the difference, ours less the baseline's.
-        measure: one of `Agreement.shares`, or a function of summed counts.
-        draws: how often.
-        seed: of the draws.
-
-    Returns:
-        The two ends of the interval.
-
-    Raises:
-        ValueError: if there are no pieces, or the two lists differ in length.
-    """
-    if not pieces or (baseline is not None and len(baseline) != len(pieces)):
-        raise ValueError("A bootstrap needs pieces, and the same ones for both fingerings.")
-    of = (lambda counts: counts.shares()[measure]) if isinstance(measure, str) else measure
-    chance, found = random.Random(seed), []
-    for _ in range(draws):
-        places = chance.choices(range(len(pieces)), k=len(pieces))
-        value = of(total_of([pieces[i] for i in places]))
-        found.append(value - (of(total_of([baseline[i] for i in places])) if baseline else 0.0))
-    found.sort()
-    return found[round(0.025 * (draws - 1))], found[round(0.975 * (draws - 1))]
 
 
 def total_of(pieces: Sequence[Agreement]) -> Agreement:

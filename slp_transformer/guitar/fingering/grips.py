@@ -124,3 +124,17 @@ def why_out_of_reach(pitches: tuple[int, ...], tuning: Tuning, max_fret: int = M
         return f"{len(pitches)} notes at once need more than {strings} strings"
     names = ", ".join(map(pitch_name, pitches))
     return f"{names} cannot sound together: one needs a string that another takes"
+
+
+def lowest_fret(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
+    """Each note on the lowest fret that is left, the lowest note of a chord first.
+
+    Spans are not looked at: this is the rule of many tab editors.
+
+    Raises:
+        OutOfReach: for the first moment whose notes do not find a string each.
+    """
+    return [
+        min(reachable_grips(p, tuning, max_span=MAX_FRET), key=lambda grip: [n.fret for n in grip])
+        for p in moments
+    ]

@@ -9,11 +9,9 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.guitar.fingering.lattice import MOST, NOTES, STRINGS, column
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.viterbi import HandCosts
-from slp_transformer.guitar.fretboard import MAX_FRET, Tuning
+from slp_transformer.guitar.fretboard import Tuning
 
 GAPS = 6  # not known, together, shorter, usual, longer, much longer
-PLACE = STRINGS * (MAX_FRET + 1)
-READS = 3 * PLACE + GAPS + 4
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class Columns:
         used: which strings are taken.
         where: the kind of each moment.
         valid: which moments there are.
-        reads: what the encoder reads of each moment.
         gaps: class of the time since the moment before.
         held_strings: of each state, the strings whose notes ring on into the next moment.
         held_fret: of each state, whether a finger holds one of them.
@@ -45,7 +42,6 @@ class Columns:
     used: Float[Tensor, "kinds S strings"]
     where: Int[Tensor, "batch T"]
     valid: Tensor
-    reads: Float[Tensor, "batch T reads"]
     gaps: Int[Tensor, "batch T"]
     held_strings: Float[Tensor, "batch T S strings"]
     held_fret: Float[Tensor, "batch T S"]
@@ -55,9 +51,8 @@ class Columns:
 class Kinds:
     """All kinds of moment of some passages, each made once."""
 
-    def __init__(self, max_fret: int = MAX_FRET, max_span: int = 4):
+    def __init__(self):
         """Begin with none."""
-        self.options = (max_fret, max_span)
         self.ids: dict[tuple[tuple[int, ...], Tuning], int] = {}
         self.columns: list = []
         self.features: list[Tensor] = []
@@ -65,7 +60,6 @@ class Kinds:
         self.strings: list[Tensor] = []
         self.fretted: list[Tensor] = []
         self.hands: list[Tensor] = []
-        self.places: list[Tensor] = []
 
     def id_of(self, pitches: tuple[int, ...], tuning: Tuning) -> int:
         """The number of a kind, made if it is new.
@@ -75,7 +69,7 @@ class Kinds:
         """
         key = (pitches, tuning)
         if key not in self.ids:
-            made, costs = column(pitches, tuning, *self.options), HandCosts()
+            made, costs = column(pitches, tuning), HandCosts()
             self.columns.append(made)
             priced = [
                 costs.of_grip(made.grips[k], hand)
@@ -86,7 +80,6 @@ class Kinds:
             self.strings.append(_padded(made.strings.to(torch.int8), -1))
             self.fretted.append(_padded(made.fretted.to(torch.uint8)))
             self.hands.append(_padded(made.hands, 1))
-            self.places.append(read_places(pitches, tuning))
             self.ids[key] = len(self.ids)
         return self.ids[key]
 
@@ -95,17 +88,6 @@ def _padded(rows: Tensor, value: float = 0) -> Tensor:
     """Rows of states, up to `MOST`."""
     more = rows.new_full((MOST - len(rows), *rows.shape[1:]), value)
     return torch.cat([rows, more])
-
-
-def read_places(pitches: tuple[int, ...], tuning: Tuning) -> Float[Tensor, "places"]:
-    """Where notes can be taken: all of them, the lowest, the highest, a row of marks each."""
-    rows = torch.zeros(3, PLACE)
-    for which, chosen in ((0, pitches), (1, pitches[:1]), (2, pitches[-1:])):
-        for pitch in chosen:
-            for note in tuning.positions(pitch, MAX_FRET):
-                if note.string <= STRINGS:
-                    rows[which, (note.string - 1) * (MAX_FRET + 1) + note.fret] = 1.0
-    return rows.flatten()
 
 
 def gap_class(gap: float | None) -> int:
@@ -125,14 +107,12 @@ class Reader:
             OutOfReach: if a moment cannot be played.
         """
         self.passages, self.kinds = list(passages), kinds or Kinds()
-        self.ids, self.gaps, self.rings, self.known, self.grips = [], [], [], [], []
+        self.ids, self.gaps, self.rings, self.grips = [], [], [], []
         for passage in self.passages:
             kind = [self.kinds.id_of(p, passage.tuning) for p in passage.moments]
             self.ids.append(torch.tensor(kind))
             self.gaps.append(torch.tensor([gap_class(gap) for gap in passage.gaps()]))
-            rings, known = ringing(passage)
-            self.rings.append(rings)
-            self.known.append(known)
+            self.rings.append(ringing(passage))
             self.grips.append(torch.tensor([self._grip(passage, i) for i in range(len(kind))]))
 
     def _grip(self, passage: Passage, i: int) -> int:
@@ -155,7 +135,7 @@ class Reader:
 
         ids, gaps = rows(self.ids), rows(self.gaps)
         gaps[:, 0] = 0
-        rings, known, grips = rows(self.rings), rows(self.known), rows(self.grips, -1)
+        rings, grips = rows(self.rings), rows(self.grips, -1)
         valid = torch.tensor([[t < end - start for t in range(T)] for _, start, end in cuts])
         unique, where = torch.unique(ids, return_inverse=True)
         kinds, chosen = self.kinds, unique.tolist()
@@ -174,11 +154,6 @@ class Reader:
         written = torch.where(missing, there[where].float(), written)
         held_strings = torch.einsum("btn,btsnk->btsk", rings, used[where])
         held_fret = (torch.einsum("btn,btsn->bts", rings, fretted[where]) > 0).float()
-        places = torch.stack([kinds.places[k] for k in chosen])[where]
-        classes = torch.nn.functional.one_hot(gaps, GAPS).float()
-        more = torch.stack(
-            [known, known * rings[..., 0], rings.sum(-1), (rings.sum(-1) > 0).float()], dim=-1
-        )
         return Columns(
             features,
             torch.stack([kinds.costs[k] for k in chosen])[:, :most],
@@ -187,7 +162,6 @@ class Reader:
             used.sum(-2),
             where,
             valid,
-            torch.cat([places, classes, more], dim=-1),
             gaps,
             held_strings,
             held_fret,
@@ -195,17 +169,16 @@ class Reader:
         )
 
 
-def ringing(passage: Passage) -> tuple[Float[Tensor, "T notes"], Float[Tensor, "T"]]:
-    """Which notes of each moment ring on into the next, and whether that is known."""
+def ringing(passage: Passage) -> Float[Tensor, "T notes"]:
+    """Which notes of each moment ring on into the next, as far as that is known."""
     T = len(passage.moments)
-    rings, known = torch.zeros(T, NOTES), torch.zeros(T)
+    rings = torch.zeros(T, NOTES)
     if not passage.lengths or not passage.onsets:
-        return rings, known
+        return rings
     for t in range(T - 1):
         here, there = passage.onsets[t], passage.onsets[t + 1]
         if here is None or there is None or passage.lengths[t] is None or there <= here:
             continue
-        known[t] = 1.0
         for n, length in enumerate(passage.lengths[t][:NOTES]):
             rings[t, n] = float(here + length > there + 0.01)
-    return rings, known
+    return rings

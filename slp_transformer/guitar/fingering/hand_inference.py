@@ -10,7 +10,6 @@ from slp_transformer.guitar.fingering.hand_features import Columns, Reader
 from slp_transformer.guitar.fingering.hand_model import HandModel, state_marginals
 from slp_transformer.guitar.fingering.lattice import STRINGS
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.second_look import Likely, SecondLook
 from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 
@@ -19,54 +18,31 @@ AT_ONCE = 16  # windows that are read at a time
 UNHEARD = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE = 0.5  # what a whole grip counts beside its notes
 CAUTION = 0.25  # of the costs that were thought out, beside what was learned: best on valid
-AGAIN = 0.5  # of a second look, in the lattice: best on valid
 
 
 class Hand:
     """One or several trained models of the hand, which agree on a fingering by their mean."""
 
-    def __init__(
-        self,
-        models: Sequence[HandModel],
-        caution: float = CAUTION,
-        second: SecondLook | None = None,
-    ):
+    def __init__(self, models: Sequence[HandModel], caution: float = CAUTION):
         """Take models.
 
         Args:
             models: the models.
             caution: how much of the costs that were thought out (`HandCosts`) each model adds to
                 what it has learned.
-            second: what they make of a piece that they have fingered once; None to leave it there.
         """
         self.models = [model.eval() for model in models]
-        self.caution, self.second = caution, second
+        self.caution = caution
 
     def likelihoods(
-        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
-    ) -> list[Likely]:
+        self, passage: Passage
+    ) -> list[tuple[tuple[Grip, ...], Float[Tensor, "grips"]]]:
         """The grips of each moment, and how probable each is, the whole piece considered.
-
-        Args:
-            passage: the piece.
-            also: what else speaks for each grip of each moment, as a logarithm: another model.
 
         Raises:
             ValueError: if the guitar is not one that the model can know.
             OutOfReach: if no hand can play a moment.
         """
-        looked = self.look(passage, also)
-        if self.second is None:
-            return looked
-        again = [AGAIN * scores for scores in self.second(passage, looked)]
-        if also is not None:
-            again = [a + b for a, b in zip(again, also, strict=True)]
-        return self.look(passage, again)
-
-    def look(
-        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
-    ) -> list[Likely]:
-        """`likelihoods` without a second look."""
         check_guitar(passage)
         reader = Reader([passage])
         T, found = len(passage.moments), []
@@ -74,8 +50,7 @@ class Hand:
         cuts = [(0, max(0, s - BESIDE), min(T, s + CHUNK + BESIDE)) for s in starts]
         for n in range(0, len(cuts), AT_ONCE):
             some = cuts[n : n + AT_ONCE]
-            weights = None if also is None else _on_states(reader, also, some)
-            mean = self._marginals(reader.windows(some), weights)
+            mean = self._marginals(reader.windows(some))
             for start, (_, first, _), rows in zip(starts[n:], some, mean, strict=False):
                 for t in range(start, min(T, start + CHUNK)):
                     kind = reader.kinds.columns[int(reader.ids[0][t])]
@@ -84,16 +59,11 @@ class Hand:
                     found.append((kind.grips, likely))
         return found
 
-    def _marginals(
-        self, columns: Columns, also: Sequence[Sequence[Tensor]] | None
-    ) -> Float[Tensor, "batch T S"]:
+    def _marginals(self, columns: Columns) -> Float[Tensor, "batch T S"]:
         """Probability of each state of windows: the mean over the models."""
         there = columns.there[columns.where]
         more, moves = (self.caution * cost for cost in costs(columns))
         more = -more.masked_fill(~there, 0.0)
-        for row, window in zip(more, also or (), strict=False):
-            for states, scores in zip(row, window, strict=False):
-                states[: len(scores)] += scores
         mean = torch.zeros(there.shape)
         for model in self.models:
             with torch.no_grad():
@@ -101,11 +71,9 @@ class Hand:
             mean += state_marginals(U + more, M - moves, there, columns.valid)
         return mean / len(self.models)
 
-    def finger(
-        self, passage: Passage, also: Sequence[Float[Tensor, "grips"]] | None = None
-    ) -> list[Grip]:
+    def finger(self, passage: Passage) -> list[Grip]:
         """At each moment the grip of which most notes are expected to be right."""
-        return [best_grip(grips, likely) for grips, likely in self.likelihoods(passage, also)]
+        return [best_grip(grips, likely) for grips, likely in self.likelihoods(passage)]
 
     def weigh(self, passage: Passage, choices: Sequence[Sequence[Grip]]) -> list[list[float]]:
         """The logarithm of the probability of each of some grips of each moment."""
@@ -114,15 +82,6 @@ class Hand:
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(UNHEARD, known.get(grip, UNHEARD)) for grip in choice])
         return weights
-
-
-def _on_states(
-    reader: Reader, scores: Sequence[Float[Tensor, "grips"]], cuts: Sequence[tuple[int, int, int]]
-) -> list[list[Tensor]]:
-    """Scores of the grips of each moment as scores of its states, window by window."""
-    columns = [reader.kinds.columns[int(kind)] for kind in reader.ids[0]]
-    on = [score[column.which] for score, column in zip(scores, columns, strict=True)]
-    return [on[first:last] for _, first, last in cuts]
 
 
 def costs(columns: Columns) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:

@@ -1,20 +1,17 @@
-"""A model of the hand: an encoder reads the notes, and a lattice weighs what a hand can do.
+"""A model of the hand: a lattice in which what grips and moves are worth is learned.
 
 The scores of states and of moves between them are learned; the probability of a whole fingering is
 its score over that of all fingerings (a conditional random field: Lafferty, McCallum and Pereira
 2001). Where the hand was, nobody wrote down, so the probability of written tab sums over it.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.block import TransformerStack
-from slp_transformer.embedding import SinusoidalPositions
-from slp_transformer.guitar.fingering.hand_features import GAPS, READS, Columns
+from slp_transformer.guitar.fingering.hand_features import GAPS, Columns
 from slp_transformer.guitar.fingering.lattice import FEATURES
 from slp_transformer.guitar.fingering.viterbi import HANDS
 
@@ -26,27 +23,10 @@ class HandConfig:
     """What a model of the hand is made of.
 
     Attributes:
-        model_dim: d, the size of a moment's row in the encoder.
-        num_heads: heads in each block of the encoder.
-        num_blocks: blocks of the encoder; 0 for none, so that a state's score looks at nothing but
-            the state.
-        state_dim: size of a state's row.
         move_dim: rank of what is learned of pairs of states.
-        reach: moments on either side that a moment's row begins with.
-        dropout: share dropped in training.
     """
 
-    model_dim: int = 64
-    num_heads: int = 4
-    num_blocks: int = 2
-    state_dim: int = 32
     move_dim: int = 24
-    reach: int = 2
-    dropout: float = 0.2
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, for JSON."""
-        return asdict(self)
 
 
 class HandModel(nn.Module):
@@ -59,42 +39,16 @@ class HandModel(nn.Module):
     def __init__(self, config: HandConfig):
         """Make a model."""
         super().__init__()
-        self.config = c = config
+        self.config = config
         self.state_weights = nn.Parameter(torch.zeros(FEATURES))
-        self.leaves = nn.Linear(FEATURES, c.move_dim, bias=False)
-        self.arrives = nn.Linear(FEATURES, c.move_dim, bias=False)
+        self.leaves = nn.Linear(FEATURES, config.move_dim, bias=False)
+        self.arrives = nn.Linear(FEATURES, config.move_dim, bias=False)
         for layer in (self.leaves, self.arrives):
             nn.init.normal_(layer.weight, std=0.05)
         # Moving the hand: by gap in time, whether a fretted note rings on, and frets moved.
         self.moves = nn.Parameter(torch.zeros(GAPS, 2, 2 * len(HANDS) - 1))
         self.taken = nn.Parameter(torch.zeros(1))  # for a ringing string that is taken again
         self.trust = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
-        if c.num_blocks:
-            width = READS * (2 * c.reach + 1)
-            self.read = nn.Linear(width, c.model_dim)
-            self.positions = SinusoidalPositions(4096, c.model_dim)
-            self.drop = nn.Dropout(c.dropout)
-            self.encoder = TransformerStack(
-                c.num_blocks, c.model_dim, c.num_heads, activation="gelu", dropout=c.dropout
-            )
-            self.states = nn.Linear(FEATURES, c.state_dim, bias=False)
-            self.wants = nn.Linear(c.model_dim, c.state_dim)
-            self.gate = nn.Linear(c.model_dim, c.move_dim)
-            for layer in (self.wants, self.gate):
-                nn.init.normal_(layer.weight, std=0.01)
-                nn.init.zeros_(layer.bias)
-            nn.init.normal_(self.states.weight, std=0.1)
-
-    def encode(
-        self, reads: Float[Tensor, "batch T reads"], mask: Float[Tensor, "batch 1 T"] | None
-    ) -> Float[Tensor, "batch T d"]:
-        """What the notes around each moment say."""
-        k = self.config.reach
-        padded = nn.functional.pad(reads, (0, 0, k, k))
-        T = reads.shape[1]
-        wide = torch.cat([padded[:, i : i + T] for i in range(2 * k + 1)], dim=-1)
-        X = self.read(wide) + 0.3 * self.positions(T)
-        return self.encoder(self.drop(X), mask)
 
     def forward(
         self, columns: Columns
@@ -109,11 +63,6 @@ class HandModel(nn.Module):
         leaves, arrives = self.leaves(phi), self.arrives(phi)
         U = score[where]
         left, right = leaves[where[:, :-1]], arrives[where[:, 1:]]
-        if self.config.num_blocks:
-            mask = torch.zeros(columns.valid.shape).masked_fill(~columns.valid, -torch.inf)
-            H = self.encode(columns.reads, mask.unsqueeze(1))
-            U = U + (self.states(phi)[where] @ self.wants(H).unsqueeze(-1)).squeeze(-1)
-            left = left * (1 + self.gate(H[:, 1:])).unsqueeze(-2)
         U = U.masked_fill(~columns.there[where], NEVER)
         leaves, arrives = self.of_moves(columns)
         return U, torch.cat([left, leaves], -1) @ torch.cat([right, arrives], -1).mT

@@ -3,9 +3,8 @@
     python -m slp_transformer.guitar.fingering.hand_training TABS --run RUN --held-out OTHER-TABS
 
 TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_keys`). What is kept in
-RUN is used by `slp-transformer tab SONG --model RUN`. With --translate, an encoder-decoder is
-trained instead, which writes a place for each note; with --alone, a decoder alone that does so.
-`benchmarks/pitch_to_tab.py` measures both.
+RUN is used by `slp-transformer tab SONG --model RUN`.
+`benchmarks/pitch_to_tab.py` measures it.
 """
 
 import argparse
@@ -19,28 +18,13 @@ from pathlib import Path
 
 import torch
 
-from slp_transformer.config import TransformerConfig
-from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.ascii_reader import read_tabs
-from slp_transformer.guitar.fingering.alone import DecoderAlone, OneRow
-from slp_transformer.guitar.fingering.fingering_metrics import Agreement, agreement, total_of
+from slp_transformer.guitar.fingering.fingering_metrics import agreement, total_of
 from slp_transformer.guitar.fingering.hand_features import Reader
 from slp_transformer.guitar.fingering.hand_inference import Hand
 from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel, loss
 from slp_transformer.guitar.fingering.hand_model_file import About, save_hand
 from slp_transformer.guitar.fingering.passages import Passage, passage_of, read_keys
-from slp_transformer.guitar.fingering.second_look import Likely, SecondLook, learn_second_look
-from slp_transformer.guitar.fingering.translating import (
-    SOURCE_SIZE,
-    TARGET_SIZE,
-    FingeringPairs,
-)
-from slp_transformer.guitar.fingering.writing import translate_all
-from slp_transformer.language_model import TransformerLM
-from slp_transformer.training import train
-
-PARTS = 4  # of the pieces, for a second look
-WINDOW = 64  # notes that an encoder-decoder reads at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +57,6 @@ class HandTraining:
 
 def train_hand(
     passages: Sequence[Passage],
-    config: HandConfig | None = None,
     training: HandTraining | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> HandModel:
@@ -81,7 +64,6 @@ def train_hand(
 
     Args:
         passages: pieces with the grips that people wrote.
-        config: what to make it from.
         training: how.
         report: called after every step with its number and its loss in nats a moment.
 
@@ -97,7 +79,7 @@ def train_hand(
     reader = Reader([passage for passage in passages if passage.grips])
     chance = random.Random(training.seed)
     torch.manual_seed(training.seed)
-    model = HandModel(config or HandConfig())
+    model = HandModel(HandConfig())
     rates = {"lr": training.learning_rate, "weight_decay": training.weight_decay}
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
     mean = {name: W.clone() for name, W in model.state_dict().items()}
@@ -129,42 +111,6 @@ def follow(mean: dict[str, torch.Tensor], model: HandModel, keep: float) -> None
         mean[name].mul_(keep).add_(W, alpha=1 - keep)
 
 
-def train_second_look(
-    passages: Sequence[Passage],
-    config: HandConfig | None = None,
-    training: HandTraining | None = None,
-) -> SecondLook:
-    """Train a second look, on first looks by models that had not learned from the piece.
-
-    The pieces are parted in four, and each part is looked at by a model of the others. Pieces whose
-    names begin alike, up to an underscore (a composer's, by custom), stay together.
-
-    Args:
-        passages: pieces with the grips that people wrote.
-        config: what to make the models from.
-        training: how.
-
-    Raises:
-        ValueError: if the pieces cannot be parted, or there is nothing to learn from.
-    """
-    passages = [passage for passage in passages if passage.grips]
-    begin = [passage.name.partition("_")[0] for passage in passages]
-    parts = {name: k % PARTS for k, name in enumerate(sorted(set(begin)))}
-    if len(parts) < 2:
-        raise ValueError(
-            "A second look is learned from pieces by several hands: their names, up to an "
-            f"underscore, must not all be {begin[0] if begin else 'missing'!r}."
-        )
-    looks: list[list[Likely]] = [[] for _ in passages]
-    for part in sorted(set(parts.values())):
-        others = [p for p, name in zip(passages, begin, strict=True) if parts[name] != part]
-        hand = Hand([train_hand(others, config, training)])
-        for n, (passage, name) in enumerate(zip(passages, begin, strict=True)):
-            if parts[name] == part:
-                looks[n] = hand.look(passage)
-    return learn_second_look(passages, looks)
-
-
 def read_passages(source: Path) -> list[Passage]:
     """Fingered pieces from a folder of tabs, or from a file of JSON Lines.
 
@@ -186,26 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, required=True, help="where the model is kept")
     parser.add_argument("--held-out", type=Path, help="tabs to measure on [a tenth of the pieces]")
     parser.add_argument("--steps", type=int, default=HandTraining.steps)
-    parser.add_argument("--blocks", type=int, default=HandConfig.num_blocks)
-    parser.add_argument("--trusted", action="store_true", help="of .jsonl: sure tunings alone")
-    parser.add_argument(
-        "--second-look",
-        action="store_true",
-        help="learn to look twice; takes several times as long",
-    )
-    parser.add_argument("--translate", action="store_true", help="train an encoder-decoder")
-    parser.add_argument("--alone", action="store_true", help="train a decoder on the same tokens")
-    parser.add_argument("--width", type=int, default=64, help="d of either [64]")
     parser.add_argument("--seed", type=int, default=0)
     known = parser.parse_args(arguments)
     if known.steps < 1:
         parser.error(f"--steps must be 1 or more, not {known.steps}.")
-    if not 0 <= known.blocks <= 24:
-        parser.error(f"--blocks must be from 0 to 24, not {known.blocks}.")
-    if known.translate and known.alone:
-        parser.error("--translate and --alone ask for two models: choose one.")
-    if known.second_look and (known.translate or known.alone):
-        parser.error("--second-look is of a model of the hand: leave --translate and --alone out.")
     try:
         learn(known)
     except (ValueError, OSError, ImportError) as error:
@@ -227,12 +157,6 @@ def learn(known: argparse.Namespace) -> None:
         learned, held_out = learned[count:], learned[:count]
     else:
         held_out = read_passages(known.held_out)
-    if known.trusted:
-        learned = [passage for passage in learned if passage.trusted]
-    if known.translate or known.alone:
-        print(f"held out: {learn_translation(known, learned, held_out)}")
-        return
-    config = HandConfig(num_blocks=known.blocks)
     training = HandTraining(steps=known.steps, seed=known.seed)
     print(f"{len(learned)} pieces to learn from, {len(held_out)} held out", file=sys.stderr)
     begun, losses = time.perf_counter(), []
@@ -244,57 +168,14 @@ def learn(known: argparse.Namespace) -> None:
             took = time.perf_counter() - begun
             print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
 
-    model = train_hand(learned, config, training, report)
-    second = train_second_look(learned, config, training) if known.second_look else None
-    hand = Hand([model], second=second)
+    model = train_hand(learned, training, report)
+    hand = Hand([model])
     found = total_of([agreement(p.grips, hand.finger(p), p.tuning) for p in held_out])
-    share = found.shares()["strings"]
-    save_hand(known.run, model, About(config, training.steps, len(learned), share), second)
-    print(f"held out: {in_words(found)}")
-
-
-def in_words(found: Agreement) -> str:
-    """What was measured, in a line."""
-    return ", ".join(f"{name} {share:.4f}" for name, share in found.shares().items())
-
-
-def learn_translation(
-    known: argparse.Namespace, learned: Sequence[Passage], held_out: Sequence[Passage]
-) -> str:
-    """Train an encoder-decoder, or a decoder alone, as a run; say what it does on what is held out.
-
-    Raises:
-        ValueError: if there is nothing to learn from, or the folder holds a run.
-    """
-    torch.manual_seed(known.seed)
-    how = {
-        "model_dim": known.width,
-        "num_blocks": max(1, known.blocks),
-        "activation": "gelu",
-        "dropout": 0.1,
-        "initialisation": "xavier",  # a small start learns far slower through cross-attention
-    }
-    kind = OneRow if known.alone else FingeringPairs
-    if known.alone:  # as many blocks as both stacks together
-        how["num_blocks"] *= 2
-        model = TransformerLM(TransformerConfig(TARGET_SIZE, 3 * WINDOW, **how))
-    else:
-        sizes = {"context_length": 2 * WINDOW, "source_vocab_size": SOURCE_SIZE}
-        model = EncoderDecoder(TransformerConfig(TARGET_SIZE, **sizes, **how))
-    train(
-        model,
-        kind(learned, WINDOW, noise=0.1),
-        kind(held_out, WINDOW),
-        folder=known.run,
-        steps=known.steps,
-        seed=known.seed,
-        batch_size=16,
-        learning_rate=3e-3,
-        every=max(1, known.steps // 5),
+    shares = found.shares()
+    save_hand(
+        known.run, model, About(model.config, training.steps, len(learned), shares["strings"])
     )
-    written = translate_all(DecoderAlone(model) if known.alone else model, held_out, WINDOW)
-    pairs = zip(held_out, written, strict=True)
-    return in_words(total_of([agreement(p.grips, grips, p.tuning) for p, grips in pairs]))
+    print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
 
 if __name__ == "__main__":

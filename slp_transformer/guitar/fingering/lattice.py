@@ -43,18 +43,13 @@ class Column:
 
 
 @lru_cache(maxsize=20_000)
-def column(
-    pitches: tuple[int, ...],
-    tuning: Tuning,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
-) -> Column:
+def column(pitches: tuple[int, ...], tuning: Tuning) -> Column:
     """The states of notes that sound together.
 
     Raises:
         OutOfReach: if no hand can play them.
     """
-    choices = reachable_grips(pitches, tuning, max_fret, max_span)
+    choices = reachable_grips(pitches, tuning)
     costs = HandCosts()
     states = [(k, hand) for k, grip in enumerate(choices) for hand in hands_of(grip)]
     if len(states) > MOST:

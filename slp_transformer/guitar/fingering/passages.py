@@ -27,7 +27,6 @@ class Passage:
         onsets: when each moment begins, in any unit; None where that is not known.
         lengths: how long each note of a moment sounds, in the same unit; None where not known.
         name: what the piece is called.
-        trusted: whether the tuning is certain, so that it may be learned from.
     """
 
     tuning: Tuning
@@ -36,7 +35,6 @@ class Passage:
     onsets: tuple[float | None, ...] = ()
     lengths: tuple[tuple[float, ...] | None, ...] = ()
     name: str = ""
-    trusted: bool = True
 
     def gaps(self) -> list[float | None]:
         """Time from the moment before, in units of the piece's median; None where not known."""
@@ -55,8 +53,6 @@ def from_grips(
     onsets: Sequence[float | None] = (),
     lengths: Sequence[Sequence[float] | None] = (),
     name: str = "",
-    trusted: bool = True,
-    max_fret: int = MAX_FRET,
 ) -> Passage:
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
     moments, grips, when, long = [], [], [], []
@@ -64,7 +60,7 @@ def from_grips(
         durations = lengths[i] if lengths and lengths[i] is not None else [None] * len(event)
         kept = {}
         for note, duration in zip(event, durations, strict=True):
-            if note.fret + tuning.capo <= max_fret:
+            if note.fret + tuning.capo <= MAX_FRET:
                 kept.setdefault(note.string, (note, duration))
         if not kept:
             continue
@@ -75,7 +71,7 @@ def from_grips(
         when.append(onsets[i] if onsets else None)
         known = all(duration is not None for _, duration in row)
         long.append(tuple(duration for _, duration in row) if known else None)
-    return Passage(tuning, tuple(moments), tuple(grips), tuple(when), tuple(long), name, trusted)
+    return Passage(tuning, tuple(moments), tuple(grips), tuple(when), tuple(long), name)
 
 
 def passage_of(tab: Tab) -> Passage:
@@ -119,5 +115,4 @@ def _read_key(piece: dict) -> Passage:
         events.append([Note(strings - string, fret) for string, fret in notes])
         onsets.append(times[0] if times else None)
         lengths.append(times[1] if len(times) > 1 else None)
-    trusted = piece.get("tuning_src") != "assumed"
-    return from_grips(tuning, events, onsets, lengths, piece.get("file", ""), trusted)
+    return from_grips(tuning, events, onsets, lengths, piece.get("file", ""))

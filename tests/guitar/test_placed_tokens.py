@@ -1,4 +1,4 @@
-"""The short and the placed code: bars by reference, keys, styles; nothing lost, old runs read."""
+"""The placed code: bars by reference, keys, styles; nothing lost."""
 
 import json
 import random
@@ -16,10 +16,9 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_tokenizer import UNITS, TabTokenizer
 from slp_transformer.guitar.theory import SCALES
 
-SHORT = TabTokenizer(units=UNITS, code="short")
-PLACED = TabTokenizer(units=UNITS, code="placed")
-both = pytest.mark.parametrize("code", [SHORT, PLACED], ids=["short", "placed"])
 STYLES = ("Jazz", "Drop D, slow")
+PLACED = TabTokenizer(units=UNITS, code="placed")
+STYLED = TabTokenizer(units=UNITS, code="placed", styles=STYLES)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
@@ -27,8 +26,8 @@ def event(step, *places):
     return Event(step, tuple(Note(string, fret) for string, fret in places))
 
 
-def names(tab, tokenizer=SHORT):
-    return tokenizer.to_tokens(tokenizer.encode(tab))
+def names(tab):
+    return PLACED.to_tokens(PLACED.encode(tab))
 
 
 def plainly(tab):
@@ -49,18 +48,19 @@ def test_a_piece_by_hand():
     )
     assert names(tab) == [
         "<bos>", "TUNING<drop-D>", "CAPO<2>", "STEPS<4>", "METRE<4/4>", "KEY<A>",
-        "BAR<16>", "TAB<6,0>", "WITH<1,3>", "POS<2>", "TAB<4,2>", "TAB<3,0>", "POS<5>", "TAB<2,1>",
+        "BAR<16>", "TAB<6,0>", "WITH<1,3>", "POS<2>", "TAB<4,2>",
+        "POS<4>", "TAB<3,0>", "POS<5>", "TAB<2,1>",
         "BAR<8>", "POS<3>", "TAB<5,2>", "POS<7>", "TAB<5,3>",
         "SAME<2>", "BAR<16>", "BAR<16>", "SAME<4>", "<eos>",
     ]  # fmt: skip
-    back = SHORT.decode(SHORT.encode(tab))
+    back = PLACED.decode(PLACED.encode(tab))
     assert back.tab == tab and (back.ill_formed, back.complete) == (0, True)
 
 
 def test_in_the_placed_code_every_moment_tells_where_it_is():
     riff = (event(0, (6, 0), (1, 3)), event(2, (4, 2)), event(4, (3, 0)), event(5, (2, 1)))
     tab = Tab(bars=(Bar(16, riff), Bar(8, (event(3, (5, 2)),)), Bar(16, riff)))
-    assert names(tab, PLACED)[6:] == [
+    assert names(tab)[6:] == [
         "BAR<16>", "TAB<6,0>", "WITH<1,3>", "POS<2>", "TAB<4,2>", "POS<4>", "TAB<3,0>",
         "POS<5>", "TAB<2,1>", "BAR<8>", "POS<3>", "TAB<5,2>", "SAME<2>", "<eos>",
     ]  # fmt: skip
@@ -70,28 +70,26 @@ def test_in_the_placed_code_every_moment_tells_where_it_is():
     assert told & asked == {"POS<2>", "POS<3>", "WITH<2,0>"}
 
 
-def test_long_bars_and_many_strides_by_hand():
+def test_long_bars_by_hand():
     bar = Bar(300, (event(0, (6, 1)), event(130, (6, 2)), event(260, (6, 3)), event(261, (6, 4))))
     tokens = names(Tab(bars=(bar,)))[6:]
     assert tokens == [
-        "BAR<44>", "LONGER", "LONGER", "TAB<6,1>", "LONG", "POS<2>", "TAB<6,2>", "TAB<6,3>",
-        "LONG", "POS<5>", "TAB<6,4>", "<eos>",
+        "BAR<44>", "LONGER", "LONGER", "TAB<6,1>", "LONG", "POS<2>", "TAB<6,2>", "LONG",
+        "POS<4>", "TAB<6,3>", "POS<5>", "TAB<6,4>", "<eos>",
     ]  # fmt: skip
 
 
-@both
 @pytest.mark.parametrize("seed", [0, 3])
-def test_the_practice_corpus_comes_back_in_fewer_tokens(seed, code):
+def test_the_practice_corpus_comes_back_in_fewer_tokens(seed):
     corpus = practice_corpus(seed, 150)
     for tab in corpus:
-        ids = code.encode(tab)
-        result = code.decode(ids)
+        ids = PLACED.encode(tab)
+        result = PLACED.decode(ids)
         assert result.tab.tuning == tab.tuning and plainly(result.tab) == plainly(tab)
         assert (result.ill_formed, result.length, result.complete) == (0, len(ids), True)
     plain = TabTokenizer(units=UNITS)
-    lengths = [(len(code.encode(tab)), len(plain.encode(tab))) for tab in corpus]
-    share = {"short": 0.65, "placed": 0.75}[code.code]
-    assert sum(a for a, _ in lengths) < share * sum(b for _, b in lengths)
+    lengths = [(len(PLACED.encode(tab)), len(plain.encode(tab))) for tab in corpus]
+    assert sum(a for a, _ in lengths) < 0.75 * sum(b for _, b in lengths)
 
 
 def random_tab(rng):
@@ -115,30 +113,27 @@ def random_tab(rng):
     return Tab(tuning=tuning, bars=tuple(bars))
 
 
-@both
-def test_any_tab_comes_back(code):
+def test_any_tab_comes_back():
     rng = random.Random(13)
     for _ in range(200):
         tab = random_tab(rng)
-        result = code.decode(code.encode(tab))
+        result = PLACED.decode(PLACED.encode(tab))
         assert plainly(result.tab) == plainly(tab) and result.ill_formed == 0
         assert result.tab.tuning == tab.tuning
 
 
-@both
-def test_every_token_of_a_piece_is_allowed_where_it_stands(code):
+def test_every_token_of_a_piece_is_allowed_where_it_stands():
     rng = random.Random(5)
     for tab in [random_tab(rng) for _ in range(30)] + practice_corpus(1, 5):
-        ids = code.encode(tab)
+        ids = PLACED.encode(tab)
         for i in range(0, len(ids), 3):
-            assert ids[i] in code.allowed_next(ids[:i])
-        assert code.allowed_next(ids) == set()
+            assert ids[i] in PLACED.allowed_next(ids[:i])
+        assert PLACED.allowed_next(ids) == set()
 
 
-@both
 @pytest.mark.parametrize("styles", [(), STYLES])
-def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code, styles):
-    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code=code.code, styles=styles)
+def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
+    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code="placed", styles=styles)
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
@@ -157,13 +152,12 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(code, style
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
-@both
-def test_any_ids_are_read(code):
+def test_any_ids_are_read():
     rng = random.Random(17)
     for _ in range(300):
-        ids = [rng.randrange(-2, len(code) + 2) for _ in range(rng.randint(0, 60))]
-        tab = code.decode(ids).tab
-        assert plainly(code.decode(code.encode(tab)).tab) == plainly(tab)
+        ids = [rng.randrange(-2, len(PLACED) + 2) for _ in range(rng.randint(0, 60))]
+        tab = PLACED.decode(ids).tab
+        assert plainly(PLACED.decode(PLACED.encode(tab)).tab) == plainly(tab)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +171,8 @@ def test_any_ids_are_read(code):
         ([*HEADER, "BAR<4>", "TAB<3,0>"],
          {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<1>", "POS<3>"}),
         ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<2>"], {"TAB<6,0>", "TAB<2,0>"}),
-        ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<2>", "TAB<3,0>"],  # the next stride leaves the bar
+        ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<2>", "TAB<3,0>"],
          {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<3>"}),
-        ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<1>", "TAB<3,0>"],  # POS<2> is what comes anyway
-         {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "TAB<6,0>", "TAB<2,0>", "POS<3>"}),
         ([*HEADER, "BAR<4>", "SAME<1>"], {"BAR<4>", "<eos>", "SAME<1>", "SAME<2>"}),
     ],
 )  # fmt: skip
@@ -189,13 +181,13 @@ def test_allowed_next_by_hand(before, allowed):
         "METRE<3/4>", "KEY<C>", "BAR<4>", "<eos>", "SAME<1>", "SAME<2>", "TAB<6,0>", "TAB<2,0>",
         "WITH<6,0>", "WITH<2,0>", "POS<1>", "POS<3>", "LONG", "LONGER", "<bos>", "COLUMNS",
     }  # fmt: skip
-    assert set(SHORT.to_tokens(SHORT.allowed_next(SHORT.to_ids(before)))) & asked == allowed
+    assert set(PLACED.to_tokens(PLACED.allowed_next(PLACED.to_ids(before)))) & asked == allowed
 
 
 def test_what_cannot_stand_is_counted_and_a_bar_ends_all_the_same():
     told = [*HEADER, "SAME<1>", "BAR<4>", "WITH<2,0>", "TAB<3,1>", "POS<2>", "BAR<2>", "TAB<1,0>"]
-    back = SHORT.decode(
-        SHORT.to_ids([*told, "TAB<1,0>", "SAME<2>", "SAME<9>", "TAB<1,1>", "<eos>"])
+    back = PLACED.decode(
+        PLACED.to_ids([*told, "TAB<1,0>", "SAME<2>", "SAME<9>", "TAB<1,1>", "<eos>"])
     )
     assert back.ill_formed == 6  # SAME<1>, WITH, the BAR after a POS, a TAB, SAME<9>, a TAB
     first, second = Bar(4, (event(0, (3, 1)),)), Bar(2, (event(0, (1, 0)),))
@@ -203,83 +195,68 @@ def test_what_cannot_stand_is_counted_and_a_bar_ends_all_the_same():
 
 
 def test_the_middle_of_a_piece_is_read():
-    back = SHORT.decode(SHORT.to_ids(["TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>"]))
+    back = PLACED.decode(PLACED.to_ids(["TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>"]))
     middle = Bar(6, (event(0, (3, 1)), event(5, (3, 2))))
     assert back.tab.bars == (middle, Bar(9, ()), middle) and back.ill_formed == 0
 
 
-def test_the_settings_say_the_code_and_older_ones_are_plain():
-    kept = json.loads(SHORT.to_json())
-    for code in (SHORT, PLACED):
-        assert TabTokenizer.from_json(code.to_json()).code == code.code
-    assert TabTokenizer.from_json(json.dumps(kept)).vocabulary == SHORT.vocabulary
+def test_the_settings_keep_the_code():
+    kept = json.loads(PLACED.to_json())
+    again = TabTokenizer.from_json(PLACED.to_json())
+    assert again.code == "placed" and again.vocabulary == PLACED.vocabulary
     del kept["code"]
-    assert (
-        TabTokenizer.from_json(json.dumps(kept)).vocabulary == TabTokenizer(units=UNITS).vocabulary
-    )
-    with pytest.raises(ValueError, match='code must be "plain", "short" or "placed"'):
-        TabTokenizer(code="shorter")
+    with pytest.raises(ValueError, match="code is missing"):
+        TabTokenizer.from_json(json.dumps(kept))
+    with pytest.raises(ValueError, match='code must be "plain" or "placed"'):
+        TabTokenizer(code="short")
 
 
 # --- Styles --------------------------------------------------------------------------------------
 
 
-def with_styles(code):
-    return TabTokenizer(units=UNITS, code=code.code, styles=STYLES)
-
-
-@both
-def test_a_style_ends_the_header_and_comes_back(code):
-    own = with_styles(code)
+def test_a_style_ends_the_header_and_comes_back():
     for tab in practice_corpus(2, 20):
         for style in ("", "Blues", *STYLES):
-            ids = own.encode(replace(tab, style=style))
+            ids = STYLED.encode(replace(tab, style=style))
             told = style if style in STYLES else "none"
-            kinds = [own.parts[i][0] for i in ids[:7]]
+            kinds = [STYLED.parts[i][0] for i in ids[:7]]
             assert kinds == ["<bos>", "TUNING", "CAPO", "STEPS", "METRE", "KEY", "STYLE"]
-            assert own.to_tokens(ids)[6] == f"STYLE<{told}>"
-            back = own.decode(ids)
+            assert STYLED.to_tokens(ids)[6] == f"STYLE<{told}>"
+            back = STYLED.decode(ids)
             assert back.tab.style == style.replace("Blues", "") and back.ill_formed == 0
             assert plainly(back.tab) == plainly(tab)
-            assert [own.vocabulary[i] for i in ids if own.parts[i][0] != "STYLE"] == names(
-                tab, code
+            assert [STYLED.vocabulary[i] for i in ids if STYLED.parts[i][0] != "STYLE"] == names(
+                tab
             )
 
 
-@both
-def test_styles_come_last_so_that_all_other_ids_stay(code):
-    assert with_styles(code).vocabulary == (
-        *code.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
+def test_styles_come_last_so_that_all_other_ids_stay():
+    assert STYLED.vocabulary == (
+        *PLACED.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
     )  # fmt: skip
 
 
-@both
-def test_without_styles_nothing_is_said_of_them(code):
-    assert "styles" not in json.loads(code.to_json())
-    assert not any("STYLE" in token for token in code.vocabulary)
+def test_without_styles_nothing_is_said_of_them():
+    assert not any("STYLE" in token for token in PLACED.vocabulary)
     tab = practice_corpus(2, 1)[0]
-    assert code.encode(replace(tab, style="Jazz")) == code.encode(tab)
-    assert code.decode(code.encode(replace(tab, style="Jazz"))).tab.style == ""
+    assert PLACED.encode(replace(tab, style="Jazz")) == PLACED.encode(tab)
+    assert PLACED.decode(PLACED.encode(replace(tab, style="Jazz"))).tab.style == ""
 
 
-@both
-def test_a_style_may_stand_after_the_key_alone(code):
-    own = with_styles(code)
+def test_a_style_may_stand_after_the_key_alone():
     told = ("STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>")
-    assert set(own.to_tokens(own.allowed_next(own.to_ids(HEADER)))) == set(told)
-    after = own.to_tokens(own.allowed_next(own.to_ids([*HEADER, "STYLE<none>"])))
+    assert set(STYLED.to_tokens(STYLED.allowed_next(STYLED.to_ids(HEADER)))) == set(told)
+    after = STYLED.to_tokens(STYLED.allowed_next(STYLED.to_ids([*HEADER, "STYLE<none>"])))
     assert {"BAR<4>", "<eos>"} < set(after) and not set(told) & set(after)
-    back = own.decode(own.to_ids([*HEADER, "BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]))
+    back = STYLED.decode(STYLED.to_ids([*HEADER, "BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]))
     assert back.ill_formed == 2 and back.tab.style == ""  # the BAR too, which is obeyed
     assert back.tab.bars == (Bar(4, (event(0, (3, 1)),)),)
 
 
-@both
-def test_the_settings_keep_the_styles(code):
-    own = with_styles(code)
-    again = TabTokenizer.from_json(own.to_json())
-    assert again.styles == STYLES and again.vocabulary == own.vocabulary
-    assert TabTokenizer.from_json(code.to_json()).styles == ()
+def test_the_settings_keep_the_styles():
+    again = TabTokenizer.from_json(STYLED.to_json())
+    assert again.styles == STYLES and again.vocabulary == STYLED.vocabulary
+    assert TabTokenizer.from_json(PLACED.to_json()).styles == ()
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -296,7 +273,7 @@ def test_a_style_without_a_sane_name_is_refused(name):
 def test_a_style_twice_and_styles_in_the_plain_code_are_refused():
     with pytest.raises(ValueError, match="The style 'Jazz' is there twice"):
         TabTokenizer(code="placed", styles=("Jazz", "Rock", "Jazz"))
-    with pytest.raises(ValueError, match="by the short and the placed code, not by the plain"):
+    with pytest.raises(ValueError, match="by the placed code, not by the plain"):
         TabTokenizer(styles=("Jazz", "Rock"))
 
 

@@ -1,10 +1,11 @@
-"""What a model of fingering is compared with: chance, the lowest fret, habits of each pitch."""
+"""What models of fingering are compared with: chance, habits of each pitch, and the bootstrap."""
 
 import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from slp_transformer.guitar.fingering.fingering_metrics import Agreement, total_of
 from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 
@@ -14,30 +15,13 @@ def random_legal(
     tuning: Tuning,
     chance: random.Random,
     max_span: int = MAX_SPAN,
-    max_fret: int = MAX_FRET,
 ) -> list[Grip]:
     """Any grip of each moment, all equally likely.
 
     Raises:
         OutOfReach: for the first moment that no hand can play.
     """
-    return [chance.choice(reachable_grips(p, tuning, max_fret, max_span)) for p in moments]
-
-
-def lowest_fret(
-    moments: Sequence[tuple[int, ...]], tuning: Tuning, max_fret: int = MAX_FRET
-) -> list[Grip]:
-    """Each note on the lowest fret that is left, the lowest note of a chord first.
-
-    Spans are not looked at: this is the rule of many tab editors.
-
-    Raises:
-        OutOfReach: for the first moment whose notes do not find a string each.
-    """
-    return [
-        min(reachable_grips(p, tuning, max_fret, max_fret), key=lambda grip: [n.fret for n in grip])
-        for p in moments
-    ]
+    return [chance.choice(reachable_grips(p, tuning, max_span=max_span)) for p in moments]
 
 
 class StringHabits:
@@ -46,9 +30,8 @@ class StringHabits:
     Pitches are those of the tab; a guitar tuned otherwise has other habits.
     """
 
-    def __init__(self, played: Iterable[tuple[Tuning, Sequence[Grip]]], max_fret: int = MAX_FRET):
+    def __init__(self, played: Iterable[tuple[Tuning, Sequence[Grip]]]):
         """Count how often a pitch was played on each string."""
-        self.max_fret = max_fret
         self.counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
         for tuning, events in played:
             for grip in events:
@@ -58,7 +41,7 @@ class StringHabits:
     def log_probability(self, note: Note, tuning: Tuning) -> float:
         """ln P(string given pitch), among the strings that have the pitch."""
         pitch = tuning.pitch(note)
-        counts, places = self.counts.get(pitch, Counter()), tuning.positions(pitch, self.max_fret)
+        counts, places = self.counts.get(pitch, Counter()), tuning.positions(pitch)
         total = sum(counts[place.string] for place in places) + 0.5 * len(places)
         return math.log((counts[note.string] + 0.5) / total)
 
@@ -66,24 +49,51 @@ class StringHabits:
         """The sum over a grip's notes."""
         return sum(self.log_probability(note, tuning) for note in grip)
 
-    def likeliest(
-        self, moments: Sequence[tuple[int, ...]], tuning: Tuning, max_span: int | None = None
-    ) -> list[Grip]:
+    def likeliest(self, moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
         """Of each moment's grips the likeliest, whatever the hand has to do for it.
-
-        Args:
-            moments: the pitches of each moment.
-            tuning: the guitar.
-            max_span: of the hand; not looked at if None.
 
         Raises:
             OutOfReach: for the first moment that no hand can play.
         """
-        span = self.max_fret if max_span is None else max_span
         return [
             max(
-                reachable_grips(p, tuning, self.max_fret, span),
+                reachable_grips(p, tuning, max_span=MAX_FRET),
                 key=lambda grip: self.of_grip(grip, tuning),
             )
             for p in moments
         ]
+
+
+def bootstrap(
+    pieces: Sequence[Agreement],
+    baseline: Sequence[Agreement] | None = None,
+    *,
+    draws: int = 10_000,
+) -> tuple[float, float]:
+    """The middle 95 % of the strings right when the pieces are drawn anew, with replacement.
+
+    Args:
+        pieces: the counts of each piece.
+        baseline: of another fingering of the same pieces, drawn together with them: the interval is
+            then that of the difference, ours less the baseline's.
+        draws: how often.
+
+    Returns:
+        The two ends of the interval.
+
+    Raises:
+        ValueError: if there are no pieces, or the two lists differ in length.
+    """
+    if not pieces or (baseline is not None and len(baseline) != len(pieces)):
+        raise ValueError("A bootstrap needs pieces, and the same ones for both fingerings.")
+
+    def strings(counts: Sequence[Agreement]) -> float:
+        return total_of(counts).shares()["strings"]
+
+    chance, found = random.Random(0), []
+    for _ in range(draws):
+        places = chance.choices(range(len(pieces)), k=len(pieces))
+        value = strings([pieces[i] for i in places])
+        found.append(value - (strings([baseline[i] for i in places]) if baseline else 0.0))
+    found.sort()
+    return found[round(0.025 * (draws - 1))], found[round(0.975 * (draws - 1))]

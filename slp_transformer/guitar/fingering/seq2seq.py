@@ -3,8 +3,8 @@
 A source token says how far a note lies above the lowest open string, so that a capo, or a guitar
 tuned down, changes nothing; and whether it sounds with the note before it, after it, or after a
 while. The decoder reads a note and writes its place, reads the next note and writes its place: so
-nothing can be left out or added, and its cross-attention is free for the notes around. How it
-writes, `writing` says.
+nothing can be left out or added, and its cross-attention is free for the notes around. What it may
+write is what leaves every note of the chord a place, so pitches are kept by construction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,12 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.cache import KVCache
 from slp_transformer.data.batches import Batch, all_over, checksum
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fretboard import MAX_FRET, Note
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 from slp_transformer.loss import IGNORED
 from slp_transformer.masks import padding_mask
 
@@ -171,3 +174,49 @@ def _other_places(passage: Passage) -> Int[Tensor, "notes"]:
             # The nearest by fret: what a hand, or a model, would most likely have taken instead.
             ids.append(target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
     return torch.tensor(ids)
+
+
+# --- Writing -----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def translate(model: EncoderDecoder, passage: Passage, window: int = 96) -> list[Grip]:
+    """Write the places of a piece, one note after the other, the likeliest that is legal each time.
+
+    Args:
+        model: a model that was trained on `FingeringPairs`.
+        passage: the piece; its written grips are not looked at.
+        window: notes in a window; beyond it the model goes on from its last half window.
+
+    Raises:
+        OutOfReach: if no hand can play a moment.
+    """
+    model.eval()
+    source, tuning = source_ids(passage), passage.tuning
+    written: list[int] = []
+    grips: list[Grip] = []
+    grip: Grip = ()
+    while len(written) < len(source):
+        start = max(0, len(written) - window // 2)
+        notes = source[start : start + window]
+        H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window)
+        before = torch.tensor(written[start:], dtype=torch.long)
+        reads = in_turn(notes[: len(before) + 1], before)
+        for n in range(len(before), len(notes)):
+            u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1].tolist()
+            pitches = passage.moments[len(grips)]
+            places = next_notes(grip, pitches, tuning, MAX_FRET, _span(pitches, tuning))
+            best = max(places, key=lambda note: u[target_id(note)])
+            written.append(target_id(best))
+            grip = (*grip, best)
+            if len(grip) == len(pitches):
+                grips.append(grip)
+                grip = ()
+            reads = torch.stack([torch.tensor(written[-1]), notes[min(n + 1, len(notes) - 1)]])
+    return grips
+
+
+def _span(pitches: tuple[int, ...], tuning: Tuning) -> int:
+    """Return the span that a moment needs: the hand's, or the least that goes beyond it."""
+    frets = [[note.fret for note in grip if note.fret] for grip in reachable_grips(pitches, tuning)]
+    return max(MAX_SPAN, min(max(own) - min(own) if own else 0 for own in frets))
