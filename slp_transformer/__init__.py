@@ -8,7 +8,7 @@ ones that most readers reuse; the attention equation itself is behind its module
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.attention import fused_attention
@@ -59,4 +59,4 @@ __all__ = [
     "tracing",
 ]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

@@ -18,9 +18,7 @@ BARS = ContextVar("BARS", default=True)  # whether work has bars
 
 
 @contextlib.contextmanager
-def work_bar(
-    work: str, total: int | None, unit: str = "B", done: int = 0
-) -> Iterator[Callable[[int], Any]]:
+def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable[[int], Any]]:
     """Show how far some work has come that goes before training, and take the bar away at its end.
 
     There is a bar if the work takes a while, stderr is a terminal, and tqdm is installed.
@@ -29,10 +27,9 @@ def work_bar(
         work: what is done, in a word or two.
         total: how much there is to do; None if nobody knows.
         unit: what `total` counts: bytes, unless another is named.
-        done: how much of it was done before.
 
     Yields:
-        What to call with each amount that was done; less than 0 if it has to be done again.
+        A function to call with each amount that was done.
     """
     try:
         tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
@@ -41,7 +38,7 @@ def work_bar(
         return
     how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": DELAY}
     how["disable"] = None if BARS.get() else True  # None has tqdm ask whether there is a terminal
-    bar = tqdm(desc=work, total=total, initial=done, unit=unit, file=sys.stderr, **how)
+    bar = tqdm(desc=work, total=total, unit=unit, file=sys.stderr, **how)
 
     def tell(amount: int) -> None:
         with seen_or_not():

@@ -52,13 +52,11 @@ def _softmax_cases() -> list[Case]:
     _softmax_cases,
     {
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the "
-        "largest score first; it cancels in the fraction.",
+        "the largest score first; it cancels in the fraction.",
         "not normalised": "The powers are not divided by their sum: they don't sum to 1.",
         "largest of all": LARGEST_OF_ALL,
         "other axis": "The softmax runs over the wrong axis: each row should sum to 1, and here "
-        "the "
-        "columns do.",
+        "the columns do.",
         "all entries": "All entries of the matrix together sum to 1; each row should by itself.",
         "logarithm": "These are the logarithms of the weights, as of log_softmax.",
         "plain shares": "The scores themselves are divided by their sum, without exp.",
@@ -238,11 +236,9 @@ def _attention_cases() -> list[Case]:
         "given.",
         "no mask": "The mask is not used: each query sees every key, the future as well.",
         "mask after softmax": "The mask is applied after the softmax: what is left of a row no "
-        "longer "
-        "sums to 1.",
+        "longer sums to 1.",
         "mask added after softmax": "The mask is added to the weights, after the softmax; it "
-        "belongs "
-        "to the scores, before it.",
+        "belongs to the scores, before it.",
         "mask multiplied": "The scores are multiplied with the mask; it should be added.",
         "mask turned": "The mask is used the wrong way round: it hides what should be seen.",
         "hidden scores 0": "Hidden scores are set to 0 instead of −∞: exp(0) = 1, so a hidden key "
@@ -251,8 +247,7 @@ def _attention_cases() -> list[Case]:
         "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads from all that is "
         "hidden.",
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the "
-        "largest score of a row first, or use torch.softmax.",
+        "the largest score of a row first, or use torch.softmax.",
         "largest of all": LARGEST_OF_ALL,
         "roles of Q and K": "Queries and keys have changed places: the scores should be Q Kᵀ.",
         "K not transposed": "K is not transposed: each query meets each key in Q Kᵀ.",

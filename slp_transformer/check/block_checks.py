@@ -44,8 +44,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         **dict.fromkeys(
             OUTSIDE,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
-            "the "
-            "variance, under the root.",
+            "the variance, under the root.",
         ),
         "variance": "The row is divided by its variance; the root is missing.",
         "mean kept": "The mean is not subtracted.",
@@ -53,15 +52,13 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "all rows together": "Mean and deviation are those of the whole matrix; each row has its "
         "own.",
         "over tokens": "Mean and deviation run over the tokens; they should run over the features "
-        "of "
-        "one row.",
+        "of one row.",
         "no gain": "The gain γ is not used.",
         "no offset": "The offset β is not used.",
         "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
         "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
-        "root mean square": "The row is divided by the root of its mean square without "
-        "subtracting the "
-        "mean: that is RMSNorm.",
+        "root mean square": "The row is divided by the root of its mean square without subtracting "
+        "the mean: that is RMSNorm.",
         "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature, with "
         "*.",
     },
@@ -274,8 +271,7 @@ def _block_cases() -> list[Case]:
         "norm on the residual": "The normalised rows are added back: T¹ instead of X. The stream "
         "itself must stay as it is.",
         "second norm on the residual": "After the second norm the normalised rows are added back; "
-        "it "
-        "should be the stream O.",
+        "it should be the stream O.",
         "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",
         "no second norm": "The feedforward layer reads O itself (T³); it should read its norm "

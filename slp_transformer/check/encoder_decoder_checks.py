@@ -35,8 +35,7 @@ def _cross_cases() -> list[Case]:
         "K from the decoder": "The keys come from the decoder's stream X; they come from H_enc.",
         "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
         "K and V from the decoder": "Keys and values come from X: that is self-attention. They "
-        "come "
-        "from H_enc.",
+        "come from H_enc.",
         "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
         "sides swapped": "X and H_enc have changed places: the decoder asks, the encoder answers.",
         "causal": "A causal mask hides part of the source; all of it is there, so nothing is "
@@ -84,11 +83,9 @@ def _decoder_cases() -> list[Case]:
         "cross-attention last": "Cross-attention comes after the feedforward layer; it comes "
         "before.",
         "no residual at cross-attention": "What cross-attention finds replaces the stream; it "
-        "should "
-        "be added.",
+        "should be added.",
         "query from X": "Cross-attention asks from X; it should ask from what self-attention has "
-        "left "
-        "in the stream.",
+        "left in the stream.",
         "no norm at cross-attention": "Cross-attention reads the stream itself; its norm is "
         "missing.",
         "source normalised": "H_enc is normalised again; the encoder has ended in a norm already.",

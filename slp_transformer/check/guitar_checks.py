@@ -100,8 +100,7 @@ def _span_cases() -> list[Case]:
         "one too many": "The span counts frets from the first to the last; it is their difference.",
         "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
         "first and last string": "The span is taken between the outer strings, not between the "
-        "lowest "
-        "and the highest fret.",
+        "lowest and the highest fret.",
     },
 )
 def span(frets: Sequence[int | None], slips: Slips) -> int:

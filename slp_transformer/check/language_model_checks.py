@@ -69,9 +69,8 @@ def _input_cases() -> list[Case]:
     "X (prose of 8.4 and Fig. 8.14; 7.4 and Fig. 7.14)",
     _input_cases,
     {
-        "not offset": "The positions begin at 0 although `start` tokens came before: with a "
-        "cache, the "
-        "next token is number `start`.",
+        "not offset": "The positions begin at 0 although `start` tokens came before: with a cache, "
+        "the next token is number `start`.",
         "counted from 1": "The first token gets the second row of P: positions are counted from 0.",
         "counted from the end": "The positions are counted from the end of the sequence.",
         "one position": "All tokens get the row of one position; each place has its own.",
@@ -105,13 +104,11 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, slips: Slips) 
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
     {
-        "halves": "The sines stand in the first half of the columns and the cosines in the "
-        "second; in "
-        "the paper they alternate.",
+        "halves": "The sines stand in the first half of the columns and the cosines in the second; "
+        "in the paper they alternate.",
         "cosine first": "Sine and cosine have changed places: column 0 is a sine.",
         "column as i": "The exponent counts columns; i counts pairs of columns, so that both "
-        "columns "
-        "of a pair turn alike.",
+        "columns of a pair turn alike.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "counted from 1": "The places are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
@@ -271,14 +268,12 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, slips: Slips) -> Tensor:
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
         "one matrix of the feedforward layer": "Only one matrix of the feedforward layer is "
-        "counted; "
-        "W_1 and W_2 have 4d² each.",
+        "counted; W_1 and W_2 have 4d² each.",
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
         "d once": "d counts once where it should be squared.",
         "attention per head": "Each head is counted with d² a matrix; its share is d × d/A, so "
-        "that "
-        "the number of heads does not matter.",
+        "that the number of heads does not matter.",
     },
 )
 def parameters(L: int, d: int, slips: Slips) -> int:

@@ -11,11 +11,9 @@ from slp_transformer.check.random_inputs import normal, row, rows
 Slips = frozenset
 LOSS_SLIPS = {
     "not shifted": "The targets are not shifted: position t is compared with its own word; it "
-    "predicts "
-    "the next, w_{t+1}.",
+    "predicts the next, w_{t+1}.",
     "shifted backwards": "The targets are shifted the wrong way: position t is compared with the "
-    "word "
-    "before it.",
+    "word before it.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
     "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
@@ -115,8 +113,7 @@ def _padded_cases() -> list[Case]:
         "mean of means": "Each text's mean is taken first; the book averages over all tokens "
         "alike.",
         "padding judged by the input": "Positions are left out where the input is padding; what "
-        "counts "
-        "is whether the target is.",
+        "counts is whether the target is.",
     },
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, slips: Slips) -> Tensor:
@@ -148,12 +145,10 @@ def _perplexity_cases() -> list[Case]:
         "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
         "loss": "This is the cross-entropy; perplexity is exp of it.",
         "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
-        "mean of inverses": "The mean of 1/p is taken; it should be the geometric mean, exp of "
-        "the mean "
-        "of −log p.",
+        "mean of inverses": "The mean of 1/p is taken; it should be the geometric mean, exp of the "
+        "mean of −log p.",
         "inverse of the mean": "One over the mean probability is taken; it should be exp of the "
-        "mean "
-        "of −log p.",
+        "mean of −log p.",
         "bases mixed": "The logarithm has base 2, but exp undoes base e.",
         "underflow": "The product of many small probabilities is rounded to 0: add logarithms "
         "instead.",
@@ -216,8 +211,7 @@ def _lora_cases() -> list[Case]:
     _lora_cases,
     {
         "A and B swapped": "A and B have changed places: with row vectors x meets A [k×r] first, "
-        "then "
-        "B [r×d].",
+        "then B [r×d].",
         "no scale": "The scale α/r is missing.",
         "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
         "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",

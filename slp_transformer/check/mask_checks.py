@@ -25,15 +25,13 @@ def future(N: int) -> Tensor:
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
         "one too late": "The mask begins one place too late: each token sees the next one.",
         "zeros and ones": "This mask is 1 where allowed and 0 elsewhere. The book's is added to "
-        "the "
-        "scores: 0 where allowed, −∞ elsewhere.",
+        "the scores: 0 where allowed, −∞ elsewhere.",
         "ones and zeros": "This mask is 1 where hidden and 0 elsewhere. The book's is added to the "
         "scores: −∞ where hidden.",
         "booleans": "These are booleans that say what is allowed. The book's mask is added to the "
         "scores: 0 where allowed, −∞ elsewhere.",
         "booleans, hidden": "These are booleans that say what is hidden. The book's mask is added "
-        "to "
-        "the scores: 0 where allowed, −∞ elsewhere.",
+        "to the scores: 0 where allowed, −∞ elsewhere.",
         "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
         "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
@@ -62,14 +60,12 @@ def causal_mask(N: int, slips: Slips) -> Tensor:
     lambda: [{"N": 2, "held": 1}, {"N": 1, "held": 3}, {"N": 3, "held": 2}, {"N": 3, "held": 0}],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
-        "them, "
-        "new token i sees the columns up to held + i.",
+        "them, new token i sees the columns up to held + i.",
         "new tokens only": "The mask has no columns for what the cache holds: it should be "
         "[N × (held + N)].",
         "past hidden": "What the cache holds is hidden; every new token should see all of it.",
         "nothing hidden": "Nothing is hidden: of several new tokens, the earlier should not see "
-        "the "
-        "later.",
+        "the later.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
     },
 )

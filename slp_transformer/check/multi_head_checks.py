@@ -85,13 +85,11 @@ def _split_cases() -> list[Case]:
     _split_cases,
     {
         "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
-        "so a "
-        "head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
+        "so a head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
         "transposed first": "The matrix is transposed before it is cut, so a head gets columns as "
         "rows.",
         "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
-        "columns "
-        "from c·d_k on, side by side.",
+        "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
         "heads reversed": "The heads stand in reverse order: head 0 takes the first columns.",
         "sizes confused": "The columns are cut into d_k heads of size A; it should be A heads of "
@@ -128,12 +126,10 @@ def _join_cases() -> list[Case]:
     "mh-concat (8.19, 7.19)",
     _join_cases,
     {
-        "view without transpose": "The numbers are only cut anew, so a row mixes tokens: "
-        "transpose to "
-        "[N×A×d_v] first, then join the last two axes.",
+        "view without transpose": "The numbers are only cut anew, so a row mixes tokens: transpose "
+        "to [N×A×d_v] first, then join the last two axes.",
         "interleaved": "The heads' columns are interleaved; each head's d_v columns should stay "
-        "side "
-        "by side, head 1 first.",
+        "side by side, head 1 first.",
         "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
         "one below the other": "The heads stand one below the other; they should stand side by "
         "side.",
@@ -188,14 +184,11 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
         "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
-        "√d_k, "
-        "that of one head.",
+        "√d_k, that of one head.",
         "view without transpose": "The heads are cut with view or reshape alone, so that a head "
-        "gets "
-        "rows of other tokens: cut into [N×A×d_k], then transpose.",
+        "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
         "joined without transpose": "The heads are joined with view or reshape alone, so that a "
-        "row "
-        "mixes tokens: transpose to [N×A×d_v] first.",
+        "row mixes tokens: transpose to [N×A×d_v] first.",
         "heads reversed": "The heads are concatenated in reverse order: W_O expects head 1 first.",
         "one head": "This is one head of size A·d_k: each head should have its own scores.",
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
@@ -258,8 +251,7 @@ def _cache_cases() -> list[Case]:
         "scaled by √T": "The scores are divided by the root of the number of keys; it should be "
         "√d_k.",
         "new token not read": "The new token does not read itself: add its key and value first, "
-        "then "
-        "attend.",
+        "then attend.",
         "not kept": "The new key and value are used but not kept: return the longer K and V.",
         "put in front": "The new key and value are put in front; the next place is at the end.",
         "only itself": "The new token reads itself alone, and not what the cache holds.",

@@ -24,14 +24,12 @@ def _temperature_cases() -> list[Case]:
     {
         "multiplied": "The logits are multiplied by τ; they should be divided, so that a small τ "
         "sharpens.",
-        "after softmax": "The probabilities are divided by τ, after the softmax; the logits "
-        "should be, "
-        "before it.",
+        "after softmax": "The probabilities are divided by τ, after the softmax; the logits should "
+        "be, before it.",
         "logits": "These are logits; the softmax is missing.",
         "no effect": "τ has no effect: divide the logits by it, before the softmax.",
         "overflow": "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the "
-        "largest first, or use torch.softmax.",
+        "the largest first, or use torch.softmax.",
         "root": "The logits are divided by the root of τ.",
         "softmax twice": "The softmax is taken twice: of the logits, and then of probabilities.",
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
@@ -135,20 +133,16 @@ def _top_p_cases() -> list[Case]:
         "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
         "softmax.",
         "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
-        "each above p": "Each word's own probability is compared with p; it should be the sum "
-        "from the "
-        "most probable on.",
+        "each above p": "Each word's own probability is compared with p; it should be the sum from "
+        "the most probable on.",
         "each above 1 − p": "Each word's own probability is compared with 1 − p; it should be the "
-        "sum "
-        "from the most probable on.",
-        "share of the largest": "Each probability is compared with p times the largest (min-p); "
-        "it should "
-        "be the sum from the most probable on.",
+        "sum from the most probable on.",
+        "share of the largest": "Each probability is compared with p times the largest (min-p); it "
+        "should be the sum from the most probable on.",
         "not sorted": "The sum runs over the words as they stand; it should begin with the most "
         "probable.",
-        "least probable first": "The sum begins with the least probable word; it should begin "
-        "with the "
-        "most probable.",
+        "least probable first": "The sum begins with the least probable word; it should begin with "
+        "the most probable.",
         "sorted": "The probabilities stand in the order of their size; each should keep its word's "
         "place.",
         "percent": "p is taken for percent; it is a share between 0 and 1.",

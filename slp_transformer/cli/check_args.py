@@ -9,8 +9,8 @@ from typing import Any
 from slp_transformer.cli.console import FINE, command, result
 from slp_transformer.cli.flags import given_settings, refuse_changes
 from slp_transformer.data.pair_files import HUGGING_FACE
-from slp_transformer.data.pair_token_types import is_pair_tokenizer
 from slp_transformer.data.text_files import STANDARD_INPUT, find_texts, is_read_once
+from slp_transformer.data.token_types import is_pair_tokenizer
 from slp_transformer.modern.published_folders import is_pretrained
 from slp_transformer.tasks import (
     PLACES,

@@ -15,7 +15,7 @@ from slp_transformer.cli.loaded_run import find_recipe
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data import PairTokenizer, TextTokenizer
 from slp_transformer.data.corpora import corpus_names
-from slp_transformer.data.downloads import data_folder
+from slp_transformer.data.downloads import data_dir
 from slp_transformer.modern.published_folders import is_pretrained
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks import BUILT_IN
@@ -81,7 +81,7 @@ def about_here() -> dict[str, Any]:
             "devices": devices,
             "threads": torch.get_num_threads(),
         },
-        "data": {"folder": str(data_folder()), "corpora": corpus_names()},
+        "data": {"folder": str(data_dir()), "corpora": corpus_names()},
         "recipes": {name: first_comment(path) for name, path in BUILT_IN.items()},
     }
 

@@ -20,8 +20,9 @@ from slp_transformer.cli.sample_translations import translations_of
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data import PairTokenizer, reopen_pairs
 from slp_transformer.data.bucketing import PairsByLength
-from slp_transformer.data.text_corpus import WHICH, reopen
+from slp_transformer.data.text_corpus import reopen
 from slp_transformer.data.text_files import is_read_once, keep_standard_input
+from slp_transformer.data.token_file import VAL_NAMES_FILE
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
@@ -181,7 +182,7 @@ def describe(data: Data, model: TransformerLM | EncoderDecoder, source: Any) -> 
     if isinstance(source, PairsByLength):
         note(f"An epoch is about {source.batches_an_epoch:,} steps.")
     if data.which:
-        more = f", and {len(data.which) - 1} more: {TOKENS}/{WHICH} names all"
+        more = f", and {len(data.which) - 1} more: {TOKENS}/{VAL_NAMES_FILE} names all"
         note(f"Held out: {data.which[0]}{more if len(data.which) > 1 else ''}.")
 
 

@@ -8,10 +8,9 @@ files. With `SLP_TRANSFORMER_OFFLINE=1` nothing is downloaded.
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.data.bundled_corpora import moby_dick
     from slp_transformer.data.bundled_pairs import (
         english_date,
         english_number,
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
         spanish_date,
         spanish_number,
     )
-    from slp_transformer.data.corpora import CORPORA, corpus_names, fetch
+    from slp_transformer.data.corpora import CORPORA, corpus_names, fetch, moby_dick
     from slp_transformer.data.pair_corpus import (
         EncodedPairs,
         PairCorpus,
@@ -64,4 +63,4 @@ __all__ = [
     "train_tokenizer",
 ]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

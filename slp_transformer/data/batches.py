@@ -243,16 +243,16 @@ class PaddedPairs:
             if not len(source):
                 raise ValueError(f"Pair {i} has an empty source: every source needs a token.")
         self.pairs, self.pad_id, self.begin_id, self.end_id = pairs, pad_id, begin_id, end_id
+        self.options = {"pad_id": pad_id, "begin_id": begin_id, "end_id": end_id}
 
     def __len__(self) -> int:
         """How many pairs there are."""
         return len(self.pairs)
 
     def part(self, size: int) -> "PaddedPairs":
-        """So many of the pairs, from all over."""
+        """Return a source of so many of the pairs, evenly spaced."""
         pairs = [self.pairs[i] for i in all_over(len(self), size).tolist()]
-        special = {"pad_id": self.pad_id, "begin_id": self.begin_id, "end_id": self.end_id}
-        return PaddedPairs(pairs, **special)
+        return type(self)(pairs, **self.options)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Random pairs, padded to the longest among them."""

@@ -7,7 +7,7 @@ import torch
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.batches import Batch, PaddedPairs, all_over
+from slp_transformer.data.batches import Batch, PaddedPairs
 
 
 class PairsByLength(PaddedPairs):
@@ -37,6 +37,7 @@ class PairsByLength(PaddedPairs):
         """
         super().__init__(pairs, pad_id=pad_id, begin_id=begin_id, end_id=end_id)
         check_size(tokens=tokens)
+        self.options |= {"tokens": tokens}
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
         self.tokens, self.sizes = tokens, torch.tensor(sizes)
         self.longest = self.sizes.max(dim=1).values.tolist()
@@ -51,12 +52,6 @@ class PairsByLength(PaddedPairs):
         """Have `draw` go on with the batch of a step, counted from 0."""
         self.step, self.begun, self.epochs = step, 0, 0
         self.batches: list[Tensor] = []  # of the epoch that began at step `begun`
-
-    def part(self, size: int) -> "PairsByLength":
-        """So many of the pairs, from all over."""
-        pairs = [self.pairs[i] for i in all_over(len(self), size).tolist()]
-        special = {"pad_id": self.pad_id, "begin_id": self.begin_id, "end_id": self.end_id}
-        return PairsByLength(pairs, tokens=self.tokens, **special)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """The next batch of the epoch, of at most `batch_size` pairs."""

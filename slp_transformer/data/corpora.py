@@ -10,7 +10,6 @@ where the system keeps such files, and `SLP_TRANSFORMER_OFFLINE=1` forbids them:
 
 from pathlib import Path
 
-from slp_transformer.data.bundled_corpora import MOBY_DICK
 from slp_transformer.data.downloads import PublishedFile, fetch_file
 
 CORPORA = {
@@ -18,17 +17,26 @@ CORPORA = {
         name="tiny-shakespeare.txt",
         url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
         sha256="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-        size=1_115_394,
         origin="40,000 lines of Shakespeare's plays, which are in the public domain, put together "
         "by Andrej Karpathy for char-rnn (2015).",
     ),
 }
-EMBEDDED = {"moby-dick": MOBY_DICK}
+BUNDLED_CORPORA = {"moby-dick": Path(__file__).with_name("moby_dick.txt")}
+
+
+def moby_dick() -> str:
+    """Return the first 14 chapters of *Moby-Dick*: about 133,000 characters, 74 different ones.
+
+    Herman Melville's novel was published in 1851 and is in the public domain; this is its text
+    alone. A paragraph is a line, paragraphs are separated by an empty line and chapters by two,
+    dashes are written "--", and all is ASCII.
+    """
+    return BUNDLED_CORPORA["moby-dick"].read_text(encoding="utf-8")
 
 
 def corpus_names() -> list[str]:
     """The names that `fetch` knows."""
-    return sorted(CORPORA.keys() | EMBEDDED.keys())
+    return sorted(CORPORA.keys() | BUNDLED_CORPORA.keys())
 
 
 def fetch(name: str) -> Path:
@@ -44,8 +52,8 @@ def fetch(name: str) -> Path:
         ValueError: if the name is unknown, or the file cannot be downloaded or is not as published.
         ImportError: if pooch is needed and not installed.
     """
-    if name in EMBEDDED:
-        return EMBEDDED[name]
+    if name in BUNDLED_CORPORA:
+        return BUNDLED_CORPORA[name]
     if name not in CORPORA:
         raise ValueError(f"No corpus is called {name!r}; there are {', '.join(corpus_names())}.")
     return fetch_file(CORPORA[name])

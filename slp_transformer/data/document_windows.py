@@ -4,9 +4,7 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.batches import Batch, TokenWindows
-from slp_transformer.data.token_file import TokenStore
-
-CHUNK = 1 << 20
+from slp_transformer.data.token_file import TokenStore, find_token
 
 
 class PieceWindows(TokenWindows):
@@ -29,11 +27,7 @@ class PieceWindows(TokenWindows):
             ValueError: if the stream is too short for one window.
         """
         super().__init__(stream, N)
-        found = [
-            first + (stream[first : first + CHUNK] == begin_id).nonzero().flatten()
-            for first in range(0, len(stream) - N, CHUNK)
-        ]
-        begins = torch.cat(found)
+        begins = find_token(stream, begin_id)
         self.begins = begins[begins < len(stream) - N]  # others leave no room for a window
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:

@@ -11,18 +11,24 @@ from typing import Literal
 
 import torch
 
-from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import number_pairs
 from slp_transformer.data.pair_files import Languages, Pair, read_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
 from slp_transformer.data.text_tokenizer import SENTENCE
-from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.data.token_file import (
+    TRAIN_TOKENS_FILE,
+    VAL_NAMES_FILE,
+    VAL_TOKENS_FILE,
+    TokenStore,
+    find_token,
+    read_folder_tokenizer,
+    write_token_folder,
+)
 from slp_transformer.data.token_types import Kind, check_kind
 from slp_transformer.data.vocabulary import check_vocab_size
 
-LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
-TEXTS = "held-out.json"  # the sentences that are held out, as they were written
 NUMBERS = 10_000  # pairs of numbers and dates, if no others are named
 TooLong = Literal["drop", "truncate"]
 
@@ -55,11 +61,7 @@ class EncodedPairs(Sequence):
         Raises:
             ValueError: if a row has no end, or a source no target.
         """
-        self.stream = stream
-        step, found = 1 << 20, []
-        for first in range(0, len(stream), step):
-            found.append((stream[first : first + step] == end_id).nonzero().flatten() + first)
-        self.ends = torch.cat(found) if found else torch.empty(0, dtype=torch.long)
+        self.stream, self.ends = stream, find_token(stream, end_id)
         if len(self.ends) % 2 or len(stream) != (int(self.ends[-1]) + 1 if len(self.ends) else 0):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
@@ -133,11 +135,11 @@ def prepare_pairs(
                 f"None of the {len(part):,} pairs {name} fits a window of {window} tokens: choose "
                 "a longer context_length, or --too-long truncate."
             )
-    size = max(tokenizer.source.vocab_size, tokenizer.target.vocab_size)
     streams = [flat(rows[name], tokenizer.end_id) for name in rows]
     texts = kept["held out"]
     if folder is not None:
-        keep(folder, streams, size, tokenizer, texts)
+        size = tokenizer.max_vocab_size
+        write_token_folder(folder, tokenizer.to_json(), size, *streams, texts)
         return reopen_pairs(folder, problems)
     both = (EncodedPairs(torch.tensor(list(s)), tokenizer.end_id) for s in streams)
     return PairCorpus(tokenizer, *both, texts, problems)
@@ -195,56 +197,26 @@ def flat(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[i
         yield end_id
 
 
-# --- Keeping them ------------------------------------------------------------------------------
-
-
-def keep(
-    folder: Path,
-    streams: Sequence[Iterable[int]],
-    size: int,
-    tokenizer: PairTokenizer,
-    texts: list[Pair],
-) -> None:
-    """Write pairs to a folder; the tokenizer goes first and comes last, and says that all is there.
-
-    Raises:
-        ValueError: if it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / TOKENIZER).unlink(missing_ok=True)
-        for name, stream in zip((LEARNED, HELD_OUT), streams, strict=True):
-            write_tokens(folder / name, stream, size)
-        write_json(folder / TEXTS, texts)
-        write_json(folder / TOKENIZER, tokenizer.to_json())
-    except OSError as error:
-        raise ValueError(f"The pairs cannot be written to {folder}: {error.strerror}.") from None
-
-
 def reopen_pairs(folder: Path, problems: Sequence[str] = ()) -> PairCorpus:
     """Open the pairs that `prepare_pairs` wrote to a folder.
 
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    if not (folder / TOKENIZER).exists():
-        raise ValueError(f"{folder} holds no complete pairs that prepare_pairs wrote.")
-    try:
-        tokenizer = PairTokenizer.from_json(read_json(folder / TOKENIZER))
-    except ValueError as error:
-        raise ValueError(f"{folder / TOKENIZER}: {error}") from None
+    tokenizer = read_folder_tokenizer(folder, PairTokenizer)
     encoded = []
-    for name in (LEARNED, HELD_OUT):
+    for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
+        stream = TokenStore(folder / name, tokenizer.max_vocab_size)
         try:
-            encoded.append(EncodedPairs(TokenStore(folder / name), tokenizer.end_id))
+            encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
-            message = str(error)
-            raise ValueError(message if name in message else f"{folder / name}: {error}") from None
-    texts = read_json(folder / TEXTS)
+            raise ValueError(f"{folder / name}: {error}") from None
+    texts = read_json(folder / VAL_NAMES_FILE)
     sound = isinstance(texts, list) and len(texts) == len(encoded[1])
     if not sound or not all(is_pair(pair) for pair in texts):
         raise ValueError(
-            f"{folder / TEXTS} is damaged: it should have {len(encoded[1])} pairs of sentences."
+            f"{folder / VAL_NAMES_FILE} is damaged: it should have {len(encoded[1])} pairs of "
+            "sentences."
         )
     return PairCorpus(tokenizer, *encoded, [tuple(pair) for pair in texts], list(problems))
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from slp_transformer.data.text_files import encoding_problem
+
 Pair = tuple[str, str]
 Languages = tuple[str, str]
 HUGGING_FACE = "hf:"
@@ -93,11 +95,7 @@ def read_text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = 1 + error.object.count(b"\n", 0, error.start)
-        raise ValueError(
-            f"{path} is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02X}, "
-            "which cannot stand there. Save it with the encoding UTF-8."
-        ) from None
+        raise ValueError(encoding_problem(path, error)) from None
 
 
 def read_lines(path: Path) -> list[str]:

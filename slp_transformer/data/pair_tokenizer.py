@@ -12,9 +12,8 @@ from typing import Any
 
 from slp_transformer._internal.json_schema import parse_as
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.pair_token_types import FORMAT, is_pair_tokenizer
 from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE, SOS, TextTokenizer
-from slp_transformer.data.token_types import Kind
+from slp_transformer.data.token_types import PAIR_TOKENIZER_FORMAT, Kind, is_pair_tokenizer
 from slp_transformer.data.vocabulary import train_tokenizer
 
 
@@ -65,6 +64,11 @@ class PairTokenizer:
         """|V| of the source; None if both share one vocabulary."""
         return None if self.source is self.target else self.source.vocab_size
 
+    @property
+    def max_vocab_size(self) -> int:
+        """The size of the larger vocabulary; ids of both sides are below it."""
+        return max(self.source.vocab_size, self.target.vocab_size)
+
     def encode_source(self, sentence: str) -> list[int]:
         """The ids that the encoder reads, [EOS] at their end."""
         return [*self.source.encode(spaced(sentence, self.source)), self.end_id]
@@ -88,7 +92,7 @@ class PairTokenizer:
     def to_json(self) -> dict[str, Any]:
         """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
         return {
-            "format": FORMAT,
+            "format": PAIR_TOKENIZER_FORMAT,
             "languages": list(self.languages),
             "source": self.source.to_json(),
             "target": None if self.source is self.target else self.target.to_json(),

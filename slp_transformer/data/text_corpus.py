@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import flush_to_disk, read_json, reason_of, write_json
+from slp_transformer._internal.atomic_write import reason_of
 from slp_transformer._internal.progress_bar import work_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.splitting import Document, between, cut, held_out_pieces, in_words
@@ -28,14 +28,19 @@ from slp_transformer.data.text_files import (
     read_pieces,
 )
 from slp_transformer.data.text_tokenizer import TextTokenizer
-from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.data.token_file import (
+    CHUNK_TOKENS,
+    TRAIN_TOKENS_FILE,
+    VAL_TOKENS_FILE,
+    TokenStore,
+    read_folder_tokenizer,
+    write_token_folder,
+    write_tokens,
+)
 from slp_transformer.data.token_types import Kind, check_kind
 from slp_transformer.data.vocabulary import check_vocab_size, train_tokenizer
 
-LEARNED, HELD_OUT, TOKENIZER = "learned.tokens", "held-out.tokens", "tokenizer.json"
-WHICH = "held-out.json"  # says which pieces are held out
-ALL = "all.tokens"  # both parts, until it is known where to cut
-CHUNK = 1 << 16  # ids that are in memory at once while copying
+ALL_TOKENS_FILE = "all.npy"  # both parts, until it is known where to cut
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,8 @@ def prepare(
             ids = token_ids(texts, tokenizer, tell, documents)
             if folder is None:
                 return in_memory(ids, tokenizer, documents, held_out)
-            write_tokens(work / ALL, ids, tokenizer.vocab_size)
-        return on_disk(tokenizer, documents, held_out, Path(folder), work)
+            write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
+        return on_disk(tokenizer, documents, held_out, Path(folder), work / ALL_TOKENS_FILE)
 
 
 @contextmanager
@@ -197,45 +202,33 @@ def on_disk(
     documents: list[Document],
     held_out: float,
     folder: Path,
-    work: Path,
+    tokens: Path,
 ) -> TokenCorpus:
-    """The corpus as two files and the tokenizer.
+    """Write the corpus as two files and the tokenizer.
 
-    All tokens were written first, since how many there are decides where they are cut. An older
-    corpus in the folder is replaced once the new one is complete; the tokenizer goes first and
-    comes last, and so says that the files belong together.
+    All tokens were written to one file first, since how many there are decides where they are cut.
 
     Raises:
         ValueError: if the files cannot be written.
     """
-    size, every = tokenizer.vocab_size, work / ALL
-    count = documents[-1].tokens.stop
-    pieces = held_out_pieces(documents, held_out) if held_out else []
-    which = in_words(pieces, documents)
+    size, count = tokenizer.vocab_size, documents[-1].tokens.stop
+    ranges = held_out_pieces(documents, held_out) if held_out else []
+    which = in_words(ranges, documents)
     with work_bar("Split", count, " tokens") as tell:
-        write_tokens(work / LEARNED, part_of(every, between(pieces, count), tell), size)
-        if held_out:
-            write_tokens(work / HELD_OUT, part_of(every, pieces, tell), size)
-            write_json(work / WHICH, which)
-    try:
-        write_json(work / TOKENIZER, tokenizer.to_json())
-        for name in (TOKENIZER, LEARNED, HELD_OUT, WHICH):
-            (folder / name).unlink(missing_ok=True)
-        for name in (LEARNED, HELD_OUT, WHICH, TOKENIZER):
-            if (work / name).exists():
-                os.replace(work / name, folder / name)
-        flush_to_disk(folder)
-    except OSError as error:
-        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
+        learned = read_ranges(tokens, size, between(ranges, count), tell)
+        unseen = read_ranges(tokens, size, ranges, tell) if held_out else None
+        write_token_folder(folder, tokenizer.to_json(), size, learned, unseen, which)
     return replace(reopen(folder), which=which)
 
 
-def part_of(tokens: Path, pieces: Iterable[range], tell: Callable[[int], Any]) -> Iterator[int]:
-    """Some of the ids in a file, few of them in memory at a time."""
-    for piece in pieces:
-        for part in cut(piece, CHUNK):
+def read_ranges(
+    tokens: Path, vocab_size: int, ranges: Iterable[range], tell: Callable[[int], Any]
+) -> Iterator[int]:
+    """Yield some of the ids in a file, few of them in memory at a time."""
+    for piece in ranges:
+        for part in cut(piece, CHUNK_TOKENS):
             # Opened anew, to let go of the pages that were read.
-            ids = TokenStore(tokens)[part.start : part.stop].tolist()
+            ids = TokenStore(tokens, vocab_size)[part.start : part.stop].tolist()
             yield from ids
             tell(len(ids))
 
@@ -247,15 +240,8 @@ def reopen(folder: str | Path) -> TokenCorpus:
         ValueError: if there is none, or it is damaged.
     """
     folder = Path(folder)
-    if not (folder / TOKENIZER).exists():
-        raise ValueError(f"{folder} holds no complete corpus that prepare wrote: prepare it anew.")
-    try:
-        tokenizer = TextTokenizer.from_json(read_json(folder / TOKENIZER))
-    except ValueError as error:
-        raise ValueError(f"{folder / TOKENIZER}: {error}") from None
-    held_out = folder / HELD_OUT
-    return TokenCorpus(
-        tokenizer,
-        TokenStore(folder / LEARNED),
-        TokenStore(held_out) if held_out.exists() else None,
-    )
+    tokenizer = read_folder_tokenizer(folder, TextTokenizer)
+    train, val = folder / TRAIN_TOKENS_FILE, folder / VAL_TOKENS_FILE
+    learned = TokenStore(train, tokenizer.vocab_size)
+    held_out = TokenStore(val, tokenizer.vocab_size) if val.exists() else None
+    return TokenCorpus(tokenizer, learned, held_out)

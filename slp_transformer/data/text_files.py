@@ -183,11 +183,7 @@ def decode_pieces(
         try:
             text += decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            line = lines + error.object.count(b"\n", 0, error.start)
-            raise ValueError(
-                f"{name} is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02X}, "
-                "which cannot stand there. Save the text with the encoding UTF-8."
-            ) from None
+            raise ValueError(encoding_problem(name, error, lines)) from None
         lines += block.count(b"\n")
         cut = last_cut(text) if block else len(text)
         if cut:
@@ -195,6 +191,15 @@ def decode_pieces(
             text = text[cut:]
         if not block:
             return
+
+
+def encoding_problem(name: str | Path, error: UnicodeDecodeError, first_line: int = 1) -> str:
+    """Return the sentence about bytes that are not UTF-8, the first of which are in a line."""
+    line = first_line + error.object.count(b"\n", 0, error.start)
+    return (
+        f"{name} is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02X}, "
+        "which cannot stand there. Save the text with the encoding UTF-8."
+    )
 
 
 def last_cut(text: str) -> int:

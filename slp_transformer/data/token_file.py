@@ -1,76 +1,91 @@
-"""A file of token ids that is trained on without being loaded.
+"""Files of token ids that are trained on without being loaded: NumPy arrays, read by a memory map.
 
-The file begins with 4,096 bytes of JSON (padded with spaces), and the ids follow, two bytes each
-if the vocabulary has at most 65,536 words, else four. It is written in a stream and read through
-the memory map of the operating system, which holds just the pages in use.
+An id takes two bytes if the vocabulary has at most 65,536 tokens, else four. A file is written in a
+stream; the operating system keeps just the pages in memory that are in use.
 """
 
-import json
-import sys
 from array import array
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import reason_of, whole_file
+from slp_transformer._internal.atomic_write import (
+    from_text_extra,
+    read_json,
+    reason_of,
+    whole_file,
+    write_json,
+)
 from slp_transformer._internal.shape_types import Int, Tensor
 
-FORMAT = "slp-transformer tokens 1"
-HEADER = 4096  # bytes, a page
-CHUNK = 1 << 16  # ids that are in memory at once while writing
+TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "tokenizer.json"
+VAL_NAMES_FILE = "held-out.json"  # says what is held out
+HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any length
+CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
 
 
 class TokenStore:
-    """A token stream in a file; `store[places]` gives ids as a tensor does.
+    """A token stream in a file; `store[positions]` returns ids as indexing a tensor does.
 
     Attributes:
         vocab_size: ids go from 0 to one less.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, vocab_size: int):
         """Open a file that `write_tokens` wrote.
 
         Raises:
             ValueError: if it cannot be read, is of another kind, or was cut short.
+            ImportError: if NumPy is not installed.
         """
-        self.path = path = Path(path)
-        header = read_header(path)
-        self.vocab_size, self.length = header["vocab_size"], header["tokens"]
-        width = 2 if header["type"] == "uint16" else 4
-        needed, found = HEADER + width * self.length, path.stat().st_size
-        if found != needed:
-            raise ValueError(f"{path} is damaged: it has {found} bytes, but should have {needed}.")
-        file = torch.from_file(str(path), shared=False, size=needed, dtype=torch.uint8)
-        # PyTorch computes little with unsigned types, so the bits are taken as signed ones.
-        self.ids = file[HEADER:].view(torch.int16 if width == 2 else torch.int32)
+        self.path, self.vocab_size = Path(path), vocab_size
+        numpy = from_text_extra("numpy", "Token files")
+        try:
+            ids = numpy.lib.format.open_memmap(self.path, mode="r")
+        except OSError as error:
+            raise ValueError(f"The tokens in {path} cannot be read: {reason_of(error)}.") from None
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
+        if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
+            raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
+        self.ids = numpy.asarray(ids)
 
     def __len__(self) -> int:
-        """How many tokens there are."""
-        return self.length
+        """Return the number of tokens."""
+        return len(self.ids)
 
-    def __getitem__(self, places: slice | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-        """The ids at some places, as int64; the rest of the file is not read.
+    def __getitem__(self, positions: slice | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+        """Return the ids at some positions, as int64; the rest of the file is not read.
 
         Raises:
-            ValueError: if one of them is outside the vocabulary, in a file that was damaged.
+            ValueError: if one of them is outside the vocabulary, because the file was damaged.
         """
-        ids = self.ids[places].long()
-        ids = ids & 0xFFFF if self.ids.dtype == torch.int16 else ids
-        if ids.numel() and not 0 <= ids.min() <= ids.max() < self.vocab_size:
+        ids = torch.from_numpy(self.ids[positions].astype("int64"))
+        if ids.numel() and ids.max() >= self.vocab_size:
             raise ValueError(
                 f"{self.path} is damaged: it has an id that is not from 0 to {self.vocab_size - 1}."
             )
         return ids
 
 
+def find_token(stream: Int[Tensor, "tokens"] | TokenStore, token_id: int) -> Int[Tensor, "found"]:
+    """Return the positions of an id, reading a part of the stream at a time."""
+    found = [
+        first + (stream[first : first + CHUNK_TOKENS] == token_id).nonzero().flatten()
+        for first in range(0, len(stream), CHUNK_TOKENS)
+    ]
+    return torch.cat(found) if found else torch.empty(0, dtype=torch.long)
+
+
 def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> TokenStore:
-    """Write token ids to a file, whole or not at all, holding few of them at a time.
+    """Write token ids to a file, whole or not at all, holding few of them in memory at a time.
 
     Args:
         path: the file; an older one is replaced once the new one is complete.
-        ids: the ids, from anything that can be gone through once.
+        ids: the ids; any iterable, which is iterated over once.
         vocab_size: |V|; it decides how many bytes an id takes.
 
     Returns:
@@ -78,62 +93,80 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
 
     Raises:
         ValueError: if an id is outside the vocabulary, or the file cannot be written.
+        ImportError: if NumPy is not installed.
     """
     path, ids, count = Path(path), iter(ids), 0
-    if not 1 <= vocab_size <= 2**31:
-        raise ValueError(f"vocab_size must be from 1 to {2**31}, not {vocab_size!r}.")
-    kind, code = ("uint16", "H") if vocab_size <= 2**16 else ("uint32", "I")
+    array_format = from_text_extra("numpy", "Token files").lib.format
+    code, dtype = ("H", "<u2") if vocab_size <= 2**16 else ("I", "<u4")
     try:
         with whole_file(path) as unfinished, open(unfinished, "wb") as file:
-            file.write(b" " * HEADER)
-            while chunk := list(islice(ids, CHUNK)):
-                check_chunk(chunk, count, vocab_size)
+            file.write(bytes(HEADER_BYTES))
+            while chunk := array("q", islice(ids, CHUNK_TOKENS)):
+                if not 0 <= min(chunk) <= max(chunk) < vocab_size:
+                    wrong = next(i for i in chunk if not 0 <= i < vocab_size)
+                    raise ValueError(f"Token ids go from 0 to {vocab_size - 1}, not {wrong}.")
                 array(code, chunk).tofile(file)
                 count += len(chunk)
-            header = {"format": FORMAT, "type": kind, "vocab_size": vocab_size, "tokens": count}
             file.seek(0)
-            file.write(json.dumps(header | {"byteorder": sys.byteorder}).encode())
+            header = {"descr": dtype, "fortran_order": False, "shape": (count,)}
+            array_format.write_array_header_1_0(file, header)
     except OSError as error:
         raise ValueError(
             f"The tokens could not be written to {path}: {reason_of(error)}."
         ) from error
-    return TokenStore(path)
+    return TokenStore(path, vocab_size)
 
 
-def check_chunk(chunk: list[int], start: int, vocab_size: int) -> None:
-    """Refuse ids outside the vocabulary.
+# --- A folder with the tokens of a dataset -----------------------------------------------------
+
+
+def write_token_folder(
+    folder: Path,
+    tokenizer: Any,
+    vocab_size: int,
+    train: Iterable[int],
+    val: Iterable[int] | None,
+    val_names: list[Any],
+) -> None:
+    """Write the tokens of a dataset and its tokenizer to a folder, which is created if needed.
+
+    The tokenizer is removed first and written last: where it exists, the files are complete and
+    belong together.
+
+    Args:
+        folder: where to write.
+        tokenizer: the content of tokenizer.json.
+        vocab_size: ids go from 0 to one less.
+        train: ids to train on.
+        val: ids that are held out; None if there are none.
+        val_names: what is held out, as JSON.
 
     Raises:
-        ValueError: naming the first such id and its place.
-    """
-    if all(type(i) is int for i in chunk) and 0 <= min(chunk) and max(chunk) < vocab_size:
-        return
-    for place, i in enumerate(chunk, start):
-        if type(i) is not int or not 0 <= i < vocab_size:
-            raise ValueError(
-                f"Token {place} is {i!r}, but ids are whole numbers from 0 to {vocab_size - 1}."
-            )
-
-
-def read_header(path: Path) -> dict:
-    """The JSON that a token file begins with.
-
-    Raises:
-        ValueError: if the file cannot be read or is of another kind.
+        ValueError: if the files cannot be written.
     """
     try:
-        with open(path, "rb") as file:
-            header = json.loads(file.read(HEADER).decode("ascii"))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (TOKENIZER_FILE, TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE):
+            (folder / name).unlink(missing_ok=True)
+        write_tokens(folder / TRAIN_TOKENS_FILE, train, vocab_size)
+        if val is not None:
+            write_tokens(folder / VAL_TOKENS_FILE, val, vocab_size)
+            write_json(folder / VAL_NAMES_FILE, val_names)
+        write_json(folder / TOKENIZER_FILE, tokenizer)
     except OSError as error:
-        raise ValueError(f"The tokens in {path} cannot be read: {reason_of(error)}.") from None
-    except (ValueError, RecursionError):  # no ASCII, no JSON, or nested too deeply
-        header = None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
-    size, count = header.get("vocab_size"), header.get("tokens")
-    sound = header.get("type") in ("uint16", "uint32")
-    if not sound or type(size) is not int or type(count) is not int or size < 1 or count < 0:
-        raise ValueError(f"{path} is damaged: what its header says of its tokens is impossible.")
-    if header.get("byteorder") != sys.byteorder:
-        raise ValueError(f"{path} was written on a machine with another byte order: write it anew.")
-    return header
+        raise ValueError(f"The tokens cannot be written to {folder}: {reason_of(error)}.") from None
+
+
+def read_folder_tokenizer(folder: Path, tokenizer_class: type) -> Any:
+    """Return the tokenizer of a folder that `write_token_folder` completed.
+
+    Raises:
+        ValueError: if there is none, or it is damaged.
+    """
+    path = folder / TOKENIZER_FILE
+    if not path.exists():
+        raise ValueError(f"{folder} holds no complete corpus: prepare it anew.")
+    try:
+        return tokenizer_class.from_json(read_json(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

@@ -3,10 +3,10 @@
 A score means something beside its signature alone, which tells how it was counted.
 """
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from slp_transformer._internal.atomic_write import from_extra
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,6 @@ class Judgement:
         }
 
 
-def sacrebleu() -> Any:
-    """The library that counts.
-
-    Raises:
-        ImportError: naming the extra, if it is not installed.
-    """
-    try:
-        return importlib.import_module("sacrebleu.metrics")
-    except ImportError:
-        raise ImportError(
-            "BLEU and chrF need sacrebleu, which comes with the translation extra: "
-            'python -m pip install "slp-transformer[translation]".'
-        ) from None
-
-
 def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
     """BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
 
@@ -60,7 +45,7 @@ def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
             f"Each translation is judged by one reference, but there are {len(translations)} and "
             f"{len(references)}."
         )
-    library, told = sacrebleu(), []
+    library, told = from_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
     for metric in (library.BLEU(), library.CHRF()):
         score = metric.corpus_score(list(translations), [list(references)]).score
         told.append((score, str(metric.get_signature())))

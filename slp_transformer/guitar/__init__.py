@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import Problem, read_file, read_tabs
@@ -77,4 +77,4 @@ __all__ = [
     "write_tab",
 ]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

@@ -6,7 +6,7 @@ attention patterns, and each head's two circuits.
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.interpret.activations import points, watching, zeroed
@@ -34,4 +34,4 @@ __all__ = [
     "zeroed",
 ]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

@@ -6,7 +6,7 @@ GPT-2, Llama, Qwen3 and BERT, loaded from the files that others publish and writ
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.modern.attention import TodaysAttention, shared
@@ -36,4 +36,4 @@ __all__ = [
     "shared",
 ]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

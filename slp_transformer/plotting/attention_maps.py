@@ -141,7 +141,7 @@ def attention(*parts: Maps, title: str = "Attention") -> AttentionPicture:
         ValueError: if there is none.
     """
     if not parts:
-        raise ValueError("show.attention needs at least one show.Maps to draw.")
+        raise ValueError("plotting.attention needs at least one plotting.Maps to draw.")
     return AttentionPicture(parts, title)
 
 

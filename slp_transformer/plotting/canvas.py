@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from slp_transformer._internal.atomic_write import from_extra
+
 # A middling blue and orange, laid on with an opacity that grows with the value, so that text in
 # the page's own color stays readable on light and on dark pages, and to color-blind readers.
 POSITIVE, NEGATIVE = "#2f7fc1", "#dd7a2a"
@@ -32,15 +34,8 @@ def matplotlib():
     Raises:
         ImportError: without it; the sentence says how to get it.
     """
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError:
-        raise ImportError(
-            "Figures need Matplotlib, which comes with the docs extra: "
-            'python -m pip install "slp-transformer[docs]".'
-        ) from None
-    return matplotlib
+    from_extra("matplotlib.figure", "Figures", "docs")
+    return from_extra("matplotlib", "Figures", "docs")
 
 
 def svg_of(figure: Any) -> str:

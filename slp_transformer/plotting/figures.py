@@ -126,7 +126,7 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
     """
     boxes = [part for part in parts if isinstance(part, Panel)]
     if not boxes:
-        raise ValueError("show.panels needs at least one show.Panel to draw.")
+        raise ValueError("plotting.panels needs at least one plotting.Panel to draw.")
     return Picture(
         lambda: matrix_figures.draw_panels(parts, title),
         lambda: matrix_figures.page_of_panels(parts, title),
@@ -151,7 +151,7 @@ def bars(
     row = _tensor(values, title)
     if row.shape[0] != 1 or row.shape[1] != len(labels):
         raise ValueError(
-            f"show.bars needs one label for each value, but got values of shape "
+            f"plotting.bars needs one label for each value, but got values of shape "
             f"{tuple(torch.as_tensor(values).shape)} and {len(labels)} labels."
         )
     return Picture(lambda: plots.draw_bars(row[0].tolist(), labels, title, top, decimals))

@@ -34,7 +34,7 @@ _APART = 13.0  # from one label to the next, at least
 
 
 def draw_panels(parts: Sequence[Any], title: str) -> Any:
-    """Draws what `show.panels` was given, side by side on one canvas."""
+    """Draws what `plotting.panels` was given, side by side on one canvas."""
     boxes = [part for part in parts if not isinstance(part, str)]
     head, foot = _head(boxes), _foot(boxes)
     tallest = max(_height(panel) for panel in boxes)

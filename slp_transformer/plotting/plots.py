@@ -23,7 +23,7 @@ from slp_transformer.plotting.matrix_figures import full_value
 
 
 def draw_bars(numbers, labels, title, top, decimals) -> Any:
-    """Draws what `show.bars` was given: from a zero line, the negative to its left."""
+    """Draws what `plotting.bars` was given: from a zero line, the negative to its left."""
     finite = [value for value in numbers if math.isfinite(value)]
     low, high = min([0.0, *finite]), max([0.0, *finite])
     high = top if top else high
@@ -54,7 +54,7 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
 
 
 def draw_flow(panel: Any, row: int | None) -> Any:
-    """Draws what `show.flow` was given."""
+    """Draws what `plotting.flow` was given."""
     outputs, inputs = panel.values.shape
     tops = _labels(panel.rows, "a", outputs)
     lows = _labels(panel.columns, "x", inputs)
@@ -92,7 +92,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
 
 
 def draw_lines(curves, x, y, title, levels) -> Any:
-    """Draws what `show.lines` was given."""
+    """Draws what `plotting.lines` was given."""
     size = (WIDE / 96, 2.75)
     figure = matplotlib().figure.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()

@@ -40,10 +40,10 @@ def source(*objects: Any, docstring: bool = False) -> Source:
         ValueError: without any object, or for one that has no Python source.
 
     Example:
-        show.source(MultiHeadAttention.forward)
+        plotting.source(MultiHeadAttention.forward)
     """
     if not objects:
-        raise ValueError("show.source needs at least one function, class or method to show.")
+        raise ValueError("plotting.source needs at least one function, class or method to show.")
     blocks, names = [], []
     for thing in objects:
         if isinstance(thing, property):
@@ -52,7 +52,7 @@ def source(*objects: Any, docstring: bool = False) -> Source:
             code = textwrap.dedent(inspect.getsource(thing)).rstrip()
         except (TypeError, OSError):
             raise ValueError(
-                f"show.source can show only what was written in Python, and {thing!r} was not."
+                f"plotting.source can show only what was written in Python, and {thing!r} was not."
             ) from None
         if not docstring:
             code = _without_docstrings(code)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import read_json, reason_of, write_json
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data import (
     EncodedPairs,
@@ -21,9 +21,15 @@ from slp_transformer.data import (
 from slp_transformer.data.batches import BatchSource, PaddedPairs
 from slp_transformer.data.bucketing import PairsByLength
 from slp_transformer.data.document_windows import PieceWindows
-from slp_transformer.data.pair_token_types import is_pair_tokenizer
-from slp_transformer.data.text_corpus import HELD_OUT, LEARNED, TOKENIZER, WHICH, reopen
-from slp_transformer.data.token_file import TokenStore, write_tokens
+from slp_transformer.data.text_corpus import reopen
+from slp_transformer.data.token_file import (
+    TOKENIZER_FILE,
+    TRAIN_TOKENS_FILE,
+    VAL_TOKENS_FILE,
+    TokenStore,
+    write_token_folder,
+)
+from slp_transformer.data.token_types import is_pair_tokenizer
 from slp_transformer.guitar import TabTokenizer
 from slp_transformer.guitar.styles import styles_of
 from slp_transformer.guitar.tab_dataset import (
@@ -211,16 +217,11 @@ def keep_tokens(data: Data, folder: Path) -> Data:
     Raises:
         ValueError: if it cannot be written.
     """
-    size = data.tokenizer.vocab_size
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / TOKENIZER).unlink(missing_ok=True)  # it comes last, and says that all is there
-        learned = write_tokens(folder / LEARNED, data.learned.tolist(), size)
-        held_out = write_tokens(folder / HELD_OUT, data.held_out.tolist(), size)
-        write_json(folder / WHICH, data.which)
-        write_json(folder / TOKENIZER, tokenizer_to_json(data.tokenizer))
-    except OSError as error:
-        raise ValueError(f"The tokens cannot be written to {folder}: {reason_of(error)}.") from None
+    size, content = data.tokenizer.vocab_size, tokenizer_to_json(data.tokenizer)
+    streams = data.learned.tolist(), data.held_out.tolist()
+    write_token_folder(folder, content, size, *streams, data.which)
+    learned = TokenStore(folder / TRAIN_TOKENS_FILE, size)
+    held_out = TokenStore(folder / VAL_TOKENS_FILE, size)
     return replace(data, learned=learned, held_out=held_out)
 
 
@@ -235,13 +236,15 @@ def reopen_data(settings: DataSettings, folder: Path) -> Data:
     """
     if settings.kind == "translation":
         return of_pairs(reopen_pairs(folder))
-    if not (folder / TOKENIZER).exists():  # as of guitar runs that were made by older versions
+    if not (folder / TOKENIZER_FILE).exists():  # as of guitar runs that were made by older versions
         if settings.kind == "guitar" and read_index(folder.parent):
             return keep_tokens(of_tabs(settings, tokenizer_of(folder.parent, "last")), folder)
         return prepare_data(settings, folder)
     if settings.kind == "guitar":
         tokenizer = tokenizer_from_json(read_json(folder / TOKENIZER))
-        return Data(tokenizer, TokenStore(folder / LEARNED), TokenStore(folder / HELD_OUT))
+        learned = TokenStore(folder / TRAIN_TOKENS_FILE, tokenizer.vocab_size)
+        held_out = TokenStore(folder / VAL_TOKENS_FILE, tokenizer.vocab_size)
+        return Data(tokenizer, learned, held_out)
     text = reopen(folder)
     held_out = text.held_out
     if held_out is None:

@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.lazy import offered
+from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.training.checkpoints import load_model
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainConfig", "load_model", "mean_loss", "train", "training_step"]
 
-__getattr__, __dir__ = offered(__name__)
+__getattr__, __dir__ = attach(__name__)

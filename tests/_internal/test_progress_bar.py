@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from slp_transformer._internal import progress_bar
 from slp_transformer._internal.progress_bar import no_work_bars, work_bar
-from slp_transformer.data import moby_dick
+from slp_transformer.data import moby_dick, text_corpus, text_files
 from slp_transformer.data.text_corpus import prepare
 
 TEXT = moby_dick()[:5003]
@@ -23,12 +24,12 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def work(monkeypatch):
     """Some work; it returns what stderr, of that kind, shows of it."""
-    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "DELAY", 0)
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
-        with work_bar("Digging", 7, " holes", done=2) as tell:
-            tell(4)
+        with work_bar("Digging", 7, " holes") as tell:
+            tell(2)
             tell(1)
         return sys.stderr.getvalue()
 
@@ -38,12 +39,12 @@ def work(monkeypatch):
 def test_a_bar_comes_and_goes_again(work):
     pytest.importorskip("tqdm")
     said = work()
-    assert "Digging:  29%" in said and "2.00/7.00" in said
+    assert "Digging:   0%" in said and "0.00/7.00" in said
     assert said.endswith("\r") and said.split("\r")[-2].strip() == ""
 
 
 def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 60)
+    monkeypatch.setattr(progress_bar, "DELAY", 60)
     assert work() == ""
 
 
@@ -57,22 +58,22 @@ def test_there_is_no_bar_without_a_terminal_or_tqdm_or_where_nobody_wants_one(wo
 
 @pytest.fixture
 def told(monkeypatch):
-    """What each bar is told, by its name; the first number is what there is to do."""
+    """The numbers that each bar gets, by its name; the first one is the total."""
     bars = {}
 
     @contextmanager
-    def noted(work, total, unit="B", done=0):
-        bars[work] = [total, done]
+    def noted(work, total, unit="B"):
+        bars[work] = [total]
         yield bars[work].append
 
-    monkeypatch.setattr(preparing, "work_bar", noted)
+    monkeypatch.setattr(text_corpus, "work_bar", noted)
     return bars
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK", 1000)
-    monkeypatch.setattr(preparing, "CHUNK", 1000)
+    monkeypatch.setattr(text_files, "BLOCK", 1000)
+    monkeypatch.setattr(text_corpus, "CHUNK_TOKENS", 1000)
     (tmp_path / "texts").mkdir()
     for name, end in (("a", "\n"), ("b", "\r\n")):
         text = TEXT.replace("\n", end)

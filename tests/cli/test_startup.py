@@ -166,7 +166,7 @@ def test_an_id_outside_the_vocabulary_is_a_damaged_file(tmp_path):
         content = bytearray((tmp_path / "a.tokens").read_bytes())
         content[-1] |= 0x80
         (tmp_path / "a.tokens").write_bytes(content)
-        store = TokenStore(tmp_path / "a.tokens")
+        store = TokenStore(tmp_path / "a.tokens", size)
         assert store[:2].tolist() == [1, 2]
         with pytest.raises(ValueError, match=f"an id that is not from 0 to {size - 1}"):
             store[:]

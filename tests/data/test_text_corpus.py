@@ -79,7 +79,7 @@ def test_characters_are_split_as_tiny_shakespeare_usually_is():
 @pytest.mark.parametrize("source", ["file", "library", "-"])
 def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_path, monkeypatch):
     """And however the text is cut into pieces."""
-    monkeypatch.setattr(preparing_module, "CHUNK", 101)
+    monkeypatch.setattr(preparing_module, "CHUNK_TOKENS", 101)
     origin = "-" if source == "-" else request.getfixturevalue(source)
     standard_input(monkeypatch, TEXT)
     memory = prepare(origin, kind, held_out=0.25)
@@ -93,7 +93,7 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.held_out[:].equal(memory.held_out) and len(memory.held_out)
         assert corpus.learned.vocab_size == memory.tokenizer.vocab_size
     assert TokenWindows(disk.learned, 3).describe() == TokenWindows(memory.learned, 3).describe()
-    names = {"learned.tokens", "held-out.tokens", "held-out.json", "tokenizer.json"}
+    names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
 
