@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from slp_transformer.tasks.datasets import batches
 from timing import keep
 from torch import nn
 from translators import HuggingFace, Size, bart_sizes
@@ -29,7 +30,6 @@ from slp_transformer.data import PairCorpus, prepare_pairs, read_pairs
 from slp_transformer.data.batches import Batch
 from slp_transformer.data.translation_metrics import judge
 from slp_transformer.generation.translation import Translator, batches_of
-from slp_transformer.tasks.datasets import batches
 from slp_transformer.training.optimizer import make_optimiser
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
@@ -161,9 +161,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=1200)
-    parser.add_argument("--tokens", type=int, default=2048, help="of a batch, on each side")
+    parser.add_argument("--max-new-tokens", type=int, default=2048, help="of a batch, on each side")
     parser.add_argument("--warmup-steps", type=int, default=400)
-    parser.add_argument("--held-out", type=int, help="validation pairs to translate [all]")
+    parser.add_argument("--val-data", type=int, help="validation pairs to translate [all]")
     parser.add_argument("--save", type=Path, help="JSON file to write the table to")
     asked = parser.parse_args()
     rate = {"learning_rate": 3e-3, "warmup_steps": asked.warmup_steps, "adam_beta2": 0.98}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-
     from torch import nn
 
     from slp_transformer.tasks.generation_session import GenerationSession
@@ -230,8 +231,6 @@ def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
     Raises:
         ValueError: saying how many tokens there are and how many are needed.
     """
-    import math
-
     if min(len(data.train), len(data.val)) > length:
         return
     needed = f"and a window of {length} and its next token need {length + 1} in each part"
@@ -244,3 +243,12 @@ def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
     )
 
 
+def format_table(rows: Mapping[str, Any]) -> str:
+    """Return names and values in two columns."""
+    width = max(map(len, rows), default=0)
+    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in rows.items())
+
+
+def to_json(content: Any) -> str:
+    """Return a result as JSON, which has no NaN."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

@@ -5,13 +5,12 @@ from typing import Any
 
 from slp_transformer._internal.progress_bar import work_bar
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.tasks.base import TOKENS, Dataset, LoadedRun, Report, Task
+from slp_transformer.tasks.base import TOKENS, Dataset, LoadedRun, Report, Task, format_table
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
     continue_prompts,
     format_samples,
-    format_table,
     samples_to_json,
 )
 from slp_transformer.tasks.text import perplexity, window_of

@@ -1,7 +1,6 @@
 """Continuing prompts beyond the window of a model, whatever the task."""
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -224,14 +223,3 @@ def format_samples(session: GenerationSession, texts: Sequence[GeneratedText]) -
     if len(rendered) > 1:
         rendered = [f"=== {n} of {len(rendered)} ===\n{t}" for n, t in enumerate(rendered, start=1)]
     return "\n".join(text.rstrip("\n") + "\n" for text in rendered)
-
-
-def format_table(rows: Mapping[str, Any]) -> str:
-    """Return names and values in two columns."""
-    width = max(map(len, rows), default=0)
-    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in rows.items())
-
-
-def to_json(content: Any) -> str:
-    """Return a result as JSON, which has no NaN."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

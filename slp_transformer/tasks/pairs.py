@@ -172,7 +172,10 @@ class PairTask(Task):
         from slp_transformer.generation.translation import Translator
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
-        texts = [data.val_texts[i] for i in all_over(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))]
+        texts = [
+            data.val_texts[i]
+            for i in all_over(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))
+        ]
         texts = [pair for pair in texts if len(encode(pair[0])) <= window]
         if not texts:
             return None
@@ -252,10 +255,9 @@ class PairTask(Task):
         """
         from slp_transformer.data.pair_corpus import fit, load_pairs
         from slp_transformer.data.translation_metrics import judge
-        from slp_transformer.generation.translation import Translator
         from slp_transformer.loss import perplexity
+        from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import val_data
-        from slp_transformer.tasks.generation_session import format_table
 
         translator = to_translator(run)
         if options.source is None:
@@ -346,9 +348,7 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
     return loss
 
 
-def translate_all(
-    translator: Any, sources: list[str], num_beams: int, options: Any
-) -> list[str]:
+def translate_all(translator: Any, sources: list[str], num_beams: int, options: Any) -> list[str]:
     """Return the best translation of each source, those of similar length in one batch."""
     from slp_transformer._internal.progress_bar import work_bar
     from slp_transformer.generation.translation import TOGETHER

@@ -95,7 +95,12 @@ class PublishedTask(TextTask):
 
 def count_by_part(model: Any) -> dict[str, int]:
     """Return the number of a model's parameters by the part that they belong to."""
-    signs = {"attention": ".attention.", "feedforward": ".ffn.", "norms": "norm", "embeddings": "em"}
+    signs = {
+        "attention": ".attention.",
+        "feedforward": ".ffn.",
+        "norms": "norm",
+        "embeddings": "em",
+    }
     counts = dict.fromkeys([*signs, "heads"], 0)
     for name, W in model.named_parameters():
         part = next((part for part, sign in signs.items() if sign in name), "heads")

@@ -19,6 +19,7 @@ the file's own folder.
 
 import dataclasses
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -27,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import from_text_extra, whole_file
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.json_schema import adapter, in_words
+from slp_transformer._internal.json_schema import parse_as
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.corpora import corpus_names
 from slp_transformer.data.pair_files import HUGGING_FACE
@@ -54,9 +55,7 @@ class _ModelSettings:
         """
         self.to_config(1)
 
-    def to_config(
-        self, vocab_size: int, source_vocab_size: int | None = None
-    ) -> TransformerConfig:
+    def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
         """Return the configuration of the model, once the data is known."""
         return TransformerConfig(vocab_size, source_vocab_size=source_vocab_size, **vars(self))
 
@@ -112,7 +111,9 @@ class RunConfig(Generic[DataT]):
         """Return every setting as TOML can hold it."""
         tables = dataclasses.asdict(self)
         top = {name: tables.pop(name) for name in ("init_from", "lora_rank")}
-        return map_leaves({"task": self.data.task} | top | tables, lambda v: NONE if v is None else v)
+        return map_leaves(
+            {"task": self.data.task} | top | tables, lambda v: NONE if v is None else v
+        )
 
     def to_toml(self) -> str:
         """Return the configuration as a TOML file.
@@ -120,7 +121,9 @@ class RunConfig(Generic[DataT]):
         Raises:
             ImportError: if tomli_w is not installed.
         """
-        head = "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run.\n\n"
+        head = (
+            "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run.\n\n"
+        )
         return head + from_text_extra("tomli_w", "Run configurations").dumps(self.to_tables())
 
     def save(self, path: Path) -> None:
@@ -137,7 +140,9 @@ class RunConfig(Generic[DataT]):
 
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
-        found = {n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))}
+        found = {
+            n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
+        }
         start = self.init_from and str((folder / self.init_from).resolve())
         return replace(self, data=replace(self.data, **found), init_from=start)
 
@@ -227,22 +232,10 @@ def override(config: RunConfig, tables: Tables) -> RunConfig:
             raise ValueError(f"{name} must be a table: write [{name}] and its settings below.")
         check_names(table, (field.name for field in fields(old)), f"[{name}]")
         if table:
-            changes[name] = validate(type(old), vars(old) | table, f"[{name}] ")
+            content = json.dumps(vars(old) | table, default=str).encode()
+            changes[name] = parse_as(type(old), content, f"[{name}]")
     top = {n: v for n, v in tables.items() if n in ("init_from", "lora_rank")}
     return replace(config, **changes, **top)
-
-
-def validate(kind: type, values: Tables, where: str) -> Any:
-    """Return a dataclass of checked values.
-
-    Raises:
-        ValueError: naming the first value of a wrong type.
-    """
-    pydantic = from_text_extra("pydantic", "Run configurations")
-    try:
-        return adapter(kind).validate_python(values, strict=True)
-    except pydantic.ValidationError as error:
-        raise ValueError(where + in_words(error.errors(include_url=False)[0])) from None
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:

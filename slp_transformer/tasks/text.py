@@ -107,9 +107,7 @@ class TextTask(Task):
         val = text.held_out
         if not share:
             other = None if folder is None else folder / OTHER
-            unseen = prepare(
-                data.val_data, held_out=0.0, folder=other, tokenizer=text.tokenizer
-            )
+            unseen = prepare(data.val_data, held_out=0.0, folder=other, tokenizer=text.tokenizer)
             val = unseen.learned
         made = Dataset(text.tokenizer, text.learned, val, val_names=text.which)
         check_windows(made, window_of(config), share or None)
@@ -122,13 +120,15 @@ class TextTask(Task):
             ValueError: if they are damaged or missing.
         """
         from slp_transformer.data import reopen
-        from slp_transformer.data.text_corpus import TOKENIZER
+        from slp_transformer.data.token_file import TOKENIZER_FILE
 
-        if not (folder / TOKENIZER).exists():
+        if not (folder / TOKENIZER_FILE).exists():
             return self.prepare(config, folder)
         text = reopen(folder)
         val = text.held_out
-        return Dataset(text.tokenizer, text.learned, reopen(folder / OTHER).learned if val is None else val)
+        return Dataset(
+            text.tokenizer, text.learned, reopen(folder / OTHER).learned if val is None else val
+        )
 
     def next_command(self, folder: Path) -> list[str | Path]:
         """Return a command that continues two words of the training text."""
@@ -171,7 +171,12 @@ class TextTask(Task):
         """
         from slp_transformer.data import prepare
         from slp_transformer.data.text_tokenizer import UNKNOWN
-        from slp_transformer.tasks.evaluation import with_samples, loss_rows, mean_window_loss, val_data
+        from slp_transformer.tasks.evaluation import (
+            loss_rows,
+            mean_window_loss,
+            val_data,
+            with_samples,
+        )
 
         tokenizer = run.tokenizer
         if options.source is None:
@@ -188,7 +193,9 @@ class TextTask(Task):
                 "predict"
             )
         else:
-            add_bits(values, rows, tokenizer.decode(said), sum(len(tokenizer.bytes_of(i)) for i in said))
+            add_bits(
+                values, rows, tokenizer.decode(said), sum(len(tokenizer.bytes_of(i)) for i in said)
+            )
         return with_samples(self, run, options, values, rows)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from commands import SENTENCE, SMALL, fine, refused, weights
+from slp_transformer.cli.flags import flag_name
+from slp_transformer.tasks.setting_fields import NOT_TO_CHOOSE, all_settings
 
 from slp_transformer import TransformerConfig
-from slp_transformer.cli.flags import flag_name
 from slp_transformer.tasks import BUILT_IN, make_recipe
-from slp_transformer.tasks.setting_fields import NOT_TO_CHOOSE, all_settings
 from slp_transformer.training.train_config import TrainConfig
 
 # --- Recipes -------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def test_flags_win_over_the_recipe_and_the_recipe_over_the_built_in_one(at, caps
         '[training]\nsteps = 7\nmax_grad_norm = "none"\n',
         encoding="utf-8",
     )
-    fine("train", "--recipe", "mine.toml", "--steps", "9", "--bf16", "--show-recipe")
+    fine("train", "--config", "mine.toml", "--steps", "9", "--bf16", "--print-config")
     told = tomllib.loads(capsys.readouterr().out)
     built_in = make_recipe("text").tables()
     assert told["training"]["steps"] == 9 and told["training"]["bf16"] is True
@@ -48,15 +48,15 @@ def test_flags_win_over_the_recipe_and_the_recipe_over_the_built_in_one(at, caps
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_resolved_recipe_survives_its_file(name, tmp_path):
     recipe = make_recipe(name, {"training": {"max_grad_norm": None, "early_stopping_patience": 3}})
-    recipe.save(tmp_path / "recipe.toml")
-    assert make_recipe(tmp_path / "recipe.toml").tables() == recipe.tables()
+    recipe.save(tmp_path / "config.toml")
+    assert make_recipe(tmp_path / "config.toml").tables() == recipe.tables()
 
 
 def test_the_kept_recipe_repeats_the_run(at, monkeypatch):
-    fine("train", "fox.txt", "--run", "a", *SMALL, "--dropout", "0.2", "--seed", "5")
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--dropout", "0.2", "--seed", "5")
     Path("elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
-    fine("train", "--recipe", "../a/recipe.toml", "--run", "b", "--quiet")
+    fine("train", "--config", "../a/config.toml", "--out-dir", "b", "--quiet")
     assert weights("../a") == weights("b")
 
 
@@ -81,7 +81,7 @@ def test_the_kept_recipe_repeats_the_run(at, monkeypatch):
 )
 def test_a_wrong_recipe_is_refused_by_name(toml, sentence, at, capsys):
     Path("r.toml").write_text(toml, encoding="utf-8")
-    said = refused(capsys, "train", "fox.txt", "--recipe", "r.toml", "--run", "a")
+    said = refused(capsys, "train", "text", "fox.txt", "--config", "r.toml", "--out-dir", "a")
     assert sentence in said and not Path("a").exists()
 
 
@@ -89,13 +89,13 @@ def test_a_wrong_recipe_is_refused_by_name(toml, sentence, at, capsys):
 
 
 def test_resume_refuses_what_contradicts(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     kept = weights("a")
-    said = refused(capsys, "train", "--run", "a", "--resume", "--eval-interval", "3")
+    said = refused(capsys, "train", "--out-dir", "a", "--resume", "--eval-interval", "3")
     assert "begun with eval_interval 2, which 3 contradicts" in said
     Path("wolf.txt").write_text(SENTENCE * 20, encoding="utf-8")
-    assert "source" in refused(capsys, "train", "wolf.txt", "--run", "a", "--resume")
-    assert "holds a run already" in refused(capsys, "train", "fox.txt", "--run", "a")
-    assert "no run in b to resume" in refused(capsys, "train", "--run", "b", "--resume")
-    fine("train", "fox.txt", "--run", "a", "--resume", *SMALL)
+    assert "source" in refused(capsys, "train", "text", "wolf.txt", "--out-dir", "a", "--resume")
+    assert "holds a run already" in refused(capsys, "train", "text", "fox.txt", "--out-dir", "a")
+    assert "no run in b to resume" in refused(capsys, "train", "--out-dir", "b", "--resume")
+    fine("train", "text", "fox.txt", "--out-dir", "a", "--resume", *SMALL)
     assert weights("a") == kept
