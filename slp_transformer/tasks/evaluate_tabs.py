@@ -96,7 +96,7 @@ def piece_bits(model: TransformerLM, piece: Sequence[int]) -> float:
         while done < len(ids):
             first = 0 if done < N else done - step
             window = ids[first : first + N + 1]
-            costs = token_losses(model, window)[told - first - 1 :]
+            costs = token_losses(model, window)[done - first - 1 :]
             bits += float(costs.double().sum()) / math.log(2)
             done = first + len(window)
     return bits
