@@ -275,11 +275,11 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
 
 def without_graphs(write: Callable[[], Any]) -> None:
     """Write token by token, as on a device that has no graphs."""
-    own, cuda_graphs.WORTH = cuda_graphs.WORTH, math.inf
+    own, cuda_graphs.MIN_NEW_TOKENS = cuda_graphs.MIN_NEW_TOKENS, math.inf
     try:
         write()
     finally:
-        cuda_graphs.WORTH = own
+        cuda_graphs.MIN_NEW_TOKENS = own
 
 
 @torch.inference_mode()

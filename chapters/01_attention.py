@@ -50,11 +50,11 @@ N, d = X.shape
 # The output for token i is a sum of the rows up to i, each times a weight $\alpha_{ij}$: how
 # much i reads from j.
 #
-# <span class="eq" id="eq-simple-sum">simple-sum · 8.6 · 7.6</span>
+# <span class="eq" id="eq-simple-sum">simple-sum</span>
 #
 # $$
 # \mathbf a_i=\sum_{j\le i}\alpha_{ij}\,\mathbf x_j
-# \tag{8.6}
+# \tag{simple-sum}
 # $$
 
 
@@ -78,11 +78,11 @@ print("¾ string + ¼ it =", a_it.tolist())
 # The simplest measure of how much two rows have in common is their dot product. (PyTorch writes
 # it [`@`](../docs/pytorch.md#the-product), and products of matrices as well.)
 #
-# <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
+# <span class="eq" id="eq-simple-score">simple-score</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf x_i\cdot\mathbf x_j
-# \tag{8.7}
+# \tag{simple-score}
 # $$
 
 
@@ -101,7 +101,7 @@ for j in range(IT + 1):
 # together 1. Only the tokens up to i take part, in the sum below as well. (PyTorch's softmax wants
 # to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
-# <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>
+# <span class="eq" id="eq-simple-softmax">simple-softmax</span>
 #
 # $$
 # \begin{aligned}
@@ -109,7 +109,7 @@ for j in range(IT + 1):
 # &=\frac{\exp(\mathrm{score}(\mathbf x_i,\mathbf x_j))}
 # {\sum_{k=1}^{i}\exp(\mathrm{score}(\mathbf x_i,\mathbf x_k))}
 # \end{aligned}
-# \tag{8.8}
+# \tag{simple-softmax}
 # $$
 #
 # In a computer, exp overflows for scores above 88. Subtracting the largest score from all of
@@ -199,13 +199,13 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # for; a *key*, what it can be found by; and a *value*, what it passes on when found. Three such
 # matrices and the attention that they make are a *head*.
 #
-# <span class="eq" id="eq-qkv">qkv · 8.9 · 7.9</span>
+# <span class="eq" id="eq-qkv">qkv</span>
 #
 # $$
 # \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
 # \mathbf k_i=\mathbf x_i\mathbf W^K;\qquad
 # \mathbf v_i=\mathbf x_i\mathbf W^V
-# \tag{8.9}
+# \tag{qkv}
 # $$
 #
 # Rows stand on the left and weights multiply on the right, in the book and in all our code.
@@ -232,22 +232,22 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # In the final form the letters tell the parts apart: i is the token that asks, and j runs over
 # the tokens that answer, i itself among them.
 #
-# <span class="eq" id="eq-qkv-final">qkv-final · 8.10 · 7.10</span>
+# <span class="eq" id="eq-qkv-final">qkv-final</span>
 #
 # $$
 # \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
 # \mathbf k_j=\mathbf x_j\mathbf W^K;\qquad
 # \mathbf v_j=\mathbf x_j\mathbf W^V
-# \tag{8.10}
+# \tag{qkv-final}
 # $$
 #
 # The score is now query times key, divided by $\sqrt{d_k}$.
 #
-# <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
+# <span class="eq" id="eq-scaled-score">scaled-score</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i\cdot\mathbf k_j}{\sqrt{d_k}}
-# \tag{8.11}
+# \tag{scaled-score}
 # $$
 
 
@@ -265,7 +265,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # %% [markdown]
 # The Feb 2024 draft had a step between, without the division:
 #
-# <span class="eq" id="eq-score-unscaled">score-unscaled · 10.9 in the Feb 2024 draft</span>
+# <span class="eq" id="eq-score-unscaled">score-unscaled</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
@@ -296,20 +296,20 @@ for size in (4, 64, 1024):
 #
 # The scores go through softmax as before,
 #
-# <span class="eq" id="eq-alpha">alpha · 8.12 · 7.12</span>
+# <span class="eq" id="eq-alpha">alpha</span>
 #
 # $$
 # \alpha_{ij}=\mathrm{softmax}(\mathrm{score}(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
-# \tag{8.12}
+# \tag{alpha}
 # $$
 #
 # and the weights now mix values.
 #
-# <span class="eq" id="eq-head">head · 8.13 · 7.13</span>
+# <span class="eq" id="eq-head">head</span>
 #
 # $$
 # \mathbf{head}_i=\sum_{j\le i}\alpha_{ij}\,\mathbf v_j
-# \tag{8.13}
+# \tag{head}
 # $$
 
 
@@ -331,11 +331,11 @@ for word in ("tuned", "it", "flat"):
 # A head's result has size $d_v$. One more matrix brings it back to the model's size d, so that
 # it can be added to the row that the token came with ([chapter 2](02_block.py) does that).
 #
-# <span class="eq" id="eq-head-out">head-out · 8.14 · 7.14</span>
+# <span class="eq" id="eq-head-out">head-out</span>
 #
 # $$
 # \mathbf a_i=\mathbf{head}_i\,\mathbf W^O
-# \tag{8.14}
+# \tag{head-out}
 # $$
 
 # %%
@@ -444,13 +444,13 @@ plotting.heatmap(alpha, rows=words, columns=words, top=1)
 # want to know *which thing am I?* and *what happened to it?* So the book gives each of A heads
 # its own matrices. The raised c is the head's number, not a power.
 #
-# <span class="eq" id="eq-mh-qkv">mh-qkv · 8.15 · 7.15</span>
+# <span class="eq" id="eq-mh-qkv">mh-qkv</span>
 #
 # $$
 # \mathbf q_i^c=\mathbf x_i\mathbf W^{Qc};\quad
 # \mathbf k_j^c=\mathbf x_j\mathbf W^{Kc};\quad
 # \mathbf v_j^c=\mathbf x_j\mathbf W^{Vc}\qquad 1\le c\le A
-# \tag{8.15}
+# \tag{mh-qkv}
 # $$
 #
 # <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref>
@@ -482,25 +482,25 @@ for c in range(A):  # the book's head 1 is heads[0]
 # %% [markdown]
 # Each head then does what one head did: scores, weights, weighted sum.
 #
-# <span class="eq" id="eq-mh-score">mh-score · 8.16 · 7.16</span>
+# <span class="eq" id="eq-mh-score">mh-score</span>
 #
 # $$
 # \mathrm{score}^c(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i^c\cdot\mathbf k_j^c}{\sqrt{d_k}}
-# \tag{8.16}
+# \tag{mh-score}
 # $$
 #
-# <span class="eq" id="eq-mh-alpha">mh-alpha · 8.17 · 7.17</span>
+# <span class="eq" id="eq-mh-alpha">mh-alpha</span>
 #
 # $$
 # \alpha^c_{ij}=\mathrm{softmax}(\mathrm{score}^c(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
-# \tag{8.17}
+# \tag{mh-alpha}
 # $$
 #
-# <span class="eq" id="eq-mh-head">mh-head · 8.18 · 7.18</span>
+# <span class="eq" id="eq-mh-head">mh-head</span>
 #
 # $$
 # \mathbf{head}^c_i=\sum_{j\le i}\alpha^c_{ij}\,\mathbf v^c_j
-# \tag{8.18}
+# \tag{mh-head}
 # $$
 #
 # Nothing is learned on this page, so PyTorch need not remember how each number came about: that is
@@ -527,12 +527,12 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 # one vector of the four, lay them end to end ($\oplus$ means concatenation) and let
 # $\mathbf W^O$, now $[Ad_v\times d]$, mix them into a row of the model's size.
 #
-# <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
+# <span class="eq" id="eq-mh-concat">mh-concat</span>
 #
 # $$
 # \mathbf a_i=(\mathbf{head}^1_i\oplus\mathbf{head}^2_i\oplus\dots\oplus\mathbf{head}^A_i)\,
 # \mathbf W^O
-# \tag{8.19}
+# \tag{mh-concat}
 # $$
 
 # %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are laid end to end into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The results of four heads, laid end to end (Fig. 8.6 · 7.6, its upper half)"
@@ -567,11 +567,11 @@ plotting.panels(
 # %% [markdown]
 # Seen from outside, all this is one function of the current token and those before it.
 #
-# <span class="eq" id="eq-mh-def">mh-def · 8.20 · 7.20</span>
+# <span class="eq" id="eq-mh-def">mh-def</span>
 #
 # $$
 # \mathrm{MultiHeadAttention}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_{i-1}])=\mathbf a_i
-# \tag{8.20}
+# \tag{mh-def}
 # $$
 
 

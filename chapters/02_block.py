@@ -16,11 +16,11 @@
 # one row in, one row out, the same network at every position. Each hidden unit reads the row
 # with a column of $\mathbf W_1$; if it finds enough, it adds a row of $\mathbf W_2$.
 #
-# <span class="eq" id="eq-ffn">ffn · 8.21 · not in the Aug 2026 draft</span>
+# <span class="eq" id="eq-ffn">ffn</span>
 #
 # $$
 # \mathrm{FFN}(\mathbf x_i)=\mathrm{ReLU}(\mathbf x_i\mathbf W_1+b_1)\,\mathbf W_2+b_2
-# \tag{8.21}
+# \tag{ffn}
 # $$
 
 # %%
@@ -92,11 +92,11 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # use. It begins with a smoother bend. Swish multiplies x by a sigmoid of itself; the larger β,
 # the closer it comes to ReLU.
 #
-# <span class="eq" id="eq-swish">swish · not in the 2025 draft · 7.21</span>
+# <span class="eq" id="eq-swish">swish</span>
 #
 # $$
 # \mathrm{Swish}_\beta(\mathbf x)=\mathbf x\,\sigma(\beta\mathbf x)
-# \tag{7.21}
+# \tag{swish}
 # $$
 
 
@@ -116,14 +116,14 @@ plotting.lines(curves, x="x", y="what passes", at=x.tolist())
 # Then it reads the row twice. The first reading, bent by Swish, is a gate; it decides how much
 # of the second passes, unit by unit ($\otimes$ multiplies elementwise).
 #
-# <span class="eq" id="eq-swiglu">swiglu · not in the 2025 draft · 7.22</span>
+# <span class="eq" id="eq-swiglu">swiglu</span>
 #
 # $$
 # \begin{aligned}
 # \mathrm{FFN}_{SwiGLU}(\mathbf x)=\bigl(&\mathrm{Swish}_\beta(\mathbf x\mathbf W_1+b_1)\\
 # &\otimes(\mathbf x\mathbf W_2+b_2)\bigr)\,\mathbf W_3+b_3
 # \end{aligned}
-# \tag{7.22}
+# \tag{swiglu}
 # $$
 
 # %%
@@ -166,18 +166,18 @@ for layer in (plain, gated):
 # its input always has the same size. Layer norm sees to that for one token at a time: take the d numbers of its row, move them to mean 0, stretch them to
 # deviation 1. No other token is involved, and no other sentence of the batch.
 #
-# <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
+# <span class="eq" id="eq-ln-mean">ln-mean</span>
 #
 # $$
 # \mu=\frac1d\sum_{i=1}^d x_i
-# \tag{8.22}
+# \tag{ln-mean}
 # $$
 #
-# <span class="eq" id="eq-ln-std">ln-std · 8.23 · 7.24</span>
+# <span class="eq" id="eq-ln-std">ln-std</span>
 #
 # $$
 # \sigma=\sqrt{\frac1d\sum_{i=1}^d(x_i-\mu)^2}
-# \tag{8.23}
+# \tag{ln-std}
 # $$
 #
 # (Here i counts features, not tokens.) These eight numbers come out even:
@@ -198,11 +198,11 @@ assert (mu, sigma) == (5, 2)
 print(f"mean {mu:.0f}, deviation {sigma:.0f}")
 
 # %% [markdown]
-# <span class="eq" id="eq-ln-hat">ln-hat · 8.24 · 7.25</span>
+# <span class="eq" id="eq-ln-hat">ln-hat</span>
 #
 # $$
 # \hat{\mathbf x}=\frac{\mathbf x-\mu}{\sigma}
-# \tag{8.24}
+# \tag{ln-hat}
 # $$
 
 
@@ -222,11 +222,11 @@ plotting.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
 # same. Two learned vectors can put back what turns out to be useful, a gain γ and an offset β
 # for each feature.
 #
-# <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
+# <span class="eq" id="eq-ln">ln</span>
 #
 # $$
 # \mathrm{LayerNorm}(\mathbf x)=\gamma\,\frac{\mathbf x-\mu}{\sigma}+\beta
-# \tag{8.25}
+# \tag{ln}
 # $$
 
 # %%
@@ -344,25 +344,25 @@ block.ffn.W_2.data = eye[FOUND][None]
 # First the attention half: normalise, attend, add. Only the second step reads other streams;
 # everything else in a block stays within its own.
 #
-# <span class="eq" id="eq-t1">t1 · 8.26 · 7.27</span>
+# <span class="eq" id="eq-t1">t1</span>
 #
 # $$
 # \mathbf t^1_i=\mathrm{LayerNorm}(\mathbf x_i)
-# \tag{8.26}
+# \tag{t1}
 # $$
 #
-# <span class="eq" id="eq-t2">t2 · 8.27 · 7.28</span>
+# <span class="eq" id="eq-t2">t2</span>
 #
 # $$
 # \mathbf t^2_i=\mathrm{MultiHeadAttention}(\mathbf t^1_i,[\mathbf t^1_1,\dots,\mathbf t^1_N])
-# \tag{8.27}
+# \tag{t2}
 # $$
 #
-# <span class="eq" id="eq-t3">t3 · 8.28 · 7.29</span>
+# <span class="eq" id="eq-t3">t3</span>
 #
 # $$
 # \mathbf t^3_i=\mathbf t^2_i+\mathbf x_i
-# \tag{8.28}
+# \tag{t3}
 # $$
 #
 # The loop hands the attention only the tokens up to i, so there is no future to mask.
@@ -389,25 +389,25 @@ print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 # %% [markdown]
 # Then the feedforward half, in the same rhythm: normalise, compute, add.
 #
-# <span class="eq" id="eq-t4">t4 · 8.29 · 7.30</span>
+# <span class="eq" id="eq-t4">t4</span>
 #
 # $$
 # \mathbf t^4_i=\mathrm{LayerNorm}(\mathbf t^3_i)
-# \tag{8.29}
+# \tag{t4}
 # $$
 #
-# <span class="eq" id="eq-t5">t5 · 8.30 · 7.31</span>
+# <span class="eq" id="eq-t5">t5</span>
 #
 # $$
 # \mathbf t^5_i=\mathrm{FFN}(\mathbf t^4_i)
-# \tag{8.30}
+# \tag{t5}
 # $$
 #
-# <span class="eq" id="eq-h">h · 8.31 · 7.32</span>
+# <span class="eq" id="eq-h">h</span>
 #
 # $$
 # \mathbf h_i=\mathbf t^5_i+\mathbf t^3_i
-# \tag{8.31}
+# \tag{h}
 # $$
 
 
@@ -431,7 +431,7 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (`see` hands each step to whoever
+# The package does the same six steps with all rows at once. (`point` hands each step to whoever
 # watches, and on; `drop` does nothing unless told to. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10; they are skipped here.)
 
@@ -538,7 +538,7 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # main text of the book's current drafts has pre-norm; the February 2024 draft wrote this order
 # out, as (10.32) to (10.37):
 #
-# <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2</span>
+# <span class="eq" id="eq-postnorm-t">postnorm-t</span>
 #
 # $$
 # \begin{aligned}
@@ -597,7 +597,7 @@ plotting.lines(lengths, x="after block", y="mean length of a row")
 # So a pre-norm stack hands over rows of any length. One extra layer norm at the top sets that
 # right before the language-model head reads them. Post-norm needs none: its last step is one.
 #
-# <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
+# <span class="eq" id="eq-final-ln">final-ln</span>
 #
 # $$
 # \mathrm{LayerNorm}(\mathbf h^L_i)

@@ -17,13 +17,13 @@
 # each token is a row and weights multiply on the right, one product gives the queries of all of
 # them; row i of the product is row i times the matrix.
 #
-# <span class="eq" id="eq-QKV">QKV · 8.32 · 7.33</span>
+# <span class="eq" id="eq-QKV">QKV</span>
 #
 # $$
 # \mathbf Q=\mathbf X\mathbf W^Q;\qquad
 # \mathbf K=\mathbf X\mathbf W^K;\qquad
 # \mathbf V=\mathbf X\mathbf W^V
-# \tag{8.32}
+# \tag{QKV}
 # $$
 #
 # Four words made by hand, with the five features of chapter 1: person, thing, action, quality,
@@ -53,7 +53,7 @@ for i in range(N):  # the page's form, one token at a time
 # The score of tokens i and j is a dot product of row i of $\mathbf Q$ with row j of $\mathbf K$.
 # That is what a matrix product with the transpose computes, for every pair.
 #
-# <span class="eq" id="eq-QK^T">QK^T · Fig. 8.9 · Fig. 7.9</span>
+# <span class="eq" id="eq-QK^T">QK^T</span>
 #
 # $$
 # (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
@@ -80,7 +80,7 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # In chapter 1 the sums simply stopped at i. A matrix product doesn't stop, so the scores above
 # the diagonal are pushed down to −∞, where $\exp$ gives 0. The book does it by adding a matrix.
 #
-# <span class="eq" id="eq-mask">mask · Fig. 8.10 · Fig. 7.10</span>
+# <span class="eq" id="eq-mask">mask</span>
 #
 # $$
 # \mathrm{mask}(\mathbf S)=\mathbf S+\mathbf M,\qquad
@@ -137,12 +137,12 @@ print(f"−∞ added after scaling:   {leak(-torch.inf)}")
 # like dominoes: $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
 # $[N\times N][N\times d_v]$ gives $[N\times d_v]$.
 #
-# <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
+# <span class="eq" id="eq-head-par">head-par</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
-# \tag{8.33}
+# \tag{head-par}
 # $$
 
 
@@ -188,11 +188,11 @@ torch.testing.assert_close(both[0], loop)
 # %% [markdown]
 # The output matrix comes last.
 #
-# <span class="eq" id="eq-A-out">A-out · 8.34 · 7.35</span>
+# <span class="eq" id="eq-A-out">A-out</span>
 #
 # $$
 # \mathbf A=\mathbf{head}\,\mathbf W^O
-# \tag{8.34}
+# \tag{A-out}
 # $$
 
 # %%
@@ -333,9 +333,8 @@ assert (output[0] == 0).all() and (weights[0] == 0).all()
 assert queries.grad.isfinite().all()
 padding = plotting.Panel(padding_mask(ids, pad_id=0), "padding", "1 × N")
 causal = plotting.Panel(causal_mask(N), "causal", "N × N")
-plotting.panels(
-    padding, "+", causal, "=", plotting.Panel(mask, "both", "N × N")
-)
+both = plotting.Panel(mask, "both", "N × N")
+plotting.panels(padding, "+", causal, "=", both)
 
 # %% [markdown]
 # ## Several heads in parallel
@@ -343,29 +342,29 @@ plotting.panels(
 # Each head does the same with matrices of its own. Mind the index: in these three equations i
 # counts **heads**, not tokens.
 #
-# <span class="eq" id="eq-mh-par-qkv">mh-par-qkv · 8.35 · 7.36</span>
+# <span class="eq" id="eq-mh-par-qkv">mh-par-qkv</span>
 #
 # $$
 # \mathbf Q^i=\mathbf X\mathbf W^{Qi};\qquad
 # \mathbf K^i=\mathbf X\mathbf W^{Ki};\qquad
 # \mathbf V^i=\mathbf X\mathbf W^{Vi}
-# \tag{8.35}
+# \tag{mh-par-qkv}
 # $$
 #
-# <span class="eq" id="eq-mh-par-head">mh-par-head · 8.36 · 7.37</span>
+# <span class="eq" id="eq-mh-par-head">mh-par-head</span>
 #
 # $$
 # \mathbf{head}_i=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q^i\mathbf K^{i\top}}{\sqrt{d_k}}\right)\right)\mathbf V^i
-# \tag{8.36}
+# \tag{mh-par-head}
 # $$
 #
-# <span class="eq" id="eq-mh-par-out">mh-par-out · 8.37 · 7.38</span>
+# <span class="eq" id="eq-mh-par-out">mh-par-out</span>
 #
 # $$
 # \mathrm{MHA}(\mathbf X)=(\mathbf{head}_1\oplus\mathbf{head}_2\oplus\dots\oplus\mathbf{head}_A)\,
 # \mathbf W^O
-# \tag{8.37}
+# \tag{mh-par-out}
 # $$
 #
 # Here the heads lie side by side, column blocks of one matrix $[N\times Ad_v]$. We compare with
@@ -604,9 +603,7 @@ right = reach(lambda Q: split_heads(Q, A), join_heads)
 one = reach(lambda Q: split_heads(Q, A), wrong_join)
 both = reach(wrong_split, wrong_join)
 maps = {"right": right, "join wrong": one, "both wrong": both}
-a, b, c = [
-    plotting.Panel(m, t, "N × N", decimals=None) for t, m in maps.items()
-]
+a, b, c = [plotting.Panel(maps[t], t, "N × N", decimals=None) for t in maps]
 plotting.panels(a, "  ", b, "  ", c)
 
 # %%
@@ -628,18 +625,18 @@ for name, m in maps.items():
 # Layer norm and the feedforward layer work on each row by itself, so they take
 # $\mathbf X$ as it is. A whole block is then two lines, one for each half.
 #
-# <span class="eq" id="eq-O">O · 8.38 · 7.39</span>
+# <span class="eq" id="eq-O">O</span>
 #
 # $$
 # \mathbf O=\mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))
-# \tag{8.38}
+# \tag{O}
 # $$
 #
-# <span class="eq" id="eq-H">H · 8.39 · 7.40</span>
+# <span class="eq" id="eq-H">H</span>
 #
 # $$
 # \mathbf H=\mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
-# \tag{8.39}
+# \tag{H}
 # $$
 
 
@@ -665,9 +662,9 @@ torch.testing.assert_close(block(X, causal=True), H)
 # %% [markdown]
 # Step by step, as in chapter 2, with capital letters for all tokens at once:
 #
-# <span class="eq" id="eq-T1">T1 · 8.40 · 7.41</span>
-# <span class="eq" id="eq-T2">T2 · 8.41 · 7.42</span>
-# <span class="eq" id="eq-T3">T3 · 8.42 · 7.43</span>
+# <span class="eq" id="eq-T1">T1</span>
+# <span class="eq" id="eq-T2">T2</span>
+# <span class="eq" id="eq-T3">T3</span>
 #
 # $$
 # \begin{aligned}
@@ -677,9 +674,9 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# <span class="eq" id="eq-T4">T4 · 8.43 · 7.44</span>
-# <span class="eq" id="eq-T5">T5 · 8.44 · 7.45</span>
-# <span class="eq" id="eq-T-H">T-H · 8.45 · 7.46</span>
+# <span class="eq" id="eq-T4">T4</span>
+# <span class="eq" id="eq-T5">T5</span>
+# <span class="eq" id="eq-T-H">T-H</span>
 #
 # $$
 # \begin{aligned}
@@ -689,7 +686,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `see` hands each step to whoever watches, as
+# The package has these six lines. `point` hands each step to whoever watches, as
 # <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> does below.
 
 # %%
@@ -721,7 +718,7 @@ torch.testing.assert_close(T3, O)
 # What comes out of one block goes into the next. Input and output have the same shape, so blocks
 # stack to any height.
 #
-# <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
+# <span class="eq" id="eq-stack">stack</span>
 #
 # $$
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}

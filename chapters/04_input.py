@@ -55,7 +55,7 @@ E = torch.tensor(
 # in place $w$. The 1 lets one row through and the zeros stop the others. So a look-up is a
 # product of matrices like all else in the model, and gradients pass through it.
 #
-# <span class="eq" id="eq-onehot">onehot · Figs 8.12-8.13 · Figs 7.12-7.13</span>
+# <span class="eq" id="eq-onehot">onehot</span>
 #
 # $$
 # \underbrace{\mathrm{onehot}(w)}_{[1\times|V|]}\;
@@ -214,7 +214,7 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # The position matrix $\mathbf P$ has a row for each place, and is learned like $\mathbf E$. (The
 # August 2026 draft writes $\mathbf E_{pos}$ for it.)
 #
-# <span class="eq" id="eq-X">X · prose of 8.4 and Fig. 8.14 · prose of 7.4 and Fig. 7.14</span>
+# <span class="eq" id="eq-X">X</span>
 #
 # $$
 # \mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]
@@ -322,7 +322,7 @@ print("after a text of 5 tokens,", reached.sum().item(), "of 9 places learned")
 # slowly, the last one in tens of thousands. Together they name every place, as the hands of a clock name
 # every moment. The book mentions the idea in its prose; the formula is from the paper.
 #
-# <span class="eq" id="eq-sinusoid">sinusoid · paper, not book: Vaswani et al. 2017, section 3.5</span>
+# <span class="eq" id="eq-sinusoid">sinusoid</span>
 #
 # $$
 # \begin{aligned}

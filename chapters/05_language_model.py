@@ -58,7 +58,7 @@ P.data *= 5
 # The blocks stand one above the other. Input and output have the same shape, so what one hands
 # over the next can take:
 #
-# <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
+# <span class="eq" id="eq-stack">stack</span>
 #
 # $$
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}
@@ -103,11 +103,11 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # E that turned words into rows at the bottom turns a row into words at the top, so $\mathbf E^\top$
 # is called the *unembedding*, and E is *tied*. The scores are called *logits*.
 #
-# <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
+# <span class="eq" id="eq-logits">logits</span>
 #
 # $$
 # \mathbf u=\mathbf h^L_N\,\mathbf E^\top
-# \tag{8.46}
+# \tag{logits}
 # $$
 
 # %%
@@ -138,11 +138,11 @@ plotting.source(lm_head, TransformerLM.forward)
 # %% [markdown]
 # A softmax turns scores into probabilities.
 #
-# <span class="eq" id="eq-probs">probs · 8.47 · 7.48</span>
+# <span class="eq" id="eq-probs">probs</span>
 #
 # $$
 # \mathbf y=\mathrm{softmax}(\mathbf u)
-# \tag{8.47}
+# \tag{probs}
 # $$
 
 # %%
@@ -287,23 +287,21 @@ print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
 # the steps of each block.
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
-ids = to_ids("the guitarist tightened the string because it was")
+phrase = "the guitarist tightened the string because it was"
+ids = to_ids(phrase)
 from slp_transformer import tracing
 
 with tracing(model) as trace:
     model(ids)
 streams = [model.embedding(ids)] + [steps["H"] for steps in trace]
-
 writes, names = [streams[0]], ["X"]
 for block, steps in enumerate(trace, start=1):
     writes += [steps["T2"], steps["T5"]]
     names += [f"attention {block}", f"feedforward {block}"]
 torch.testing.assert_close(sum(writes), streams[-1])  # nothing is overwritten
 lengths = torch.stack(writes).norm(dim=-1)
-columns = "the guitarist tightened the string because it was".split()
-plotting.heatmap(
-    lengths, names, columns, "Length of what is written", decimals=1
-)
+title, columns = "Length of what is written", phrase.split()
+plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
 # The two words at which the attention of each block writes most. After *the* and after *was* the next
@@ -320,7 +318,7 @@ for number, steps in enumerate(trace, start=1):
 # Since every block adds to the same stream, one can ask of any layer: if the model stopped here,
 # what would it say? The head reads the stream early.
 #
-# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-logit-lens">logit-lens</span>
 #
 # $$
 # \mathrm{softmax}(\mathbf h^{\ell}_i\,\mathbf E^\top)
@@ -357,11 +355,11 @@ torch.testing.assert_close(normed, y[flat])
 # The matrices of a block are four of the attention's, $d\times d_{attn}$ each, and two of the
 # feedforward layer's, $d\times d_{ff}$. Over all blocks that makes
 #
-# <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
+# <span class="eq" id="eq-param-count">param-count</span>
 #
 # $$
 # N\approx 2\,d\,n_{layer}(2\,d_{attn}+d_{ff})\approx 12\,n_{layer}\,d^2
-# \tag{8.52}
+# \tag{param-count}
 # $$
 #
 # when $d_{attn}=d$ and $d_{ff}=4d$. (Here N counts parameters, not tokens.) What the formula

@@ -37,11 +37,11 @@ plotting.bars(y, words, title="y", top=1)
 #
 # *Greedy* decoding takes the word with the highest probability, always.
 #
-# <span class="eq" id="eq-greedy">greedy · section 7.4 · 7.49</span>
+# <span class="eq" id="eq-greedy">greedy</span>
 #
 # $$
 # \hat w_t=\operatorname*{argmax}_{w\in V}P(w\mid\mathbf w_{<t})
-# \tag{7.49}
+# \tag{greedy}
 # $$
 
 # %%
@@ -69,7 +69,7 @@ plotting.source(greedy)
 # Or choose at random, each word as often as its probability says; then the next, until the
 # model says that it is done.
 #
-# <span class="eq" id="eq-random">random · section 7.4 · section 7.6.2</span>
+# <span class="eq" id="eq-random">random</span>
 #
 # $$
 # w_t\sim P(w\mid\mathbf w_{<t})\quad\text{until the end-of-text token}
@@ -113,7 +113,7 @@ plotting.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
 #
 # Between always and at random lies a dial. The plain softmax is
 #
-# <span class="eq" id="eq-temperature">temperature · section 7.4 · 7.50-7.51</span>
+# <span class="eq" id="eq-temperature">temperature</span>
 #
 # $$
 # \mathbf y=\mathrm{softmax}(\mathbf u)
@@ -160,7 +160,7 @@ plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 # together they are many, and sooner or later one is drawn. So cut them off before drawing: keep the
 # k most probable, and share out their probability anew.
 #
-# <span class="eq" id="eq-top-k">top-k · section 8.6.1 · section 7.6.4</span>
+# <span class="eq" id="eq-top-k">top-k</span>
 #
 # $$
 # y^{(k)}_w=\frac{y_w}{\sum_{v\in V^{(k)}}y_v}\ \text{ for } w\in V^{(k)}
@@ -197,11 +197,11 @@ plotting.source(top_k)
 # How many words make sense depends on what was said before. Top-p asks for the *fewest* words
 # that together have the probability p.
 #
-# <span class="eq" id="eq-top-p">top-p · 8.48 · 7.52</span>
+# <span class="eq" id="eq-top-p">top-p</span>
 #
 # $$
 # \sum_{w\in V^{(p)}}P(w\mid\mathbf w_{<t})\ge p
-# \tag{8.48}
+# \tag{top-p}
 # $$
 #
 # Go down from the most probable word, and stop as soon as the sum reaches p. The word that
@@ -520,11 +520,11 @@ print(f"but:    play .  with probability {0.4 * 0.8:.2f}")
 # Each hypothesis is scored by the logarithms of its words' probabilities, so that products become
 # sums:
 #
-# <span class="eq" id="eq-beam-score">beam-score · 13.15 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-beam-score">beam-score</span>
 #
 # $$
 # \mathrm{score}(y)=\log P(y\mid x)=\sum_{t=1}^{T}\log P(y_t\mid y_{<t},x)
-# \tag{13.15}
+# \tag{beam-score}
 # $$
 #
 # At every step, try every word after every hypothesis, and keep the best. (In the translation
@@ -558,11 +558,11 @@ assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 # first word. What was found is also shorter, and that is no accident: every further word can only
 # lower the sum. So the sum is divided by the length.
 #
-# <span class="eq" id="eq-beam-norm">beam-norm · 13.16 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-beam-norm">beam-norm</span>
 #
 # $$
 # \mathrm{score}(y)=\frac1T\sum_{t=1}^{T}\log P(y_t\mid y_{<t},x)
-# \tag{13.16}
+# \tag{beam-norm}
 # $$
 
 # %%
@@ -642,11 +642,11 @@ assert beamed.score > mean_score(drawn.ids)
 # again? Attention for the new token i needs its own query, but the keys and values of all tokens
 # up to i:
 #
-# <span class="eq" id="eq-kv-attn">kv-attn · 8.53 · 7.59</span>
+# <span class="eq" id="eq-kv-attn">kv-attn</span>
 #
 # $$
 # \mathbf A=\mathrm{softmax}\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{8.53}
+# \tag{kv-attn}
 # $$
 #
 # Here Q is a single row, $\mathbf q_i$ [1×d_k], K is [i×d_k] and V is [i×d_v]. The rows of K and V

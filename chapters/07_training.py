@@ -19,11 +19,11 @@
 # Put the truth in the same form: a distribution too, with all of its probability on the word that came.
 # That is a one-hot row y, and ŷ is the model's. Cross-entropy compares them, word by word:
 #
-# <span class="eq" id="eq-ce-full">ce-full · 7.53 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-ce-full">ce-full</span>
 #
 # $$
 # L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\sum_{w\in V}\mathbf y_t[w]\,\log\hat{\mathbf y}_t[w]
-# \tag{7.53}
+# \tag{ce-full}
 # $$
 
 # %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the surprise at each word"
@@ -50,11 +50,11 @@ print(f"loss {L:.3f} nats")
 # Three of the four terms are multiplied by 0. What remains is the surprise at the word that did
 # come, and since we number words from 0, `following` is its place in the row:
 #
-# <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
+# <span class="eq" id="eq-ce">ce</span>
 #
 # $$
 # L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\log\hat{\mathbf y}_t[w_{t+1}]
-# \tag{7.54}
+# \tag{ce}
 # $$
 
 
@@ -85,11 +85,11 @@ plotting.lines(
 #
 # A text of T words to predict gives T such numbers. The loss is their mean.
 #
-# <span class="eq" id="eq-ce-mean">ce-mean · 7.55 and 7.58, Aug 2026 draft</span>
+# <span class="eq" id="eq-ce-mean">ce-mean</span>
 #
 # $$
 # L=\frac1T\sum_{t=1}^{T}-\log\hat{\mathbf y}_t[w_{t+1}]
-# \tag{7.55}
+# \tag{ce-mean}
 # $$
 #
 # From logits to loss, in a loop:
@@ -240,11 +240,11 @@ plotting.source(random_windows)
 # The chain rule makes the probability of a text the product of what the model gave to each word.
 # We take its logarithm, since a product of many probabilities soon gets too small for any float:
 #
-# <span class="eq" id="eq-likelihood">likelihood · 7.56 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-likelihood">likelihood</span>
 #
 # $$
 # \log P(w_{1:T})=\log\prod_{t=1}^{T}P(w_t\mid w_{<t})=\sum_{t=1}^{T}\log P(w_t\mid w_{<t})
-# \tag{7.56}
+# \tag{likelihood}
 # $$
 
 # %%
@@ -259,11 +259,11 @@ assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 # A long text is less probable than a short one whatever the model. Perplexity takes the length
 # out: the inverse probability, by the geometric mean over words.
 #
-# <span class="eq" id="eq-perplexity">perplexity · 7.57 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-perplexity">perplexity</span>
 #
 # $$
 # \mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-\frac1T}
-# \tag{7.57}
+# \tag{perplexity}
 # $$
 #
 # It is nothing new: pull the exponent into the logarithm, and it is e to the power of the loss.

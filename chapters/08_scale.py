@@ -18,20 +18,20 @@
 # embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
 # as long as neither of the other two is what stands in the way.
 #
-# <span class="eq" id="eq-L(N)">L(N) · 8.49</span>
-# <span class="eq" id="eq-L(D)">L(D) · 8.50</span>
-# <span class="eq" id="eq-L(C)">L(C) · 8.51</span>
+# <span class="eq" id="eq-L(N)">L(N)</span>
+# <span class="eq" id="eq-L(D)">L(D)</span>
+# <span class="eq" id="eq-L(C)">L(C)</span>
 #
 # $$
-# L(N)=\left(\frac{N_c}{N}\right)^{\alpha_N}\tag{8.49}
-# $$
-#
-# $$
-# L(D)=\left(\frac{D_c}{D}\right)^{\alpha_D}\tag{8.50}
+# L(N)=\left(\frac{N_c}{N}\right)^{\alpha_N}\tag{L(N)}
 # $$
 #
 # $$
-# L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{8.51}
+# L(D)=\left(\frac{D_c}{D}\right)^{\alpha_D}\tag{L(D)}
+# $$
+#
+# $$
+# L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{L(C)}
 # $$
 #
 # (Here N is a number of parameters, not of tokens.) The book gives the constants:
@@ -332,10 +332,10 @@ plotting.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
 # the model was. LoRA (Hu et al. 2022) leaves W as it is and learns what is to be added to it, as a
 # product of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
 #
-# <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
+# <span class="eq" id="eq-lora">lora</span>
 #
 # $$
-# \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{8.54}
+# \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{lora}
 # $$
 #
 # (In the August 2026 draft the equation stands in the chapter on post-training.)

@@ -64,9 +64,9 @@ for name in seen:
         print(f"{name:8} {list(seen[name].shape)}")
 
 # %%
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 
-plotting.source(Watched.see)
+plotting.source(HookedModule.hook_point)
 
 # %% [markdown]
 # And what passes can be changed: a function takes what comes and gives what goes on. Here block 1's
@@ -200,7 +200,7 @@ print(f"true {''.join(follows)}")
 # %% [markdown]
 # ## Induction heads
 #
-# <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6 in the Aug 2026 draft</span>
+# <span class="eq" id="eq-induction">induction</span>
 #
 # *Mrs Fezziwig … Mrs Fez*: whoever has read the name once knows how it goes on. The rule is A B … A → B: find where
 # this token stood before, and say what came after it. A head that does so is an *induction head*. It

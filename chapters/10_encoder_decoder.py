@@ -15,24 +15,24 @@
 #
 # A language model must not look ahead, since the next word is what it has to guess.
 #
-# <span class="eq" id="eq-causal">causal · 9.1 in the Aug 2026 draft · repeats 8.33 and 7.34</span>
+# <span class="eq" id="eq-causal">causal</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
-# \tag{9.1}
+# \tag{causal}
 # $$
 #
 # Whoever only reads need not be so careful. In a sentence to be translated, or a lick to be
 # played backwards, all of the source is there from the start. So the encoder drops the mask, and
 # nothing else changes.
 #
-# <span class="eq" id="eq-bidirectional">bidirectional · 9.2 in the Aug 2026 draft · chapter 9 in 2025</span>
+# <span class="eq" id="eq-bidirectional">bidirectional</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{9.2}
+# \tag{bidirectional}
 # $$
 #
 # With loops, the difference is in what a token is given to look at: the tokens up to its own, or
@@ -109,7 +109,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # looks across, at $\mathbf H^{enc}$. The queries come from the target, the keys and values from
 # the source.
 #
-# <span class="eq" id="eq-cross-QKV">cross-QKV · 13.11 in the Aug 2026 draft · section 12.3 in 2025</span>
+# <span class="eq" id="eq-cross-QKV">cross-QKV</span>
 #
 # $$
 # \begin{aligned}
@@ -117,15 +117,15 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # \mathbf K&=\mathbf H^{enc}\mathbf W^K\\
 # \mathbf V&=\mathbf H^{enc}\mathbf W^V
 # \end{aligned}
-# \tag{13.11}
+# \tag{cross-QKV}
 # $$
 #
-# <span class="eq" id="eq-cross-attn">cross-attn · 13.12 in the Aug 2026 draft · section 12.3 in 2025</span>
+# <span class="eq" id="eq-cross-attn">cross-attn</span>
 #
 # $$
 # \mathrm{CrossAttention}(\mathbf Q,\mathbf K,\mathbf V)=
 # \mathrm{softmax}\!\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{13.12}
+# \tag{cross-attn}
 # $$
 #
 # The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in

@@ -167,10 +167,7 @@ print(tab_of(low), tab_of(high), sep="\n")
 
 # %%
 from slp_transformer.guitar import prepare_tabs
-from slp_transformer.guitar.fingering.fingering_metrics import (
-    agreement,
-    total_of,
-)
+from slp_transformer.guitar.fingering import fingering_metrics as metrics
 from slp_transformer.guitar.fingering.grips import lowest_fret
 from slp_transformer.guitar.fingering.passages import passage_of
 
@@ -180,8 +177,8 @@ unseen = [passage_of(tab) for tab in data.held_out_tabs]
 
 
 def measure(way, pieces=unseen):
-    counts = [agreement(p.grips, way(p), p.tuning) for p in pieces]
-    return total_of(counts).shares()
+    counts = [metrics.agreement(p.grips, way(p), p.tuning) for p in pieces]
+    return metrics.total_of(counts).shares()
 
 
 # %%

@@ -64,7 +64,7 @@ plotting.source(RMSNorm.forward)
 # angle that grows with the position. Take the columns of a query in pairs. Pair $i$ of a token at
 # position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
-# <span class="eq" id="eq-rope">rope · Su et al. 2021 · named in the Aug 2026 draft</span>
+# <span class="eq" id="eq-rope">rope</span>
 #
 # $$
 # \begin{pmatrix}x'_a\\x'_b\end{pmatrix}=
@@ -139,7 +139,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # Values are not turned, since they say *what* is passed on, not where it is found. And there is no
 # last position: nothing is looked up in a table of learned rows. Whether a model reads well past
 # the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
-# (<autoref identifier="slp_transformer.modern.rotary.LongContext">LongContext</autoref>).
+# (<autoref identifier="slp_transformer.modern.rotary.Llama3RopeScaling">Llama3RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
@@ -172,15 +172,15 @@ def grouped(X, W_Q, W_K, W_V, W_O):
 
 
 # %%
-from slp_transformer.modern import TodaysAttention, shared
+from slp_transformer.modern import GroupedQueryAttention, repeat_kv
 
 torch.manual_seed(15)
-X, gqa = torch.randn(N, d), TodaysAttention(d, A, num_kv_heads=G)
+X, gqa = torch.randn(N, d), GroupedQueryAttention(d, A, num_kv_heads=G)
 W_K, W_V = (W.split(gqa.key_dim, dim=1) for W in (gqa.W_K, gqa.W_V))
 assert len(W_K) == len(W_V) == G
 loop = grouped(X, gqa.W_Q.split(gqa.key_dim, dim=1), W_K, W_V, gqa.W_O)
 torch.testing.assert_close(gqa(X, causal=True), loop)
-plotting.source(shared, TodaysAttention.look)
+plotting.source(repeat_kv, GroupedQueryAttention._attend)
 
 # %% [markdown]
 # PyTorch's own kernel knows such groups as `enable_gqa` and gives the same. So does the book's
@@ -229,9 +229,9 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # letter. Only the parts that its names stand for are others.
 
 # %%
-from slp_transformer.modern import TodaysBlock
+from slp_transformer.modern import ModernBlock
 
-plotting.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
+plotting.source(ModernBlock.__init__, ModernBlock._pre_norm)
 
 # %% [markdown]
 # With the sizes of the table above, the head's matrix E once more or one of its own (`tied`), there
@@ -239,7 +239,7 @@ plotting.source(TodaysBlock.__init__, TodaysBlock._pre_norm)
 # knows shapes alone.
 
 # %%
-from slp_transformer.modern import TodaysConfig, TodaysLM
+from slp_transformer.modern import ModernConfig, ModernLM
 
 
 def from_table(model, **more):
@@ -247,13 +247,13 @@ def from_table(model, **more):
     sizes = {name: getattr(model, name) for name in sizes} | more
     sizes |= {"model_dim": model.model_dim, "hidden_dim": model.hidden_dim}
     sizes |= {"value_dim": model.key_dim, "tied": model.tied}
-    return TodaysConfig(model.vocab_size, **sizes)
+    return ModernConfig(model.vocab_size, **sizes)
 
 
 # %%
 with torch.device("meta"):
-    llama = TodaysLM(from_table(PUBLISHED["Llama 3.1 8B"]))
-    qwen = TodaysLM(from_table(PUBLISHED["Qwen3-0.6B"], qk_norm=True))
+    llama = ModernLM(from_table(PUBLISHED["Llama 3.1 8B"]))
+    qwen = ModernLM(from_table(PUBLISHED["Qwen3-0.6B"], qk_norm=True))
 for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
     count = sum(W.numel() for W in model.parameters())
     assert count == PUBLISHED[name].total
@@ -409,13 +409,13 @@ assert not folder.exists()
 #     model.safetensors --local-dir models/gpt2
 # ```
 #
-# In Python it is a `TransformerLM` with a tokenizer of its own:
+# In Python it is a model with a tokenizer of its own:
 #
 # ```python
-# from slp_transformer import TransformerLM, generate
-# from slp_transformer.modern import load_tokenizer
+# from slp_transformer import generate
+# from slp_transformer.modern import from_pretrained, load_tokenizer
 #
-# model = TransformerLM.from_pretrained("models/gpt2")
+# model = from_pretrained("models/gpt2")
 # tokenizer = load_tokenizer("models/gpt2", model.config)
 # ids = torch.tensor(tokenizer.encode("The guitar is"))
 # (written,) = generate(model, ids[None], max_new_tokens=20)

@@ -43,9 +43,9 @@ def attention(
     $$\mathbf{head} = \mathrm{softmax}\left(\mathrm{mask}\left(
     \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V$$
 
-    Source: `head-par` (8.33, 7.34), with the scores `QK^T` (Figs 8.9, 7.9); again as `causal` (9.1
-    in the Aug 2026 draft), and with no mask `bidirectional` (9.2 there). With X in the place of Q,
-    K and V, and Q times √d: `simple-sum`, `simple-score` and `simple-softmax` (8.6-8.8, 7.6-7.8).
+    Source: `head-par`, with the scores `QK^T`; again as `causal`, and with no mask
+    `bidirectional`. With X in the place of Q,
+    K and V, and Q times √d: `simple-sum`, `simple-score` and `simple-softmax`.
 
     Args:
         Q: what each token asks, one row a query.
@@ -82,9 +82,10 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*batch N d_v"]:
-    """The values of `attention` alone, by the fused kernel if there is one.
+    """Compute the values of `attention` alone, with the fused kernel where there is one.
 
-    PyTorch has none that drops weights on a CPU.
+    PyTorch has no kernel that drops weights on a CPU. The arguments are not checked: the modules
+    that call this have checked theirs.
 
     Args:
         Q: queries.
@@ -96,12 +97,9 @@ def attend(
 
     Returns:
         The gathered values.
-
-    Raises:
-        ValueError: as `attention` does.
     """
     if switched_on() and not (dropout and Q.device.type == "cpu"):
-        return fused_attention(Q, K, V, mask, causal, dropout)
+        return _fused(Q, K, V, mask, causal, dropout)
     return attention(Q, K, V, hide_future(mask, Q, K) if causal else mask, dropout)[0]
 
 
@@ -113,9 +111,9 @@ def fused_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*batch N d_v"]:
-    """The same values as `slp_transformer.attention.attention`, without the weights.
+    """Compute the values of `attention` with PyTorch's fused kernel, without the weights.
 
-    With `causal` and no mask the kernel is told so by a flag, and no N×N mask is ever made.
+    With `causal` and no mask the kernel gets a flag, and no N×N mask is ever made.
 
     Args:
         Q: queries.
@@ -142,24 +140,29 @@ def fused_attention(
         raise ValueError(
             f"A causal mask needs a key for each query, but there are {N} queries and {M} keys."
         )
-    if causal and (mask is not None or N != M):
+    return _fused(Q, K, V, mask, causal, dropout)
+
+
+def _fused(Q, K, V, mask, causal, dropout):
+    shape = (*Q.shape[:-1], V.shape[-1])
+    if causal and (mask is not None or Q.shape[-2] != K.shape[-2]):
         mask, causal = hide_future(mask, Q, K), False
-    leading = Q.shape[:-2]
     Q = Q if Q.stride(-1) == 1 else Q.contiguous()  # or PyTorch takes the way without a kernel
-    Q, K, V = four_axes(Q), four_axes(K), four_axes(V)
+    if len(shape) != 4:
+        Q, K, V = four_axes(Q), four_axes(K), four_axes(V)
     if mask is None:
         values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
-        return values.view(*leading, N, V.shape[-1])
-    mask = four_axes(mask.expand(*leading, *mask.shape[-2:]) if len(leading) > 2 else mask)
-    mask = mask.to(Q.dtype)
+        return values.view(shape)
+    mask = mask.expand(*shape[:-2], *mask.shape[-2:]) if len(shape) > 4 else mask
+    mask = four_axes(mask).to(Q.dtype)
     # A row of nothing but -inf is NaN in some kernels: let it see everything, then blank it out.
     empty = (mask == -math.inf).all(dim=-1, keepdim=True)
     values = F.scaled_dot_product_attention(
         Q, K, V, attn_mask=mask.masked_fill(empty, 0.0), dropout_p=dropout
     )
-    return values.masked_fill(empty, 0.0).view(*leading, N, V.shape[-1])
+    return values.masked_fill(empty, 0.0).view(shape)
 
 
 def four_axes(X: Float[Tensor, "*batch N d"]) -> Float[Tensor, "batch A N d"]:
-    """What the kernel wants, [batch × heads × N × d_k]: axes of 1 for what is missing, or fewer."""
+    """Reshape to [batch × heads × N × d_k], the kernel's: pad with axes of 1, or flatten."""
     return X[(None,) * (4 - X.dim())] if X.dim() < 5 else X.flatten(0, -4)

@@ -4,27 +4,29 @@ The book's blocks are pre-norm: each sublayer reads a normalised copy of the str
 it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
-from typing import get_args
+from collections.abc import Iterable
 
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import check_features
 from slp_transformer._internal.config_checks import (
     Activation,
     Initialisation,
     NormOrder,
+    check_choice,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.cache import BlockCache, KVCache
 from slp_transformer.feedforward import FeedForward, SwiGLU
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
 
 
-class TransformerBlock(Watched):
+class ResidualBlock(HookedModule):
     r"""One block: attention, then feedforward, each added to the residual stream.
 
     $$\begin{aligned}
@@ -32,11 +34,10 @@ class TransformerBlock(Watched):
     \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
     \end{aligned}$$
 
-    Source: `O` and `H` (8.38-8.39, 7.39-7.40), step by step `T1` to `T-H` (8.40-8.45, 7.41-7.46),
-    one token at a time `t1` to `h` (8.26-8.31, 7.27-7.32). With `cross_attention`, the decoder
-    block of the translation chapter (Fig. 13.6 in the Aug 2026 draft): between the two steps the
-    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`
-    (footnote of 8.2 and 7.2).
+    Source: `O` and `H`, step by step `T1` to `T-H`,
+    one token at a time `t1` to `h`. With `cross_attention`, the decoder
+    block of the translation chapter: between the two steps the
+    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`.
 
     Its named points (`slp_transformer.hooks`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.
@@ -50,6 +51,111 @@ class TransformerBlock(Watched):
         norm_cross: layer norm of the cross-attention, or None.
         norm: "pre" or "post".
     """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        norm_1: nn.Module,
+        ffn: nn.Module,
+        norm_2: nn.Module,
+        *,
+        cross_attention: nn.Module | None = None,
+        norm_cross: nn.Module | None = None,
+        norm: NormOrder = "pre",
+        dropout: float = 0.0,
+    ):
+        """Put a block together; `TransformerBlock` makes the book's parts, too.
+
+        Raises:
+            ValueError: if `norm` is neither "pre" nor "post".
+        """
+        super().__init__()
+        check_choice(NormOrder, norm=norm)
+        self.norm = norm
+        self.attention, self.norm_1 = attention, norm_1
+        self.cross_attention, self.norm_cross = cross_attention, norm_cross
+        self.ffn, self.norm_2 = ffn, norm_2
+        self.drop = Dropout(dropout)
+
+    def sublayers(self) -> list[nn.Module]:
+        """What writes to the residual stream: attention, cross-attention if any, feedforward."""
+        return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch N d"],
+        mask: Float[Tensor, "... #N #T"] | None = None,
+        *,
+        causal: bool = False,
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
+        enc_mask: Float[Tensor, "... #N #M"] | None = None,
+        cache: BlockCache | None = None,
+    ) -> Float[Tensor, "*batch N d"]:
+        """Pass the residual stream through the block.
+
+        Args:
+            X: the stream coming in, one row a token.
+            mask: additive mask of the self-attention.
+            causal: hide the future in the self-attention.
+            H_enc: the encoder's output, for a block with cross-attention.
+            enc_mask: additive mask of the cross-attention (the source's padding).
+            cache: keys and values of earlier tokens, from which X goes on.
+
+        Returns:
+            H, the stream going out.
+
+        Raises:
+            ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
+        """
+        self._check(X, H_enc, enc_mask)
+        own, source = (None, None) if cache is None else (cache.own, cache.source)
+        here = {"mask": mask, "causal": causal, "cache": own}
+        across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
+        steps = self._pre_norm if self.norm == "pre" else self._post_norm
+        return self.hook_point("H", steps(self.hook_point("X", X), here, across))
+
+    def _pre_norm(self, X, here, across):
+        point = self.hook_point
+        T1 = point("T1", self.norm_1(X))
+        T2 = point("T2", self.drop(self.attention(T1, **here)))
+        T3 = point("T3", T2 + X)
+        if self.cross_attention is not None:
+            C1 = point("C1", self.norm_cross(T3))
+            C2 = point("C2", self.drop(self.cross_attention(C1, **across)))
+            T3 = point("C3", C2 + T3)
+        T4 = point("T4", self.norm_2(T3))
+        T5 = point("T5", self.drop(self.ffn(T4)))
+        return T5 + T3
+
+    def _post_norm(self, X, here, across):
+        point = self.hook_point
+        T1 = point("T1", self.drop(self.attention(X, **here)))
+        T2 = point("T2", T1 + X)
+        T3 = point("T3", self.norm_1(T2))
+        if self.cross_attention is not None:
+            C1 = point("C1", self.drop(self.cross_attention(T3, **across)))
+            C2 = point("C2", C1 + T3)
+            T3 = point("C3", self.norm_cross(C2))
+        T4 = point("T4", self.drop(self.ffn(T3)))
+        T5 = point("T5", T4 + T3)
+        return self.norm_2(T5)
+
+    def _check(self, X: Tensor, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
+        """Refuse rows of another size, and an encoder's output that is missing, or not wanted."""
+        check_features("X", X, self.attention.model_dim)
+        if self.cross_attention is not None and H_enc is None:
+            raise ValueError(
+                "This block has cross-attention and needs the encoder's output: pass H_enc."
+            )
+        if self.cross_attention is None and (H_enc is not None or enc_mask is not None):
+            raise ValueError(
+                "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
+                "with cross_attention=True, or leave them out."
+            )
+
+
+class TransformerBlock(ResidualBlock):
+    """The book's block: multi-head attention, a feedforward layer and layer norms."""
 
     def __init__(
         self,
@@ -83,108 +189,28 @@ class TransformerBlock(Watched):
         Raises:
             ValueError: if a size or a choice is not one of these.
         """
-        super().__init__()
-        if norm not in ("pre", "post"):
-            raise ValueError(f'norm must be "pre" or "post", not {norm!r}.')
-        if activation not in ("relu", "gelu", "swiglu"):
-            raise ValueError(f'activation must be "relu", "gelu" or "swiglu", not {activation!r}.')
+        check_choice(Activation, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
-        self.norm = norm
-        self.attention = MultiHeadAttention(*heads)
-        self.norm_1 = LayerNorm(model_dim, eps)
-        self.cross_attention = MultiHeadAttention(*heads) if cross_attention else None
-        self.norm_cross = LayerNorm(model_dim, eps) if cross_attention else None
-        self.ffn = (
-            SwiGLU(model_dim, hidden_dim)
-            if activation == "swiglu"
-            else FeedForward(model_dim, hidden_dim, activation)
-        )
-        self.norm_2 = LayerNorm(model_dim, eps)
-        self.drop = Dropout(dropout)
-
-    def sublayers(self) -> list[nn.Module]:
-        """What writes to the residual stream: attention, cross-attention if any, feedforward."""
-        return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
-
-    def forward(
-        self,
-        X: Float[Tensor, "*batch N d"],
-        mask: Float[Tensor, "... #N #T"] | None = None,
-        *,
-        causal: bool = False,
-        H_enc: Float[Tensor, "*batch M d"] | None = None,
-        enc_mask: Float[Tensor, "... #N #M"] | None = None,
-        cache: BlockCache | None = None,
-    ) -> Float[Tensor, "*batch N d"]:
-        """Pass the residual stream through the block.
-
-        Args:
-            X: the stream coming in, one row a token.
-            mask: additive mask of the self-attention.
-            causal: hide the future in the self-attention.
-            H_enc: the encoder's output, for a block with cross-attention.
-            enc_mask: additive mask of the cross-attention (the source's padding).
-            cache: keys and values of earlier tokens, from which X goes on.
-
-        Returns:
-            H, the stream going out.
-
-        Raises:
-            ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
-        """
-        self._check(H_enc, enc_mask)
-        own, source = (None, None) if cache is None else (cache.own, cache.source)
-        here = {"mask": mask, "causal": causal, "cache": own}
-        across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
-        steps = self._pre_norm if self.norm == "pre" else self._post_norm
-        return self.see("H", steps(self.see("X", X), here, across))
-
-    def _pre_norm(self, X, here, across):
-        see = self.see
-        T1 = see("T1", self.norm_1(X))
-        T2 = see("T2", self.drop(self.attention(T1, **here)))
-        T3 = see("T3", T2 + X)
-        if self.cross_attention is not None:
-            C1 = see("C1", self.norm_cross(T3))
-            C2 = see("C2", self.drop(self.cross_attention(C1, **across)))
-            T3 = see("C3", C2 + T3)
-        T4 = see("T4", self.norm_2(T3))
-        T5 = see("T5", self.drop(self.ffn(T4)))
-        return T5 + T3
-
-    def _post_norm(self, X, here, across):
-        see = self.see
-        T1 = see("T1", self.drop(self.attention(X, **here)))
-        T2 = see("T2", T1 + X)
-        T3 = see("T3", self.norm_1(T2))
-        if self.cross_attention is not None:
-            C1 = see("C1", self.drop(self.cross_attention(T3, **across)))
-            C2 = see("C2", C1 + T3)
-            T3 = see("C3", self.norm_cross(C2))
-        T4 = see("T4", self.drop(self.ffn(T3)))
-        T5 = see("T5", T4 + T3)
-        return self.norm_2(T5)
-
-    def _check(self, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
-        """Refuse an encoder's output that is missing, or not wanted."""
-        if self.cross_attention is not None and H_enc is None:
-            raise ValueError(
-                "This block has cross-attention and needs the encoder's output: pass H_enc."
-            )
-        if self.cross_attention is None and (H_enc is not None or enc_mask is not None):
-            raise ValueError(
-                "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
-                "with cross_attention=True, or leave them out."
-            )
+        attention = MultiHeadAttention(*heads)
+        norm_1, norm_2 = LayerNorm(model_dim, eps), LayerNorm(model_dim, eps)
+        cross = {}
+        if cross_attention:
+            cross = {"cross_attention": MultiHeadAttention(*heads)}
+            cross["norm_cross"] = LayerNorm(model_dim, eps)
+        if activation == "swiglu":
+            ffn = SwiGLU(model_dim, hidden_dim)
+        else:
+            ffn = FeedForward(model_dim, hidden_dim, activation)
+        super().__init__(attention, norm_1, ffn, norm_2, norm=norm, dropout=dropout, **cross)
 
 
-class TransformerStack(nn.Module):
+class BlockStack(nn.Module):
     """Blocks one above the other: the output of one is the input of the next, X^ℓ = H^{ℓ−1}.
 
-    A pre-norm stack ends in one more layer norm, which the book gives in prose and in Fig. 8.16
-    (7.16), after 8.31 (7.32); a post-norm stack needs none.
+    A pre-norm stack ends in one more layer norm, which the book gives in prose and in a
+    figure; a post-norm stack needs none.
 
-    Source: `stack` and `final-ln` (prose of 8.3 and 8.2, 7.3 and 7.2).
+    Source: `stack` and `final-ln`.
 
     Attributes:
         blocks: the blocks, lowest first.
@@ -193,36 +219,18 @@ class TransformerStack(nn.Module):
 
     def __init__(
         self,
-        num_blocks: int,
-        model_dim: int,
-        num_heads: int,
-        *,
+        blocks: Iterable[ResidualBlock],
+        final_norm: nn.Module | None,
         initialisation: Initialisation = "gpt2",
-        **options,
     ):
-        """Make a stack of equal blocks.
-
-        Args:
-            num_blocks: L.
-            model_dim: d.
-            num_heads: A.
-            initialisation: "gpt2", "xavier" or "bert", see `initialise`.
-            **options: what else `TransformerBlock` takes, the same for every block.
+        """Stack blocks, and draw their matrices; `TransformerStack` makes the book's blocks, too.
 
         Raises:
-            ValueError: if a size or a choice is not one that `TransformerBlock` takes.
+            ValueError: if the initialisation is none that `initialise` knows.
         """
         super().__init__()
-        check_size(num_blocks=num_blocks)
-        if initialisation not in get_args(Initialisation):
-            raise ValueError(
-                f'initialisation must be "gpt2", "xavier" or "bert", not {initialisation!r}.'
-            )
-        self.blocks = nn.ModuleList(
-            TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)
-        )
-        pre_norm = options.get("norm", "pre") == "pre"
-        self.final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if pre_norm else None
+        check_choice(Initialisation, initialisation=initialisation)
+        self.blocks, self.final_norm = nn.ModuleList(blocks), final_norm
         self.initialise(initialisation)
 
     @torch.no_grad()
@@ -282,3 +290,34 @@ class TransformerStack(nn.Module):
         if cache is not None:
             cache.commit()
         return X if self.final_norm is None else self.final_norm(X)
+
+
+class TransformerStack(BlockStack):
+    """The book's stack: equal blocks, and in pre-norm a layer norm at the end."""
+
+    def __init__(
+        self,
+        num_blocks: int,
+        model_dim: int,
+        num_heads: int,
+        *,
+        initialisation: Initialisation = "gpt2",
+        **options,
+    ):
+        """Make a stack of equal blocks.
+
+        Args:
+            num_blocks: L.
+            model_dim: d.
+            num_heads: A.
+            initialisation: "gpt2", "xavier" or "bert", see `initialise`.
+            **options: what else `TransformerBlock` takes, the same for every block.
+
+        Raises:
+            ValueError: if a size or a choice is not one that `TransformerBlock` takes.
+        """
+        check_size(num_blocks=num_blocks)
+        blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
+        pre_norm = options.get("norm", "pre") == "pre"
+        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if pre_norm else None
+        super().__init__(blocks, final_norm, initialisation)

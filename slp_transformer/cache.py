@@ -4,6 +4,7 @@ import copy
 
 import torch
 
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
 
@@ -119,7 +120,7 @@ class KVCache:
     nothing: the key and the value of a token depend on it and on earlier ones only, so they are
     the same whatever comes later.
 
-    Source: `kv-attn` (8.53, 7.59).
+    Source: `kv-attn`.
 
     One cache serves a whole model: `cache[l]` is that of the stack's block l, counted from 0. Rows
     are set aside once, at the first tokens, then written in place and read as a slice; nothing is
@@ -143,11 +144,8 @@ class KVCache:
         Raises:
             ValueError: if the capacity is not a positive whole number.
         """
-        whole = isinstance(capacity, int) and not isinstance(capacity, bool)
-        if capacity is not None and not (whole and capacity >= 1):
-            raise ValueError(
-                f"capacity is the number of tokens to make room for, 1 or more, not {capacity!r}."
-            )
+        if capacity is not None:
+            check_size(capacity=capacity)
         self.capacity = capacity
         self._blocks: list[BlockCache] = []
 

@@ -1,13 +1,14 @@
 """The one configuration that every model is made from."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from slp_transformer._internal.config_checks import (
     Activation,
     Initialisation,
     NormOrder,
     Positions,
+    check_choice,
     check_dropout,
     check_size,
     plain_numbers,
@@ -30,7 +31,7 @@ class TransformerConfig:
         key_dim: d_k of each head; d/A if None.
         value_dim: d_v of each head; d/A if None.
         hidden_dim: d_ff; 4d if None (8d/3 for "swiglu").
-        activation: "relu" (8.21), "gelu", or "swiglu" (7.22).
+        activation: "relu" (`ffn`), "gelu", or "swiglu" (`swiglu`).
         norm: "pre" (the book's) or "post" (Vaswani et al. 2017).
         positions: "learned" (the book's) or "sinusoidal" (Vaswani et al. 2017).
         dropout: share dropped in training; not in the book.
@@ -82,10 +83,8 @@ class TransformerConfig:
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
         for name, kind in get_type_hints(type(self)).items():
-            choice, known = getattr(self, name), get_args(kind)
-            if get_origin(kind) is Literal and choice not in known:
-                listed = " or ".join(f'"{k}"' for k in known)
-                raise ValueError(f"{name} must be {listed}, not {choice!r}.")
+            if get_origin(kind) is Literal:
+                check_choice(kind, **{name: getattr(self, name)})
 
     @classmethod
     def of_2017(

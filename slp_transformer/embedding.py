@@ -1,14 +1,19 @@
 """The input: a row of X for each token, from what it is and where it stands."""
 
 import math
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_ids, check_length
-from slp_transformer._internal.config_checks import Initialisation, check_dropout, check_size
+from slp_transformer._internal.config_checks import (
+    Initialisation,
+    Positions,
+    check_choice,
+    check_dropout,
+    check_size,
+)
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
 
@@ -18,7 +23,7 @@ def one_hot_lookup(
 ) -> Float[Tensor, "*batch d"]:
     """Select rows of E by multiplying with one-hot rows, as the book draws it.
 
-    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). `TokenEmbedding` gives the same without making
+    Source: `onehot`. `TokenEmbedding` gives the same without making
     the one-hot rows.
 
     Raises:
@@ -31,7 +36,7 @@ def one_hot_lookup(
 class TokenEmbedding(nn.Module):
     """The embedding matrix: row w is what the model knows of word w before any context.
 
-    Source: `onehot` (Figs 8.12-8.13, 7.12-7.13). No √d factor, as in the book.
+    Source: `onehot`. No √d factor, as in the book.
 
     Attributes:
         E: the embedding matrix [|V|×d].
@@ -90,10 +95,25 @@ class ScaledEmbedding(TokenEmbedding):
         return math.sqrt(self.E.shape[1]) * super().forward(ids)
 
 
-class LearnedPositions(nn.Module):
+class PositionTable(nn.Module):
+    """Positions that are the rows of a matrix P [N×d]."""
+
+    P: Tensor
+
+    def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
+        """The rows of positions `start` to `start` + N − 1.
+
+        Raises:
+            ValueError: if there are no such positions.
+        """
+        check_length(start, N, len(self.P))
+        return self.P[start : start + N]
+
+
+class LearnedPositions(PositionTable):
     """A learned row for each absolute position, the book's choice.
 
-    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+    Source: `X`.
 
     Attributes:
         P: the position matrix [N×d], N being the longest sequence.
@@ -108,15 +128,6 @@ class LearnedPositions(nn.Module):
         super().__init__()
         check_size(context_length=context_length, model_dim=model_dim)
         self.P = nn.Parameter(torch.randn(context_length, model_dim) * 0.02)
-
-    def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
-        """The rows of positions `start` to `start` + N − 1.
-
-        Raises:
-            ValueError: if there are no such positions.
-        """
-        check_length(start, N, len(self.P))
-        return self.P[start : start + N]
 
 
 def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
@@ -148,7 +159,7 @@ def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
     return P.to(torch.get_default_dtype())
 
 
-class SinusoidalPositions(nn.Module):
+class SinusoidalPositions(PositionTable):
     """`sinusoidal_positions` in the place of `LearnedPositions`; nothing is learned.
 
     Attributes:
@@ -175,22 +186,13 @@ class SinusoidalPositions(nn.Module):
                 self.P.copy_(sinusoidal_positions(*self.P.shape))
         return self
 
-    def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
-        """The rows of positions `start` to `start` + N − 1.
-
-        Raises:
-            ValueError: if there are no such positions.
-        """
-        check_length(start, N, len(self.P))
-        return self.P[start : start + N]
-
 
 class InputEncoding(nn.Module):
     r"""The input to the first block: what each token is plus where it stands.
 
     $$\mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]$$
 
-    Source: `X` (prose of 8.4 and Fig. 8.14, 7.4 and Fig. 7.14).
+    Source: `X`.
 
     Attributes:
         tokens: the token embedding, with its matrix E.
@@ -202,7 +204,7 @@ class InputEncoding(nn.Module):
         vocab_size: int,
         context_length: int,
         model_dim: int,
-        positions: Literal["learned", "sinusoidal"] = "learned",
+        positions: Positions = "learned",
         dropout: float = 0.0,
         scaled: bool = False,
         initialisation: Initialisation = "gpt2",
@@ -222,8 +224,7 @@ class InputEncoding(nn.Module):
             ValueError: if a size or the choice is not one of these.
         """
         super().__init__()
-        if positions not in ("learned", "sinusoidal"):
-            raise ValueError(f'positions must be "learned" or "sinusoidal", not {positions!r}.')
+        check_choice(Positions, positions=positions)
         check_dropout(dropout)
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
         if scaled:

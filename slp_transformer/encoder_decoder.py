@@ -11,12 +11,12 @@ from slp_transformer.language_model import lm_head
 
 
 class EncoderDecoder(nn.Module):
-    """The encoder-decoder of the translation chapter (Figs 13.5 and 13.6 in the Aug 2026 draft).
+    """The encoder-decoder of the translation chapter.
 
     The encoder's self-attention sees the whole source; the decoder's sees the target so far; its
     cross-attention, in every block, sees the final output of the encoder.
 
-    Source: `cross-QKV` and `cross-attn` (13.11 and 13.12 in the Aug 2026 draft). The equations
+    Source: `cross-QKV` and `cross-attn`. The equations
     write H^{dec[ℓ−1]} for the queries; as in the book's figure, the queries here come from what the
     self-attention sublayer left in the stream.
 

@@ -3,15 +3,18 @@
 The book's of 2025, and the gated one of the August 2026 draft and of today's models.
 """
 
+from functools import partial
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import check_features
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_choice, check_size
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer._internal.weight_matrices import affine, matrix
+
+PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
 
 class FeedForward(nn.Module):
@@ -19,7 +22,7 @@ class FeedForward(nn.Module):
 
     $$\mathrm{FFN}(\mathbf x)=\mathrm{ReLU}(\mathbf x\mathbf W_1+b_1)\mathbf W_2+b_2$$
 
-    Source: `ffn` (8.21; the Aug 2026 draft has SwiGLU in its place). GELU, GPT-2's choice, is an
+    Source: `ffn`; the Aug 2026 draft has `swiglu` in its place. GELU, GPT-2's choice, is an
     option.
 
     Attributes:
@@ -33,32 +36,30 @@ class FeedForward(nn.Module):
         self,
         model_dim: int,
         hidden_dim: int | None = None,
-        activation: Literal["relu", "gelu"] = "relu",
+        activation: PointwiseActivation = "relu",
+        bias: bool = True,
     ):
         """Make a feedforward layer.
 
         Args:
             model_dim: d.
             hidden_dim: d_ff; 4d if not given.
-            activation: "relu" as the book, or "gelu".
+            activation: "relu" as the book, "gelu", or "gelu_tanh", its approximation in GPT-2.
+            bias: whether there are b_1 and b_2, as in the book.
 
         Raises:
-            ValueError: if a size is not a positive whole number, or the activation is neither.
+            ValueError: if a size is not a positive whole number, or the activation is unknown.
         """
         super().__init__()
         check_size(model_dim=model_dim)
         hidden_dim = 4 * model_dim if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
-        if activation not in ("relu", "gelu"):
-            raise ValueError(
-                f'activation must be "relu" or "gelu" for FeedForward, not {activation!r}.'
-            )
-        self.model_dim = model_dim
-        self.activation = F.relu if activation == "relu" else F.gelu
+        check_choice(PointwiseActivation, activation=activation)
+        self.activation = ACTIVATIONS[activation]
         self.W_1 = matrix(model_dim, hidden_dim)
-        self.b_1 = nn.Parameter(zeros(hidden_dim))
+        self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = matrix(hidden_dim, model_dim)
-        self.b_2 = nn.Parameter(zeros(model_dim))
+        self.b_2 = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
     def output_matrix(self) -> nn.Parameter:
@@ -71,12 +72,7 @@ class FeedForward(nn.Module):
         return [self.W_1, self.W_2]
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Apply the network to each row of X.
-
-        Raises:
-            ValueError: if the rows of X are not of size d.
-        """
-        check_features("X", X, self.model_dim, axes=1)
+        """Apply the network to each row of X."""
         hidden = self.activation(affine(X, self.W_1, self.b_1))
         return affine(hidden, self.W_2, self.b_2)
 
@@ -87,7 +83,7 @@ class SwiGLU(nn.Module):
     $$\mathrm{FFN}_{SwiGLU}(\mathbf x)=(\mathrm{Swish}_1(\mathbf x\mathbf W_1+b_1)\otimes
     (\mathbf x\mathbf W_2+b_2))\mathbf W_3+b_3$$
 
-    Source: `swish` and `swiglu` (7.21 and 7.22; not in the 2025 draft), with β = 1.
+    Source: `swish` and `swiglu`, with β = 1.
 
     Attributes:
         W_1: the gate [d×d_ff].
@@ -98,12 +94,13 @@ class SwiGLU(nn.Module):
         b_3: [d].
     """
 
-    def __init__(self, model_dim: int, hidden_dim: int | None = None):
+    def __init__(self, model_dim: int, hidden_dim: int | None = None, bias: bool = True):
         """Make a gated feedforward layer.
 
         Args:
             model_dim: d.
             hidden_dim: d_ff; `default_hidden_dim` if not given.
+            bias: whether there are b_1, b_2 and b_3, as in the book.
 
         Raises:
             ValueError: if a size is not a positive whole number.
@@ -112,13 +109,12 @@ class SwiGLU(nn.Module):
         check_size(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
-        self.model_dim = model_dim
         self.W_1 = matrix(model_dim, hidden_dim)
-        self.b_1 = nn.Parameter(zeros(hidden_dim))
+        self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = matrix(model_dim, hidden_dim)
-        self.b_2 = nn.Parameter(zeros(hidden_dim))
+        self.b_2 = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_3 = matrix(hidden_dim, model_dim)
-        self.b_3 = nn.Parameter(zeros(model_dim))
+        self.b_3 = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
     def output_matrix(self) -> nn.Parameter:
@@ -136,11 +132,6 @@ class SwiGLU(nn.Module):
         return -(-8 * model_dim // 3)
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Apply the network to each row of X.
-
-        Raises:
-            ValueError: if the rows of X are not of size d.
-        """
-        check_features("X", X, self.model_dim, axes=1)
+        """Apply the network to each row of X."""
         gate = F.silu(affine(X, self.W_1, self.b_1))
         return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)

@@ -11,23 +11,23 @@ from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Tensor
 
-Watcher = Callable[[str, Tensor], Tensor]
+Hook = Callable[[str, Tensor], Tensor]
 Steps = dict[str, Tensor]
 
 
-class Watched(nn.Module):
+class HookedModule(nn.Module):
     """A part of a model with named points.
 
     Attributes:
-        watch: called at each point with its name and what passes there; returns what passes on.
+        hook: called at each point with its name and what passes there; returns what passes on.
             None, as it is normally, lets everything pass.
     """
 
-    watch: Watcher | None = None
+    hook: Hook | None = None
 
-    def see(self, name: str, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def hook_point(self, name: str, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Pass a named point."""
-        return X if self.watch is None else self.watch(name, X)
+        return X if self.hook is None else self.hook(name, X)
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def tracing(model: nn.Module) -> Iterator[list[Steps]]:
     """
     trace: list[Steps] = []
 
-    def keep(suffix: str = "") -> Watcher:
+    def keep(suffix: str = "") -> Hook:
         def watch(name: str, X: Tensor) -> Tensor:
             if name == "X":
                 trace.append({})
@@ -60,14 +60,14 @@ def tracing(model: nn.Module) -> Iterator[list[Steps]]:
 
         return watch
 
-    before = {part: part.watch for part in model.modules() if isinstance(part, Watched)}
+    before = {part: part.hook for part in model.modules() if isinstance(part, HookedModule)}
     for part in before:
-        part.watch = keep()
+        part.hook = keep()
     for part in model.modules():
-        if isinstance(across := getattr(part, "cross_attention", None), Watched):
-            across.watch = keep("_cross")
+        if isinstance(across := getattr(part, "cross_attention", None), HookedModule):
+            across.hook = keep("_cross")
     try:
         yield trace
     finally:
         for part, watch in before.items():
-            part.watch = watch
+            part.hook = watch

@@ -1,13 +1,10 @@
 """The language model: input, a causal stack of blocks, and the head that predicts the next word."""
 
-from pathlib import Path
-from typing import Any
-
 import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
-from slp_transformer.block import TransformerStack
+from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
 from slp_transformer.embedding import InputEncoding
@@ -18,7 +15,7 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
 
     $$\mathbf u=\mathbf h^L_N\,\mathbf E^\top$$
 
-    Source: `logits` (8.46, 7.47). Tied: E is the embedding matrix of the input. No bias.
+    Source: `logits`. Tied: E is the embedding matrix of the input. No bias.
 
     Args:
         H: one row for each position to predict from.
@@ -40,15 +37,15 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
 def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch V"]:
     r"""The distribution over the next word, $\mathbf y=\mathrm{softmax}(\mathbf u)$.
 
-    Source: `probs` (8.47, 7.48).
+    Source: `probs`.
     """
     return torch.softmax(U, dim=-1)
 
 
 class TransformerLM(nn.Module):
-    """The decoder-only language model of the book's Fig. 8.16 (7.16).
+    """The decoder-only language model of the book.
 
-    Source: `X`, `stack`, `final-ln`, `logits` (8.46, 7.47).
+    Source: `X`, `stack`, `final-ln`, `logits`.
 
     Attributes:
         config: what it was made from.
@@ -56,18 +53,25 @@ class TransformerLM(nn.Module):
         stack: the blocks and the final layer norm.
     """
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(
+        self,
+        config: TransformerConfig,
+        embedding: nn.Module | None = None,
+        stack: BlockStack | None = None,
+    ):
         """Make a language model.
 
         Args:
             config: its sizes and choices; what concerns an encoder is not used.
+            embedding: the input encoding; made from the configuration if not given.
+            stack: the blocks; likewise.
 
         Raises:
             ValueError: if the sizes do not fit together.
         """
         super().__init__()
         self.config = config
-        self.embedding = InputEncoding(
+        self.embedding = embedding or InputEncoding(
             config.vocab_size,
             config.context_length,
             config.model_dim,
@@ -76,31 +80,12 @@ class TransformerLM(nn.Module):
             config.scaled_embeddings,
             config.initialisation,
         )
-        self.stack = TransformerStack(config.num_blocks, **config.block_options())
+        self.stack = stack or TransformerStack(config.num_blocks, **config.block_options())
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
         """The matrix that an output of the stack is compared with: E once more."""
         return self.embedding.tokens.E
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path, **how: Any) -> "TransformerLM":
-        """Load a GPT-2, Llama or Qwen3; see `slp_transformer.modern.pretrained.from_pretrained`.
-
-        Args:
-            folder: a folder with config.json and weights in safetensors.
-            **how: what else it takes.
-
-        Raises:
-            ValueError: if there is no such model, or it is no language model.
-        """
-        # What lies beyond the book builds on it; only here does the book's model know of that.
-        from slp_transformer.modern.pretrained import from_pretrained
-
-        model = from_pretrained(folder, **how)
-        if not isinstance(model, TransformerLM):
-            raise ValueError(f"{folder} holds no language model, but a {type(model).__name__}.")
-        return model
 
     def forward(
         self,

@@ -3,7 +3,6 @@
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
-from slp_transformer._internal.argument_checks import check_features
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Tensor
 
@@ -13,7 +12,7 @@ class LayerNorm(nn.Module):
 
     $$\mathrm{LayerNorm}(\mathbf x)=\gamma\frac{\mathbf x-\mu}{\sigma}+\beta$$
 
-    Source: `ln-mean` to `ln` (8.22-8.25, 7.23-7.26). The deviation divides by d, not d−1. The book
+    Source: `ln-mean` to `ln`. The deviation divides by d, not d−1. The book
     has no epsilon: `eps=0` gives its equation to the letter; the default is PyTorch's,
     σ = √(variance + eps), which keeps a constant row finite.
 
@@ -42,10 +41,5 @@ class LayerNorm(nn.Module):
         self.beta = nn.Parameter(zeros(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Normalise each row of X by its own mean and deviation.
-
-        Raises:
-            ValueError: if the rows of X are not of size d.
-        """
-        check_features("X", X, self.model_dim, axes=1)
+        """Normalise each row of X by its own mean and deviation."""
         return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)

@@ -27,7 +27,7 @@ def lora(
 
     $$\mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B$$
 
-    Source: `lora` (8.54; 8.1 of the post-training chapter in the Aug 2026 draft), after Hu et al.
+    Source: `lora`, after Hu et al.
     2022, who write column vectors and call the factors B and A.
 
     Args:
@@ -40,7 +40,7 @@ def lora(
 
 
 class LowRank(nn.Module):
-    """Gives W + AB for W: what (8.54) multiplies x with, once x is taken out of the sum.
+    """Gives W + AB for W: what `lora` multiplies x with, once x is taken out of the sum.
 
     The book leaves open how A and B begin. As in Hu et al. 2022, A is random and B is 0, so that
     the model begins as the one that it is made from. Their factor α/r is left out: B can hold it.
@@ -131,7 +131,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
         raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
     beside = []
     for (module, name), chosen in found.items():
-        W, joined = getattr(module, name), getattr(module, "side_by_side", {}).get(name)
+        W, joined = getattr(module, name), getattr(module, "fused_layout", {}).get(name)
         widths = joined or {name: W.shape[1]}
         parts = {part: LowRank(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
         beside.append(SideBySide(widths, parts))
@@ -143,7 +143,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
 def _chosen(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
     """Those of the targets that are this matrix, or stand in it side by side."""
     return [
-        part for part in getattr(module, "side_by_side", {}).get(name, [name]) if part in targets
+        part for part in getattr(module, "fused_layout", {}).get(name, [name]) if part in targets
     ]
 
 

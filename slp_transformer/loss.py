@@ -23,7 +23,7 @@ def next_token_loss(
 
     $$L=\frac1T\sum_{t=1}^T-\log\hat{\mathbf y}_t[w_{t+1}]$$
 
-    Source: `ce-full` to `ce-mean` (7.53-7.55 in the Aug 2026 draft; section 8.7 of the 2025 one).
+    Source: `ce-full` to `ce-mean`.
 
     With label smoothing ε, not in the book (Szegedy et al. 2016), every word of the vocabulary gets
     a share of what the right one should have:
@@ -64,7 +64,7 @@ def perplexity(loss: float) -> float:
     Perplexities compare only where the tokens are the same: a word is harder to foretell than a
     character.
 
-    Source: `likelihood` and `perplexity` (7.56 and 7.57 in the Aug 2026 draft).
+    Source: `likelihood` and `perplexity`.
 
     Args:
         loss: mean cross-entropy in nats per token, as from `mean_loss`.

@@ -21,7 +21,7 @@ def causal_mask(
 ) -> Float[Tensor, "N T"]:
     """The mask that hides the future: 0 on and below the diagonal, −∞ above it.
 
-    Source: `mask` (in the prose before 8.33 and 7.34, and Fig. 8.10, 7.10).
+    Source: `mask`.
 
     Args:
         N: number of tokens.

@@ -1,4 +1,4 @@
-"""Sizes of models that others have published, as plain numbers: what 8.52 is held against.
+"""Sizes of models that others have published, to compare the book's parameter count with.
 
 None of them is made here; several have parts that the book's block has not (gated feedforward
 layers, queries that share keys and values).
@@ -18,9 +18,9 @@ class PublishedModel:
         num_heads: A, heads that ask.
         num_kv_heads: heads that answer: A, or fewer where several share keys and values.
         key_dim: d_k and d_v of a head.
-        gated: whether the feedforward layer has three matrices (7.22) instead of two.
+        gated: whether the feedforward layer has three matrices (`swiglu`) instead of two.
         vocab_size: |V|.
-        tied: whether the head is E itself (8.46) rather than a matrix of its own.
+        tied: whether the head is E itself (`logits`) rather than a matrix of its own.
         positions: rows of learned positions; 0 for those that turn queries and keys instead.
         total: parameters as published.
         source: where the sizes stand.
@@ -43,7 +43,7 @@ class PublishedModel:
     def matrices(self) -> int:
         """Parameters in the matrices of attention and feedforward layers.
 
-        Source: `param-count` (8.52, exercise 7.1c), with d_attn = A·d_k counted for queries and
+        Source: `param-count`, with d_attn = A·d_k counted for queries and
         output, the shared heads for keys and values, and a third matrix where the layer is gated.
         """
         heads = 2 * (self.num_heads + self.num_kv_heads) * self.key_dim
@@ -56,7 +56,7 @@ class PublishedModel:
         return self.model_dim * (self.vocab_size * (1 if self.tied else 2) + self.positions)
 
     def cache_bytes(self, tokens: int, bytes_per_number: int = 2) -> int:
-        """Bytes of the keys and values of so many tokens (`kv-attn`, 8.53, 7.59).
+        """Bytes of the keys and values of so many tokens (`kv-attn`).
 
         Args:
             tokens: tokens in the cache, of all sequences together.
@@ -91,4 +91,4 @@ PUBLISHED = {
         126, 16384, 53248, 128, 8, 128, True, 128256, False, 0, 405_853_388_800, _LLAMA
     ),
 }  # fmt: skip
-"""The six models of the book's table of configurations (Fig. 7.24 in the Aug 2026 draft)."""
+"""The six models of the book's table of configurations."""

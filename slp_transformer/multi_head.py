@@ -15,7 +15,7 @@ from slp_transformer._internal.shape_types import Float, Tensor, shape_of
 from slp_transformer._internal.weight_matrices import matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
-from slp_transformer.hooks import Watched
+from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import hide_future, mask_for_heads
 
 
@@ -44,8 +44,8 @@ def head_sizes(
 class AttentionHead(nn.Module):
     """One attention head with its own output matrix.
 
-    Source: `qkv` to `head-out` (8.9-8.14, 7.9-7.14) one token at a time, `QKV`, `head-par` and
-    `A-out` (8.32-8.34, 7.33-7.35) for all tokens at once. No biases, as in the book.
+    Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and
+    `A-out` for all tokens at once. No biases, as in the book.
 
     Attributes:
         W_Q: query matrix [d×d_k].
@@ -114,26 +114,104 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class MultiHeadAttention(Watched):
+class BaseAttention(HookedModule):
+    """What all attention of many heads shares: its matrices, and how heads gather values.
+
+    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
+    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+
+    Attributes:
+        W_QKV: all matrices that read the stream, side by side [d×(Ad_k+Gd_k+Gd_v)].
+        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
+        W_K: the key matrices, likewise [d×Gd_k].
+        W_V: the value matrices, likewise [d×Gd_v].
+        W_O: output matrix [Ad_v×d].
+        dropout: share of the attention weights that is dropped in training.
+    """
+
+    def __init__(
+        self,
+        model_dim: int,
+        num_heads: int,
+        num_kv_heads: int,
+        key_dim: int | None,
+        value_dim: int | None,
+        dropout: float,
+    ):
+        """Make the matrices of A heads for queries, and of G for keys and values.
+
+        Raises:
+            ValueError: if a size is not a positive whole number, or d/A is asked for and A does
+                not divide d.
+        """
+        super().__init__()
+        check_dropout(dropout)
+        self.key_dim, self.value_dim = head_sizes(model_dim, num_heads, key_dim, value_dim)
+        self.model_dim, self.num_heads, self.num_kv_heads = model_dim, num_heads, num_kv_heads
+        self.dropout = dropout
+        kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
+        self.widths = (num_heads * self.key_dim, *kv_widths)
+        self.W_QKV = nn.Parameter(torch.cat([matrix(model_dim, w) for w in self.widths], dim=1))
+        self.W_O = matrix(num_heads * self.value_dim, model_dim)
+
+    @property
+    def fused_layout(self) -> dict[str, dict[str, int]]:
+        """Which matrices stand in which, and how many columns each has."""
+        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
+
+    def _columns(self, place: int) -> Tensor:
+        """One of the three within W_QKV."""
+        return self.W_QKV.narrow(1, sum(self.widths[:place]), self.widths[place])
+
+    W_Q = property(lambda self: self._columns(0))
+    W_K = property(lambda self: self._columns(1))
+    W_V = property(lambda self: self._columns(2))
+
+    @property
+    def output_matrix(self) -> nn.Parameter:
+        """The matrix that writes to the residual stream."""
+        return self.W_O
+
+    @property
+    def matrices(self) -> list[Tensor]:
+        """Each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
+        return [self.W_Q, self.W_K, self.W_V, self.W_O]
+
+    @property
+    def heads(self) -> tuple["HeadMatrices", ...]:
+        """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
+        return tuple(HeadMatrices(self, c) for c in range(self.num_heads))
+
+    def _attend(
+        self,
+        Q: Float[Tensor, "*batch A N d_k"],
+        K: Float[Tensor, "*batch A M d_k"],
+        V: Float[Tensor, "*batch A M d_v"],
+        mask: Float[Tensor, "..."] | None,
+        causal: bool,
+        return_weights: bool = False,
+    ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
+        """Gather each head's values; also return the weights if asked for or watched."""
+        mask = None if mask is None else mask_for_heads(mask, Q, K)
+        dropout = self.dropout if self.training else 0.0
+        if not return_weights and self.hook is None:
+            return attend(Q, K, V, mask, causal, dropout), None
+        mask = hide_future(mask, Q, K) if causal else mask
+        head, alpha = attention(Q, K, V, mask, dropout)
+        seen = self.hook_point("alpha", alpha)
+        return self.hook_point("head", head if seen is alpha else seen @ V), seen
+
+
+class MultiHeadAttention(BaseAttention):
     r"""A heads that attend side by side, each with matrices of its own.
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
 
-    Source: `mh-qkv` to `mh-def` (8.15-8.20, 7.15-7.20) one token at a time, `mh-par-qkv` to
-    `mh-par-out` (8.35-8.37, 7.36-7.38) in parallel; given an encoder's output, `cross-QKV` and
-    `cross-attn` (13.11 and 13.12 in the Aug 2026 draft). No biases, as in the book.
+    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to
+    `mh-par-out` in parallel; given an encoder's output, `cross-QKV` and
+    `cross-attn`. No biases, as in the book.
 
-    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
-    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
     Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "alpha" and "head".
-
-    Attributes:
-        W_QKV: all matrices that read the stream, side by side [d×A(2d_k+d_v)].
-        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
-        W_K: the key matrices, likewise [d×Ad_k].
-        W_V: the value matrices, likewise [d×Ad_v].
-        W_O: output matrix [Ad_v×d].
-        dropout: share of the attention weights that is dropped in training.
     """
 
     def __init__(
@@ -157,48 +235,7 @@ class MultiHeadAttention(Watched):
             ValueError: if a size is not a positive whole number, or d/A is asked for and A does
                 not divide d.
         """
-        super().__init__()
-        check_dropout(dropout)
-        key_dim, value_dim = head_sizes(model_dim, num_heads, key_dim, value_dim)
-        self.model_dim, self.num_heads = model_dim, num_heads
-        self.key_dim, self.value_dim = key_dim, value_dim
-        self.dropout = dropout
-        widths = self._widths()
-        self.W_QKV = nn.Parameter(torch.cat([matrix(model_dim, w) for w in widths], dim=1))
-        self.W_O = matrix(num_heads * value_dim, model_dim)
-
-    def _widths(self) -> list[int]:
-        """Columns of W_Q, W_K and W_V in W_QKV."""
-        return [self.num_heads * size for size in (self.key_dim, self.key_dim, self.value_dim)]
-
-    @property
-    def side_by_side(self) -> dict[str, dict[str, int]]:
-        """Which matrices stand in which, and how many columns each has."""
-        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self._widths(), strict=True))}
-
-    def _columns(self, place: int) -> Tensor:
-        """One of the three within W_QKV."""
-        widths = self._widths()
-        return self.W_QKV.narrow(1, sum(widths[:place]), widths[place])
-
-    W_Q = property(lambda self: self._columns(0))
-    W_K = property(lambda self: self._columns(1))
-    W_V = property(lambda self: self._columns(2))
-
-    @property
-    def output_matrix(self) -> nn.Parameter:
-        """The matrix that writes to the residual stream."""
-        return self.W_O
-
-    @property
-    def matrices(self) -> list[Tensor]:
-        """Each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
-        return [self.W_Q, self.W_K, self.W_V, self.W_O]
-
-    @property
-    def heads(self) -> tuple["HeadMatrices", ...]:
-        """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
-        return tuple(HeadMatrices(self, c) for c in range(self.num_heads))
+        super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim, dropout)
 
     @overload
     def forward(self, X, mask=..., *, return_weights: Literal[True], **how) -> tuple: ...
@@ -243,7 +280,7 @@ class MultiHeadAttention(Watched):
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.taken)
         if cache is not None:
             K, V = cache.extend(K, V)
-        head, alpha = self.look(Q, K, V, mask, causal, return_weights)
+        head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = join_heads(head) @ self.W_O
         return (A, alpha) if return_weights else A
 
@@ -266,35 +303,18 @@ class MultiHeadAttention(Watched):
                 or rows of `H_enc` that need not be read again.
         """
         if H_enc is None:
-            Q, K, V = (X @ self.W_QKV).split(self._widths(), dim=-1)
+            Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
         else:
-            W_Q, *W_KV = self.W_QKV.split(self._widths(), dim=1)
-            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
-        Q, K, V = (split_heads(Z, self.num_heads) for Z in (Q, K, V))
-        return self.see("Q", Q), self.see("K", K), self.see("V", V)
-
-    def look(
-        self,
-        Q: Float[Tensor, "*batch A N d_k"],
-        K: Float[Tensor, "*batch A M d_k"],
-        V: Float[Tensor, "*batch A M d_v"],
-        mask: Float[Tensor, "..."] | None,
-        causal: bool,
-        return_weights: bool = False,
-    ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """What each head gathers, and the weights it does it with if anybody wants to see them."""
-        mask = mask_for_heads(mask, Q, K)
-        dropout = self.dropout if self.training else 0.0
-        if not return_weights and self.watch is None:
-            return attend(Q, K, V, mask, causal, dropout), None
-        mask = hide_future(mask, Q, K) if causal else mask
-        head, alpha = attention(Q, K, V, mask, dropout)
-        seen = self.see("alpha", alpha)
-        return self.see("head", head if seen is alpha else seen @ V), seen
+            W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
+            H_enc = H_enc[..., start:, :]
+            Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
+        A = self.num_heads
+        Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
+        return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
 
 
 class HeadMatrices:
-    """One head's share of a `MultiHeadAttention`'s matrices, in the book's orientation.
+    """One head's share of attention's matrices, in the book's orientation.
 
     Reading gives a view, through which gradients flow; setting copies into the shared matrix.
 
@@ -305,17 +325,16 @@ class HeadMatrices:
         W_O: the rows of W^O that this head's output meets [d_v×d].
     """
 
-    def __init__(self, mha: MultiHeadAttention, c: int):
+    def __init__(self, mha: BaseAttention, c: int):
         """Look at head `c`, counted from 0, of `mha`."""
         self._mha = mha
-        keys = slice(c * mha.key_dim, (c + 1) * mha.key_dim)
-        values = slice(c * mha.value_dim, (c + 1) * mha.value_dim)
+        g = c * mha.num_kv_heads // mha.num_heads  # heads of one group share keys and values
         every = slice(None)
         self._where = {
-            "W_Q": (every, keys),
-            "W_K": (every, keys),
-            "W_V": (every, values),
-            "W_O": (values, every),
+            "W_Q": (every, slice(c * mha.key_dim, (c + 1) * mha.key_dim)),
+            "W_K": (every, slice(g * mha.key_dim, (g + 1) * mha.key_dim)),
+            "W_V": (every, slice(g * mha.value_dim, (g + 1) * mha.value_dim)),
+            "W_O": (slice(c * mha.value_dim, (c + 1) * mha.value_dim), every),
         }
 
     def _get(self, name: str) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import torch
 
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, shape_of
 from slp_transformer.language_model import next_word_probabilities
 
@@ -22,7 +23,7 @@ def temperature(u: Float[Tensor, "*batch V"], tau: float) -> Float[Tensor, "*bat
 
     $$\mathbf y=\mathrm{softmax}(\mathbf u/\tau)$$
 
-    Source: `temperature` (7.50 and 7.51 in the Aug 2026 draft).
+    Source: `temperature`.
 
     Raises:
         ValueError: if τ is not above 0.
@@ -35,14 +36,13 @@ def temperature(u: Float[Tensor, "*batch V"], tau: float) -> Float[Tensor, "*bat
 def top_k(u: Float[Tensor, "*batch V"], k: int) -> Float[Tensor, "*batch V"]:
     """Keep the k largest logits; the others become −∞.
 
-    Source: `top-k` (the steps of 8.6.1, 7.6.4). The softmax that follows renormalises. Of equal
+    Source: `top-k`. The softmax that follows renormalises. Of equal
     logits as many stay as there is room for; a k beyond the vocabulary keeps all.
 
     Raises:
         ValueError: if k is not a whole number of 1 or more.
     """
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"top_k must be a whole number of 1 or more, not {k!r}.")
+    check_size(top_k=k)
     largest, where = u.topk(min(k, u.shape[-1]), dim=-1)
     return torch.full_like(u, -math.inf).scatter(-1, where, largest)
 
@@ -52,7 +52,7 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
 
     $$\sum_{w\in V^{(p)}}P(w\mid\mathbf w_{<t})\ge p$$
 
-    Source: `top-p` (8.48, 7.52). The word with which the sum reaches p is kept.
+    Source: `top-p`. The word with which the sum reaches p is kept.
 
     Raises:
         ValueError: if p is not above 0 and at most 1.
@@ -87,7 +87,7 @@ def repetition_penalty(
 def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
     r"""The most probable word, $\hat w_t=\arg\max_{w\in V}P(w\mid\mathbf w_{<t})$.
 
-    Source: `greedy` (7.49 in the Aug 2026 draft).
+    Source: `greedy`.
     """
     return u.argmax(dim=-1)
 
@@ -95,7 +95,7 @@ def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
 def draw(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tensor, "*batch"]:
     """A word drawn at random, each as often as its probability says.
 
-    Source: `random` (7.6.2 in the Aug 2026 draft).
+    Source: `random`.
 
     Every word waits for an exponential time, on average 1/y; the first to arrive is word w with
     probability y[w]. Unlike `torch.multinomial` this never makes a GPU wait for the CPU.

@@ -12,7 +12,7 @@ from slp_transformer.multi_head import head_sizes
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:
     r"""The book's rule of thumb, $N\approx 12\,n_{layer}\,d^2$.
 
-    Source: `param-count` (8.52, exercise 7.1c), for d_attn = d_ff/4 = d.
+    Source: `param-count`, for d_attn = d_ff/4 = d.
     """
     return 12 * num_blocks * model_dim**2
 
@@ -45,8 +45,8 @@ def training_flops(config: TransformerConfig, tokens: int) -> int:
 class ParameterCount:
     r"""The parameters of a model, by what they do.
 
-    `matrices` is the book's count, $2\,d\,n_{layer}(2d_{attn}+d_{ff})$ (`param-count`, 8.52,
-    exercise 7.1c); the rest is what it leaves out. `total` is what PyTorch counts, to the last one.
+    `matrices` is the book's count, $2\,d\,n_{layer}(2d_{attn}+d_{ff})$ (`param-count`);
+    the rest is what it leaves out. `total` is what PyTorch counts, to the last one.
 
     Attributes:
         attention: W^Q, W^K, W^V and W^O of every head, self- and cross-attention.
@@ -76,7 +76,7 @@ class ParameterCount:
 def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False) -> ParameterCount:
     """Count a model's parameters from its configuration, without making it.
 
-    Source: `param-count` (8.52, exercise 7.1c).
+    Source: `param-count`.
 
     Args:
         config: the model's sizes.
@@ -115,7 +115,7 @@ class PowerLaw:
 
     $$L(x)=\left(\frac{x_c}{x}\right)^{\alpha}$$
 
-    Source: `L(N)`, `L(D)` and `L(C)` (8.49-8.51; not in the Aug 2026 draft), after Kaplan et al.
+    Source: `L(N)`, `L(D)` and `L(C)`, after Kaplan et al.
     2020. x is a number of parameters N, of tokens D, or an amount of compute C.
 
     Attributes:

@@ -15,7 +15,6 @@ from slp_transformer import (
     LearnedPositions,
     MultiHeadAttention,
     SinusoidalPositions,
-    SwiGLU,
     TokenEmbedding,
     TransformerBlock,
     TransformerConfig,
@@ -83,10 +82,7 @@ BAD = {
         lambda: fused_attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
         ["torch.bool", "additive", "causal_mask", "padding_mask"],
     ),
-    "boolean mask, one head": (lambda: AttentionHead(D, 5)(rows(N, D), LOWER), ["additive"]),
     "boolean mask, heads": (lambda: mha()(rows(N, D), LOWER), ["torch.bool", "additive"]),
-    "boolean mask, block": (lambda: block()(rows(N, D), LOWER), ["torch.bool", "additive"]),
-    "boolean mask, stack": (lambda: stack()(rows(N, D), LOWER), ["torch.bool", "additive"]),
     "boolean mask, model": (lambda: lm()(ids(N), LOWER), ["torch.bool", "additive"]),
     "boolean mask of the source": (
         lambda: translator()(ids(2, M), ids(2, N), torch.ones(2, 1, M).bool()),
@@ -108,10 +104,6 @@ BAD = {
     "mask of one axis": (lambda: mha()(rows(N, D), rows(N)), ["[7]", "[7×7]"]),
     "mask of another batch": (
         lambda: mha()(rows(2, N, D), rows(5, N, N)),
-        ["[5×7×7]", "[2×7×7]"],
-    ),
-    "mask of another batch, with weights": (
-        lambda: mha()(rows(2, N, D), rows(5, N, N), return_weights=True),
         ["[5×7×7]", "[2×7×7]"],
     ),
     "mask of other heads": (
@@ -154,7 +146,6 @@ BAD = {
         ["11 queries", "7 keys"],
     ),
     "X of another size": (lambda: mha()(rows(N, 13)), ["X", "[7×13]", "15", "model_dim"]),
-    "X of another size, one head": (lambda: AttentionHead(D, 5)(rows(N, 13)), ["[7×13]", "15"]),
     "X of one axis": (lambda: mha()(rows(D)), ["[15]", "tokens"]),
     "H_enc of another size": (
         lambda: mha()(rows(N, D), H_enc=rows(M, 13)),
@@ -175,10 +166,6 @@ BAD = {
     "heads that do not divide d": (
         lambda: MultiHeadAttention(7, 3),
         ["model_dim = 7", "num_heads = 3", "divides", "key_dim"],
-    ),
-    "heads that do not divide d, d_k given": (
-        lambda: MultiHeadAttention(7, 3, key_dim=5),
-        ["model_dim = 7", "num_heads = 3", "value_dim"],
     ),
     "heads that do not divide d, model": (
         lambda: TransformerLM(config(num_heads=2)),
@@ -202,30 +189,20 @@ BAD = {
     "model_dim of -15": (lambda: MultiHeadAttention(-15, 3), ["model_dim", "-15"]),
     "key_dim of 0": (lambda: AttentionHead(D, 0), ["key_dim", "0"]),
     "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
-    "key_dim of 0, heads": (lambda: mha(key_dim=0), ["key_dim", "0"]),
-    "value_dim of 0, heads": (lambda: mha(value_dim=0), ["value_dim", "0"]),
     "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
     "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
-    "hidden_dim of 0, gated": (lambda: SwiGLU(D, 0), ["hidden_dim", "0"]),
     "no words": (lambda: TokenEmbedding(0, D), ["vocab_size", "0"]),
     "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
-    "no positions, sinusoidal": (lambda: SinusoidalPositions(0, D), ["context_length", "0"]),
     "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),
     "no blocks": (lambda: TransformerStack(0, D, A), ["num_blocks", "0"]),
     # the block and its parts
-    "LayerNorm of another size": (lambda: LayerNorm(D)(rows(N, 13)), ["[7×13]", "15"]),
-    "LayerNorm that would broadcast": (lambda: LayerNorm(D)(rows(N, 1)), ["[7×1]", "15"]),
     "eps of -1": (lambda: LayerNorm(D, -1.0), ["eps", "-1", "0 or more"]),
     "eps that is no number": (lambda: LayerNorm(D, float("nan")), ["eps", "nan"]),
-    "FeedForward of another size": (lambda: FeedForward(D)(rows(N, 13)), ["[7×13]", "15"]),
-    "SwiGLU of another size": (lambda: SwiGLU(D)(rows(N, 13)), ["[7×13]", "15"]),
     "unknown activation": (
         lambda: FeedForward(D, activation="tanh"),
         ["activation", "relu", "gelu", "tanh"],
     ),
-    "unknown activation, block": (lambda: block(activation="tanh"), ["tanh", "relu", "swiglu"]),
     "unknown norm": (lambda: block(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
-    "unknown norm, stack": (lambda: stack(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
     "dropout of 1": (lambda: mha(dropout=1.0), ["dropout", "1.0", "0"]),
     "dropout of -1": (lambda: block(dropout=-0.1), ["dropout", "-0.1"]),
     "dropout of attention": (
@@ -237,7 +214,6 @@ BAD = {
         ["dropout", "-0.1"],
     ),
     "missing H_enc": (lambda: block(cross_attention=True)(rows(N, D)), ["H_enc"]),
-    "missing H_enc, stack": (lambda: stack(cross_attention=True)(rows(N, D)), ["H_enc"]),
     "unwanted H_enc": (
         lambda: block()(rows(N, D), H_enc=rows(M, D)),
         ["H_enc", "cross_attention=True"],
@@ -251,7 +227,6 @@ BAD = {
         lambda: lm()(torch.tensor([[1, 2, 3], [4, 23, 5]])),
         ["23", "[1, 1]", "0 to 22"],
     ),
-    "negative id": (lambda: lm()(torch.tensor([3, -1])), ["-1", "[1]", "0 to 22"]),
     "id outside the vocabulary, alone": (
         lambda: TokenEmbedding(V, D)(torch.tensor(23)),
         ["23", "0 to 22"],
@@ -277,12 +252,7 @@ BAD = {
     "ids of eight bits": (lambda: lm()(ids(N).byte()), ["uint8", "int64"]),
     "an id that is no sequence": (lambda: lm()(torch.tensor(3)), ["[]", "sequence"]),
     "too long a sequence": (lambda: lm()(ids(2, 12)), ["12 tokens", "11", "context_length"]),
-    "too long a sequence, sinusoidal": (
-        lambda: TransformerLM(config(positions="sinusoidal"))(ids(12)),
-        ["12 tokens", "11"],
-    ),
     "too long a source": (lambda: translator()(ids(12), ids(N)), ["12 tokens", "11"]),
-    "too long a target": (lambda: translator()(ids(M), ids(12)), ["12 tokens", "11"]),
     "too far from the start": (
         lambda: LearnedPositions(M, D)(5, start=7),
         ["12 tokens", "11"],
@@ -302,28 +272,19 @@ BAD = {
         ["positions", "learned", "sinusoidal", "rotary"],
     ),
     "dropout of 1, input": (lambda: InputEncoding(V, M, D, dropout=1.0), ["dropout", "1.0"]),
-    # configuration
-    "configuration without words": (lambda: config(vocab_size=0), ["vocab_size", "0"]),
-    "configuration without context": (lambda: config(context_length=0), ["context_length", "0"]),
-    "configuration of no size": (lambda: config(model_dim=0), ["model_dim", "0"]),
-    "configuration without heads": (lambda: config(num_heads=0), ["num_heads", "0"]),
-    "configuration without blocks": (lambda: config(num_blocks=0), ["num_blocks", "0"]),
-    "configuration, key_dim": (lambda: config(key_dim=0), ["key_dim", "0"]),
-    "configuration, value_dim": (lambda: config(value_dim=-5), ["value_dim", "-5"]),
-    "configuration, hidden_dim": (lambda: config(hidden_dim=2.5), ["hidden_dim", "2.5"]),
-    "configuration, source": (lambda: config(source_vocab_size=0), ["source_vocab_size", "0"]),
-    "configuration, encoder": (lambda: config(num_encoder_blocks=0), ["num_encoder_blocks", "0"]),
-    "configuration, dropout": (lambda: config(dropout=1.5), ["dropout", "1.5"]),
-    "configuration, activation": (
-        lambda: config(activation="tanh"),
-        ["activation", "tanh", "relu"],
-    ),
-    "configuration, norm": (lambda: config(norm="middle"), ["norm", "middle", "pre", "post"]),
-    "configuration, positions": (
-        lambda: config(positions="rotary"),
-        ["positions", "rotary", "learned", "sinusoidal"],
-    ),
 }
+CONFIG = {
+    **dict.fromkeys(("vocab_size", "context_length", "model_dim", "num_heads", "num_blocks"), 0),
+    **{"key_dim": 0, "value_dim": -5, "hidden_dim": 2.5},
+    **{"source_vocab_size": 0, "num_encoder_blocks": 0, "dropout": 1.5},
+    **{"activation": "tanh", "norm": "middle", "positions": "rotary"},
+}
+
+
+@pytest.mark.parametrize("name, value", CONFIG.items())
+def test_a_configuration_names_the_field_and_its_value(name, value):
+    with pytest.raises(ValueError, match=rf"{name}\b.*{value}"):
+        config(**{name: value})
 
 
 @pytest.mark.parametrize("call, names", BAD.values(), ids=BAD)

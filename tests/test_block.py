@@ -1,7 +1,6 @@
 """The block: 8.26-8.31 and 8.38-8.45 (7.27-7.32, 7.39-7.46), post-norm, and cross-attention."""
 
 import contextlib
-import copy
 
 import loops
 import pytest
@@ -136,66 +135,53 @@ def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
 
 
 @pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
-def test_T1_to_H_8_40_to_8_45_from_the_trace():
-    layer, X = block(), normal(B, N, D)
+@CROSS
+def test_T1_to_H_8_40_to_8_45_from_the_trace(cross):
+    layer, X = block(cross_attention=cross), normal(B, N, D)
+    H_enc = normal(B, M, D, seed=1) if cross else None
     with tracing(layer) as steps:
-        H = layer(X, causal=True)
+        H = layer(X, causal=True, H_enc=H_enc)
     (trace,) = steps
-    assert set(trace) == POINTS
-    A_, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
+    assert set(trace) == POINTS | (ACROSS if cross else set())
+    T2, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
     assert_same(trace["T1"], layer.norm_1(X))
-    assert_same(trace["T2"], A_)
-    assert_same(trace["T3"], trace["T2"] + X)
-    assert_same(trace["T4"], layer.norm_2(trace["T3"]))
-    assert_same(trace["T5"], layer.ffn(trace["T4"]))
-    assert_same(trace["H"], trace["T5"] + trace["T3"])
+    assert_same(trace["T2"], T2)
     assert_same(trace["alpha"], alpha)
+    assert_same(trace["T3"], trace["T2"] + X)
+    below = trace["T3"]
+    if cross:
+        C2, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
+        assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
+        assert_same(trace["C2"], C2)
+        assert_same(trace["alpha_cross"], alpha)
+        assert_same(trace["C3"], trace["C2"] + trace["T3"])
+        assert alpha.shape == (B, A, N, M)
+        below = trace["C3"]
+    assert_same(trace["T4"], layer.norm_2(below))
+    assert_same(trace["T5"], layer.ffn(trace["T4"]))
+    assert_same(trace["H"], trace["T5"] + below)
     assert trace["H"] is H
 
 
-def test_T1_to_H_with_cross_attention_from_the_trace():
-    layer, X, H_enc = block(cross_attention=True), normal(B, N, D), normal(B, M, D, seed=1)
+@CROSS
+def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
+    layer, X = block(norm="post", cross_attention=cross), normal(B, N, D)
+    H_enc = normal(B, M, D, seed=1) if cross else None
     with tracing(layer) as steps:
         H = layer(X, causal=True, H_enc=H_enc)
     (trace,) = steps
-    assert set(trace) == POINTS | ACROSS
-    A_, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
-    assert_same(trace["T3"], trace["T2"] + X)
-    assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
-    assert_same(trace["C2"], A_)
-    assert_same(trace["C3"], trace["C2"] + trace["T3"])
-    assert_same(trace["T4"], layer.norm_2(trace["C3"]))
-    assert_same(H, trace["T5"] + trace["C3"])
-    assert_same(trace["alpha_cross"], alpha)
-    assert trace["alpha"].shape == (B, A, N, N) and alpha.shape == (B, A, N, M)
-
-
-def test_postnorm_t_10_32_to_10_37_from_the_trace():
-    layer, X = block(norm="post"), normal(B, N, D)
-    with tracing(layer) as steps:
-        H = layer(X, causal=True)
-    (trace,) = steps
-    assert set(trace) == POINTS
+    assert set(trace) == POINTS | (ACROSS if cross else set())
     assert_same(trace["T1"], layer.attention(X, causal=True))
     assert_same(trace["T2"], trace["T1"] + X)
     assert_same(trace["T3"], layer.norm_1(trace["T2"]))
-    assert_same(trace["T4"], layer.ffn(trace["T3"]))
-    assert_same(trace["T5"], trace["T4"] + trace["T3"])
-    assert_same(H, layer.norm_2(trace["T5"]))
-
-
-def test_postnorm_cross_attention_from_the_trace():
-    layer = block(norm="post", cross_attention=True)
-    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
-    with tracing(layer) as steps:
-        H = layer(X, causal=True, H_enc=H_enc)
-    (trace,) = steps
-    assert set(trace) == POINTS | ACROSS
-    assert_same(trace["C1"], layer.cross_attention(trace["T3"], H_enc=H_enc))
-    assert_same(trace["C2"], trace["C1"] + trace["T3"])
-    assert_same(trace["C3"], layer.norm_cross(trace["C2"]))
-    assert_same(trace["T4"], layer.ffn(trace["C3"]))
-    assert_same(trace["T5"], trace["T4"] + trace["C3"])
+    below = trace["T3"]
+    if cross:
+        assert_same(trace["C1"], layer.cross_attention(trace["T3"], H_enc=H_enc))
+        assert_same(trace["C2"], trace["C1"] + trace["T3"])
+        assert_same(trace["C3"], layer.norm_cross(trace["C2"]))
+        below = trace["C3"]
+    assert_same(trace["T4"], layer.ffn(below))
+    assert_same(trace["T5"], trace["T4"] + below)
     assert_same(H, layer.norm_2(trace["T5"]))
 
 
@@ -207,7 +193,7 @@ def test_asking_for_the_trace_changes_nothing(norm, cross):
     plain = layer(X, causal=True, **options)
     with tracing(layer):
         assert_same(layer(X, causal=True, **options), plain)
-    assert layer.watch is None and layer.attention.watch is None
+    assert layer.hook is None and layer.attention.hook is None
 
 
 def test_trace_keeps_the_graph():
@@ -344,11 +330,3 @@ def test_dropout_of_everything_added_leaves_the_stream(norm, cross):
         for layer_norm in (layer.norm_1, layer.norm_cross, layer.norm_2):
             expected = expected if layer_norm is None else layer_norm(expected)
     assert_same(layer(X, **options), expected)
-
-
-def test_bfloat16_stays_finite_and_close():
-    layer, X = TransformerBlock(D_SHARED, A), normal(B, N, D_SHARED).detach()
-    expected = copy.deepcopy(layer).double()(X, causal=True)
-    output = layer.bfloat16()(X.bfloat16(), causal=True)
-    assert output.dtype == torch.bfloat16
-    assert (output.double() - expected).abs().max() < 0.1

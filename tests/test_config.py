@@ -5,7 +5,7 @@ import json
 
 import pytest
 import torch
-from test_embedding import some_ids
+from comparing import some_ids
 
 from slp_transformer import TransformerConfig, TransformerLM, TransformerStack
 

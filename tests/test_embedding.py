@@ -14,8 +14,8 @@ from comparing import (
     V,
     assert_same,
     assert_same_with_gradients,
-    normal,
     randomised,
+    some_ids,
 )
 
 from slp_transformer import (
@@ -26,10 +26,6 @@ from slp_transformer import (
     sinusoidal_positions,
 )
 from slp_transformer.embedding import one_hot_lookup
-
-
-def some_ids(*shape: int, below: int = V, seed: int = 7) -> torch.Tensor:
-    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_onehot_by_hand():
@@ -123,11 +119,6 @@ def test_sinusoid_is_neither_learned_nor_saved_but_moves_with_the_model():
     assert positions.double().P.dtype == torch.float64
 
 
-def test_choice_of_positions():
-    assert isinstance(InputEncoding(V, M, D).positions, LearnedPositions)
-    assert isinstance(InputEncoding(V, M, D, "sinusoidal").positions, SinusoidalPositions)
-
-
 def test_initialisation_is_gpt_2s():
     torch.manual_seed(0)
     encoding = InputEncoding(211, 101, 53)
@@ -145,11 +136,6 @@ def test_dropout_only_in_training():
     assert (whole != 0).all()
     kept = X != 0
     torch.testing.assert_close(X[kept], whole[kept] / 0.75)
-
-
-def test_normal_is_a_leaf():
-    """The helper itself: without leaves, the gradient comparisons would compare nothing."""
-    assert normal(N, D).is_leaf and normal(N, D).requires_grad
 
 
 def test_sinusoids_are_there_once_a_model_without_memory_has_some():

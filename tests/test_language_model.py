@@ -23,8 +23,8 @@ from comparing import (
     gradients,
     normal,
     randomised,
+    some_ids,
 )
-from test_embedding import some_ids
 
 from slp_transformer import (
     TransformerConfig,
@@ -131,15 +131,6 @@ def test_causal_by_perturbation(norm, positions):
     assert (U[:, i + 1 :] != other[:, i + 1 :]).any(-1).all()
 
 
-def test_causal_by_zero_gradient():
-    lm, ids = model(), torch.arange(N)  # each word once, so that rows of E are places
-    X = lm.embedding(ids).detach().requires_grad_()
-    U = lm_head(lm.stack(X, causal=True), lm.embedding.tokens.E)
-    (gradient,) = torch.autograd.grad(U[3].sum(), X)
-    assert (gradient[4:] == 0).all() and (gradient[:4] != 0).any(-1).all()
-    assert_same(lm(ids), U)
-
-
 def test_final_ln_stands_before_the_head_in_pre_norm():
     for norm in ("pre", "post"):
         lm, ids = model(norm=norm), some_ids(B, N)
@@ -180,24 +171,11 @@ def test_batch_equals_each_sentence_alone(leading):
     assert_same(lm(ids).reshape(-1, N, V), each)
 
 
-def test_trace_has_an_entry_a_block_and_changes_nothing():
-    lm, ids = model(), some_ids(B, N)
-    with tracing(lm) as trace:
-        U = lm(ids)
-    assert_same(U, lm(ids))
-    assert len(trace) == 2 and trace[0]["alpha"].shape == (B, A, N, N)
-
-
 def test_the_training_path_makes_no_n_by_n_mask(kernel, monkeypatch):
     monkeypatch.delattr("slp_transformer.masks.causal_mask")
     model()(some_ids(B, N)).sum().backward()
     assert [call["is_causal"] for call in kernel] == [True, True]
     assert all(call["attn_mask"] is None for call in kernel)
-
-
-def test_context_of_one_token_up_to_the_longest():
-    lm = model()
-    assert lm(some_ids(1)).shape == (1, V) and lm(some_ids(M)).shape == (M, V)
 
 
 def test_options_reach_the_parts():

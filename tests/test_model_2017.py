@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from comparing import assert_same, randomised
-from test_embedding import some_ids
+from comparing import assert_same, randomised, some_ids
 from torch import Tensor, nn
 from twins import Pair, Twin, stack_pairs, twin_layer
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
 from slp_transformer.embedding import ScaledEmbedding
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.training.optimizer import make_optimiser
 from slp_transformer.training.train_config import TrainConfig
 
@@ -151,7 +150,7 @@ def test_choices_that_nothing_goes_by_are_refused(unchecked):
         TransformerConfig(V, initialisation="he")
     for changes in ({"scaled_embeddings": True}, {"initialisation": "xavier"}):
         with pytest.raises(ValueError, match="belong to the book's models and that of 2017"):
-            TodaysConfig(V, **changes)
+            ModernConfig(V, **changes)
 
 
 # --- How it is trained -------------------------------------------------------------------------

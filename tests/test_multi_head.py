@@ -1,7 +1,6 @@
 """Multi-head attention: 8.15-8.20 and 8.35-8.37 (7.15-7.20, 7.36-7.38); cross: 13.11-13.12."""
 
 import copy
-import io
 import math
 
 import loops
@@ -203,23 +202,16 @@ def test_heads_set_is_what_the_layer_computes_with():
     assert all(p.requires_grad and p.is_leaf for p in layer.parameters())
 
 
-def test_heads_set_keeps_the_parameters_that_an_optimiser_holds():
-    layer = mha()
-    before = list(layer.parameters())
-    for name in ("W_Q", "W_K", "W_V", "W_O"):
-        head = layer.heads[1]
-        setattr(head, name, torch.zeros_like(getattr(head, name)))
-    assert all(a is b for a, b in zip(layer.parameters(), before, strict=True))
-
-
 @pytest.mark.parametrize("name", ["W_Q", "W_K", "W_V", "W_O"])
-def test_heads_set_leaves_the_other_heads_alone(name):
+def test_a_head_set_leaves_the_others_alone_and_the_parameters_in_place(name):
     layer = mha()
+    parameters = list(layer.parameters())
     before = [getattr(head, name).clone() for head in layer.heads]
     setattr(layer.heads[1], name, torch.zeros_like(before[1]))
     after = [getattr(head, name) for head in layer.heads]
     assert torch.equal(after[0], before[0]) and torch.equal(after[2], before[2])
     assert (after[1] == 0).all()
+    assert all(a is b for a, b in zip(layer.parameters(), parameters, strict=True))
 
 
 def test_heads_pass_gradients_to_the_shared_matrix():
@@ -249,11 +241,6 @@ def test_d_k_and_d_v_are_independent_and_d_over_a_unless_given(key_dim, value_di
     assert layer.W_Q.shape == layer.W_K.shape == (D_SHARED, A * layer.key_dim)
     assert layer.W_V.shape == (D_SHARED, A * layer.value_dim)
     assert layer.W_O.shape == (A * layer.value_dim, D_SHARED)
-
-
-def test_output_matrix_is_what_writes_to_the_stream():
-    layer = mha()
-    assert layer.output_matrix is layer.W_O
 
 
 def test_there_are_no_biases():
@@ -387,16 +374,7 @@ def test_bfloat16_stays_finite_and_close():
         assert error < 0.03
 
 
-# --- The fused kernel, dropout, saving ---------------------------------------------------------
-
-
-def test_fused_causal_is_a_flag_and_no_mask(kernel, monkeypatch):
-    monkeypatch.delattr("slp_transformer.masks.causal_mask")
-    layer, X = mha(), normal(B, N, D)
-    layer(X, causal=True)
-    layer(X, H_enc=X)
-    assert [call["is_causal"] for call in kernel] == [True, False]
-    assert all(call["attn_mask"] is None for call in kernel)
+# --- Dropout ---------------------------------------------------------
 
 
 def test_dropout_only_in_training():
@@ -428,16 +406,3 @@ def test_fused_dropout_drops_its_share_of_the_weights():
     values = fused_attention(zeros, zeros, torch.eye(101).expand(7, 101, 101), dropout=0.25)
     assert (values == 0).double().mean().item() == pytest.approx(0.25, abs=0.005)
     torch.testing.assert_close(values.max().item(), 1 / 101 / 0.75)
-
-
-def test_state_dict_round_trip_and_deepcopy(memory):
-    layer, X = mha(), normal(N, D)
-    file = io.BytesIO()
-    torch.save(layer.state_dict(), file)
-    file.seek(0)
-    again = MultiHeadAttention(D, A, D_K, D_V).double()
-    again.load_state_dict(torch.load(file, weights_only=True))
-    copied = copy.deepcopy(layer)
-    assert torch.equal(again(X), layer(X)) and torch.equal(copied(X), layer(X))
-    copied.heads[0].W_Q = torch.zeros(D, D_K)
-    assert (layer.heads[0].W_Q != 0).all()

@@ -2,18 +2,18 @@
 
 import ast
 import importlib.metadata
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import equations
 import pytest
 import torch
+from own_process import environment
 
 import slp_transformer
+from slp_transformer._internal.equations import equations
 
 PACKAGE = Path(slp_transformer.__file__).parent
 MODULES = {
@@ -65,11 +65,6 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
     )
 
 
-def environment() -> dict[str, str]:
-    """This process's variables, and this very package to be imported, wherever it is."""
-    return {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-
-
 def names_required(distribution: str) -> set[str]:
     """What a distribution itself asks for, extras left out, as names to import."""
     required = importlib.metadata.requires(distribution) or []
@@ -87,26 +82,15 @@ assert EncoderDecoder(config)(ids, ids).shape == (2, 7, 23)
 """
 
 
-@pytest.mark.parametrize("modules", [["slp_transformer"], list(MODULES)], ids=["top", "every room"])
+@pytest.mark.parametrize(
+    "modules", [["slp_transformer"], list(MODULES)], ids=["top", "every module"]
+)
 def test_importing_needs_torch_alone_and_prints_nothing(modules, tmp_path):
     """As on a machine where only torch is installed: shapes are then no longer checked."""
-    blocked = {
-        "jaxtyping",
-        "beartype",
-        "matplotlib",
-        "transformers",
-        "jupytext",
-        "mkdocs",
-        "IPython",
-        "safetensors",
-        "pydantic",
-        "tqdm",
-        "tensorboard",
-        "tokenizers",
-        "pooch",
-        "mido",
-        "guitarpro",
-    }
+    blocked = set(
+        "jaxtyping beartype matplotlib transformers jupytext mkdocs IPython safetensors pydantic "
+        "tqdm tensorboard tokenizers pooch mido guitarpro".split()
+    )
     result = run_import(modules, blocked, TORCHS_OWN, USE, tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
@@ -149,47 +133,34 @@ def test_no_module_puts_off_its_annotations():
 # --- Explaining --------------------------------------------------------------------------------
 
 
-def public(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:
-    """Modules, classes, functions and methods that a reader may use, with dotted names."""
-    yield name, node
-    if isinstance(node, ast.FunctionDef):
-        return
-    for child in node.body:
-        if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
-            if any(ast.unparse(by) == "overload" for by in child.decorator_list):
-                continue  # what it says is said once, below
-            yield from public(child, f"{name}.{child.name}")
-
-
-PUBLIC = {name: node for module in MODULES for name, node in public(tree(module), module)}
-MAKING = ("__init__", "__post_init__", "__new__")
-
-
-def making(node: ast.AST) -> list[ast.FunctionDef]:
-    """The methods that run when an object of a class is made."""
-    body = node.body if isinstance(node, ast.ClassDef) else []
-    return [child for child in body if getattr(child, "name", "") in MAKING]
+def docstrings(module: str) -> Iterator[tuple[str, str]]:
+    """The names and docstrings of a module and of what is defined in it."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield f"{module}.{getattr(node, 'name', '')}", ast.get_docstring(node) or ""
 
 
 def raised(node: ast.AST) -> set[str]:
-    """Names of the exceptions that a function's body raises, or the making of a class."""
-    bodies = [node] if isinstance(node, ast.FunctionDef) else making(node)
-    found = set()
-    for inner in (inner for body in bodies for inner in ast.walk(body)):
-        if isinstance(inner, ast.Raise) and inner.exc is not None:
-            exception = inner.exc.func if isinstance(inner.exc, ast.Call) else inner.exc
-            found.add(ast.unparse(exception).rpartition(".")[2])
-    return {name for name in found if name[0].isupper()}
+    """Names of the exceptions that a function's body raises."""
+    found = (inner.exc for inner in ast.walk(node) if isinstance(inner, ast.Raise) and inner.exc)
+    names = {ast.unparse(getattr(what, "func", what)).rpartition(".")[2] for what in found}
+    return {name for name in names if name[0].isupper()}
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_docstrings_are_there_and_say_what_is_raised(module):
-    for name, node in public(tree(module), module):
-        assert ast.get_docstring(node), f"{name} has no docstring"
-        text = "\n".join(ast.get_docstring(part) or "" for part in (node, *making(node)))
-        section = text.partition("Raises:")[2]
-        missing = [kind for kind in raised(node) if kind not in section]
-        assert not missing, f"{name} raises {missing}, but has no such line under Raises:"
+def test_docstrings_say_what_is_raised(module):
+    """A class's docstring may say it for the method that makes its objects."""
+    for owner in ast.walk(tree(module)):
+        if not isinstance(owner, ast.Module | ast.ClassDef):
+            continue
+        for node in (child for child in owner.body if isinstance(child, ast.FunctionDef)):
+            making = node.name in ("__init__", "__post_init__", "__new__")
+            if node.name.startswith("_") and not making:
+                continue
+            where = (node, owner) if making else (node,)
+            text = "".join((ast.get_docstring(n) or "").partition("Raises:")[2] for n in where)
+            missing = [kind for kind in raised(node) if kind not in text]
+            assert not missing, f"{node.name} raises {missing}, but has no such line under Raises:"
 
 
 def test_everything_offered_at_the_top_is_there_and_sorted():
@@ -198,64 +169,39 @@ def test_everything_offered_at_the_top_is_there_and_sorted():
         assert getattr(slp_transformer, name).__doc__, name
 
 
-# "`qkv-final` to `head-out` (8.10-8.14, 7.10-7.14)": slugs, and the numbers that follow them.
-SLUG = r"`([^`\s]+)`"
-SOURCE = re.compile(rf"((?:{SLUG}(?:, | and | to |,? ))*{SLUG}) \(([^)]*)\)")
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?!\.?\d)")
-NOT_EQUATIONS = re.compile(r"(?:sections?|exercises?) [\d.]+\w*(?: and [\d.]+\w*)*")
-
-
-def sources(docstring: str) -> Iterator[tuple[list[str], set[str]]]:
-    """The slugs and the numbers next to them in a docstring's "Source:" paragraph."""
-    for paragraph in docstring.split("\n\n"):
-        text = " ".join(paragraph.split())
-        if text.startswith("Source:"):
-            for match in SOURCE.finditer(text):
-                numbers = NUMBER.findall(NOT_EQUATIONS.sub("", match[4]))
-                yield re.findall(SLUG, match[1]), set(numbers)
-
-
-WITH_SOURCE = {
-    name: docstring
-    for name, node in PUBLIC.items()
-    if "Source:" in (docstring := ast.get_docstring(node) or "")
+BOOK = equations()
+SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
+SOURCES = {
+    name: " ".join(" ".join(SOURCE.findall(docstring)).split())
+    for module in MODULES
+    for name, docstring in docstrings(module)
 }
 
 
-def test_sources_are_found():
-    """The next test is no test if the pattern finds nothing."""
-    found = list(sources(WITH_SOURCE["slp_transformer.multi_head.AttentionHead"]))
-    assert found == [
-        (["qkv", "head-out"], {"8.9", "8.14", "7.9", "7.14"}),
-        (["QKV", "head-par", "A-out"], {"8.32", "8.34", "7.33", "7.35"}),
+def test_sources_name_known_equations():
+    assert BOOK.named(SOURCES["slp_transformer.multi_head.AttentionHead"])[:2] == [
+        "qkv",
+        "head-out",
     ]
-    assert len(WITH_SOURCE) > 20
+    for name, text in SOURCES.items():
+        named = re.findall(r"(?:Source: |(?=[^`]*-))`([^`\s]+)`", text)
+        assert set(named) <= set(BOOK.slugs), (name, named)
+
+
+def test_every_numbered_equation_has_a_home_in_the_package():
+    covered = {slug for text in SOURCES.values() for slug in BOOK.named(text)}
+    numbered = {slug for slug in BOOK.slugs if BOOK.numbers(slug)}
+    assert numbered <= covered, sorted(numbered - covered)
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_sources_name_known_equations_by_their_numbers(module):
-    inside = [name for name, _ in public(tree(module), module) if name in WITH_SOURCE]
-    for name, (slugs, named) in ((n, found) for n in inside for found in sources(WITH_SOURCE[n])):
-        known = [slug for slug in slugs if slug in equations.ALL]
-        # "with `H_enc`, `cross-QKV` and …": names of the code may stand among them.
-        unknown = [slug for slug in slugs if slug not in equations.ALL and "_" not in slug]
-        assert known and not unknown, f"{name}: unknown equations {unknown or slugs}"
-        allowed = set().union(*(equations.may_be_named(slug) for slug in known))
-        assert named <= allowed, f"{name}: {named - allowed} are not numbers of {known}"
-        # A list or range of slugs names the numbers of its last, and mostly of its first.
-        assert equations.numbers(known[-1]) <= named, f"{name}: {known[-1]} lacks a number"
-        if len(known) == 1 or " to " in WITH_SOURCE[name]:
-            continue
-        assert not equations.numbers(known[0]) or equations.numbers(known[0]) & named
-
-
-def test_every_numbered_equation_of_the_chapter_has_a_home():
-    """Single slugs, or the ends of a range that covers them, somewhere in the package."""
-    order = list(equations.NUMBERED)
-    covered = set()
-    for docstring in WITH_SOURCE.values():
-        text = " ".join(docstring.split())
-        covered |= set(re.findall(SLUG, text)) & set(order)
-        for first, last in re.findall(rf"{SLUG} to {SLUG}", text):
-            covered |= set(order[order.index(first) : order.index(last) + 1])
-    assert covered == set(order), sorted(set(order) - covered)
+def test_no_docstring_has_the_number_of_an_equation(module):
+    """Numbers move from draft to draft: `equations.toml` has them, a docstring names the slug."""
+    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
+    if module == "slp_transformer._internal.equations":
+        return
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            text = ast.get_docstring(node) or ""
+            written = re.findall(r"(?<![\d.])\d{1,2}\.\d{1,2}(?![\d.]*(?:\d|e))", text)
+            assert not known & set(written), (module, getattr(node, "name", ""), written)

@@ -6,7 +6,7 @@ import torch
 from test_trainer import encoder_decoder, language_model, pairs
 
 from slp_transformer import generate, padding_mask
-from slp_transformer.data.bucketing import PairsByLength
+from slp_transformer.data.bucketing import LengthBucketedPairs
 from slp_transformer.lora import add_lora, lora_weights
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
@@ -211,7 +211,7 @@ def test_pairs_of_similar_length_are_learned_there(device):
     }
     records = []
     for place in ("cpu", device.type):
-        data = PairsByLength(padded.pairs, tokens=18, **special)
+        data = LengthBucketedPairs(padded.pairs, max_tokens=18, **special)
         records += train(encoder_decoder(), data, data, device=place, **how)
     assert numbers(records[1]) == pytest.approx(numbers(records[0]), rel=1e-5)
 

@@ -111,19 +111,6 @@ def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
     assert_same(layers(X, causal=True), output)
 
 
-def test_blocks_share_no_parameters():
-    layers = shared()
-    assert len({id(p) for p in layers.parameters()}) == sum(
-        len(list(block.parameters())) for block in layers.blocks
-    ) + len(list(layers.final_norm.parameters()))
-
-
-def test_causal_by_zero_gradient():
-    layers, X = shared(), normal(N, D_SHARED)
-    (gradient,) = torch.autograd.grad(layers(X, causal=True)[3].sum(), X)
-    assert (gradient[4:] == 0).all() and (gradient[:4] != 0).any(-1).all()
-
-
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
 @pytest.mark.parametrize("cross", [False, True])
 def test_initialisation_is_gpt_2s(activation, cross):

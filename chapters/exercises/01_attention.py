@@ -21,7 +21,7 @@ check.scaled_score(forgetful_score)
 # %% [markdown]
 # ### Exercise 1 · Softmax
 #
-# (8.8 · 7.8) `scores` is a vector of numbers. Return as many weights: positive, and together 1. Scores
+# (`simple-softmax`) `scores` is a vector of numbers. Return as many weights: positive, and together 1. Scores
 # may be as large as 1000.
 
 # %% tags=["exercise"]
@@ -39,7 +39,7 @@ check.softmax(my_softmax, one_row=True)
 # %% [markdown]
 # ### Exercise 2 · A weighted sum
 #
-# (8.6 · 7.6) `alpha_i` holds the weights $\alpha_{i1},\dots,\alpha_{ii}$ of one token. `rows` is a
+# (`simple-sum`) `alpha_i` holds the weights $\alpha_{i1},\dots,\alpha_{ii}$ of one token. `rows` is a
 # matrix with one row for each token, perhaps also for tokens after i. Return $\mathbf a_i$.
 
 # %% tags=["exercise"]
@@ -59,7 +59,7 @@ check.weighted_sum(my_weighted_sum)
 # %% [markdown]
 # ### Exercise 3 · The scaled score
 #
-# (8.11 · 7.11) A query and a key, both vectors of size $d_k$. Return their score, one number.
+# (`scaled-score`) A query and a key, both vectors of size $d_k$. Return their score, one number.
 
 # %% tags=["exercise"]
 
@@ -76,7 +76,7 @@ check.scaled_score(my_scaled_score)
 # %% [markdown]
 # ### Exercise 4 · The simplest attention
 #
-# (8.6-8.8 · 7.6-7.8) `X` is [N × d], one row a token. Return $\mathbf a_i$ [d]: token i reads itself
+# (`simple-sum` to `simple-softmax`) `X` is [N × d], one row a token. Return $\mathbf a_i$ [d]: token i reads itself
 # and what came before. No matrices and no scaling.
 
 # %% tags=["exercise"]
@@ -95,7 +95,7 @@ check.simple_attention(my_simple_attention)
 # %% [markdown]
 # ### Exercise 5 · A head, for all tokens
 #
-# (8.10-8.14 · 7.10-7.14) `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v], `W_O` is [d_v × d]. Return
+# (`qkv-final` to `head-out`) `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v], `W_O` is [d_v × d]. Return
 # $\mathbf a_i$ for every token, as a matrix [N × d]. Token i reads the tokens up to itself.
 
 # %% tags=["exercise"]

@@ -7,7 +7,7 @@
 # %% [markdown]
 # ### Exercise 1 · The feedforward layer
 #
-# (8.21) Two lines, or one. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
+# (`ffn`) Two lines, or one. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
 
 # %% tags=["exercise"]
 import torch
@@ -27,7 +27,7 @@ check.ffn(my_ffn)
 # %% [markdown]
 # ### Exercise 2 · Layer norm
 #
-# (8.22-8.25 · 7.23-7.26) `gamma` and `beta` are vectors [d]. With rows [N × d], each row has its own mean
+# (`ln-mean` to `ln`) `gamma` and `beta` are vectors [d]. With rows [N × d], each row has its own mean
 # and deviation. (`mean(dim=-1, keepdim=True)` takes the mean of each row and keeps the axis.)
 
 # %% tags=["exercise"]
@@ -47,7 +47,7 @@ check.layer_norm(my_layer_norm)
 # %% [markdown]
 # ### Exercise 3 · The gated layer
 #
-# (7.21, 7.22) `W_1` and `W_2` are [d × d_ff], `W_3` is [d_ff × d], and β = 1.
+# (`swish` and `swiglu`) `W_1` and `W_2` are [d × d_ff], `W_3` is [d_ff × d], and β = 1.
 
 # %% tags=["exercise"]
 
@@ -65,7 +65,7 @@ check.swiglu(my_swiglu)
 # %% [markdown]
 # ### Exercise 4 · The block
 #
-# (8.26-8.31 · 7.27-7.32, for all tokens at once) Here `attention`, `ffn`, `norm_1` and `norm_2` are
+# (`t1` to `h`, for all tokens at once) Here `attention`, `ffn`, `norm_1` and `norm_2` are
 # functions that take a matrix [N × d] and return one: call them as `attention(Z)`. Put them together
 # in the book's order.
 

@@ -49,7 +49,7 @@ check.leak(my_leak)
 # %% [markdown]
 # ### Exercise 3 · Attention
 #
-# (8.33 · 7.34) `Q` [N × d_k], `K` [M × d_k], `V` [M × d_v], `mask` [N × M]. Return the head [N × d_v].
+# (`head-par`) `Q` [N × d_k], `K` [M × d_k], `V` [M × d_v], `mask` [N × M]. Return the head [N × d_v].
 # (`K.T` is the transpose; `torch.softmax(scores, dim=-1)` is the softmax of each row.)
 
 # %% tags=["exercise"]
@@ -68,7 +68,7 @@ check.attention(my_attention)
 # %% [markdown]
 # ### Exercise 4 · Splitting heads
 #
-# (8.35 · 7.36) All heads were computed in one product: `X` is [N × A·d_k], and head c has the columns
+# (`mh-par-qkv`) All heads were computed in one product: `X` is [N × A·d_k], and head c has the columns
 # from c·d_k up to (c + 1)·d_k, c counted from 0. Return them as [A × N × d_k].
 
 # %% tags=["exercise"]
@@ -86,7 +86,7 @@ check.split_heads(my_split_heads)
 # %% [markdown]
 # ### Exercise 5 · Joining them
 #
-# (8.37 · 7.38, the ⊕) `heads` is [A × N × d_v]. Return [N × A·d_v], head 1 in the first columns.
+# (`mh-par-out`, the ⊕) `heads` is [A × N × d_v]. Return [N × A·d_v], head 1 in the first columns.
 
 # %% tags=["exercise"]
 
@@ -103,7 +103,7 @@ check.join_heads(my_join_heads)
 # %% [markdown]
 # ### Exercise 6 · Multi-head attention
 #
-# (8.35-8.37 · 7.36-7.38) Causal. The heads' matrices lie side by side: `W_Q` and `W_K` are
+# (`mh-par-qkv` to `mh-par-out`) Causal. The heads' matrices lie side by side: `W_Q` and `W_K` are
 # [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use what you have.
 
 # %% tags=["exercise"]

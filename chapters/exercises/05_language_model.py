@@ -26,7 +26,7 @@ check.stack(my_stack)
 # %% [markdown]
 # ### Exercise 2 · The head
 #
-# (8.46 · 7.47) For every position: `H` is [N × d], `E` is the embedding matrix [|V| × d]. Return the
+# (`logits`) For every position: `H` is [N × d], `E` is the embedding matrix [|V| × d]. Return the
 # logits U [N × |V|].
 
 # %% tags=["exercise"]

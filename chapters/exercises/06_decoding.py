@@ -7,7 +7,7 @@
 # %% [markdown]
 # ### Exercise 1 · Temperature
 #
-# (7.50-7.51 in the Aug 2026 draft) Return the probabilities, for any τ above 0.
+# (`temperature`) Return the probabilities, for any τ above 0.
 
 # %% tags=["exercise"]
 import torch
@@ -63,7 +63,7 @@ check.top_k(my_top_k)
 # %% [markdown]
 # ### Exercise 4 · Top-p
 #
-# (8.48 · 7.52) Keep the fewest words that together have at least the share p, and renormalise. Each
+# (`top-p`) Keep the fewest words that together have at least the share p, and renormalise. Each
 # probability stays in its word's place.
 
 # %% tags=["exercise"]
@@ -87,7 +87,7 @@ check.top_p(my_top_p)
 # %% [markdown]
 # ### Exercise 5 · A step with a cache
 #
-# (8.53 · 7.59) `x` [d] is a new token's row; `K` and `V` are the keys and values of all tokens before
+# (`kv-attn`) `x` [d] is a new token's row; `K` and `V` are the keys and values of all tokens before
 # it, one a row. Return three things: the new token's head, K with the new key, V with the new value.
 
 # %% tags=["exercise"]

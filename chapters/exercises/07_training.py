@@ -6,7 +6,7 @@
 # %% [markdown]
 # ### Exercise 1 · The loss
 #
-# (7.55 in the Aug 2026 draft) A text has the word numbers `ids` [N], and `U` [N × |V|] holds the logits
+# (`ce-mean`) A text has the word numbers `ids` [N], and `U` [N × |V|] holds the logits
 # after each of them. Return the mean loss of the words that came next, in nats.
 
 # %% tags=["exercise"]
@@ -30,7 +30,7 @@ check.next_token_loss(my_loss)
 # %% [markdown]
 # ### Exercise 2 · Perplexity (exercise 7.3 in the Aug 2026 draft)
 #
-# (7.57) Four words had the probabilities 0.0001, 0.0002, 0.000005 and 0.0000001. What is the text's
+# (`perplexity`) Four words had the probabilities 0.0001, 0.0002, 0.000005 and 0.0000001. What is the text's
 # perplexity? Write a function that gets a vector of such probabilities, however long.
 
 # %% tags=["exercise"]
@@ -59,7 +59,7 @@ def my_perplexity_of(loss):
     # solution
     # P^(−1/T) = exp(−1/T · log P)            since x = exp(log x)
     #          = exp(−1/T · Σ log P(w_t|w_<t))  the log of a product is a sum
-    #          = exp(L)                         which is (7.55)
+    #          = exp(L)                         which is ce-mean
     return torch.exp(loss)
     # end
 

@@ -6,7 +6,7 @@
 # %% [markdown]
 # ### Exercise 1 · A law
 #
-# (8.49) Return the loss that the law gives a model of `N` parameters, with its constants `N_c` and
+# (`L(N)`) Return the loss that the law gives a model of `N` parameters, with its constants `N_c` and
 # `alpha`.
 
 # %% tags=["exercise"]
@@ -41,7 +41,7 @@ check.cache_numbers(my_cache_numbers)
 # %% [markdown]
 # ### Exercise 3 · LoRA
 #
-# (8.54 · 8.1) $\mathbf h=\mathbf x\mathbf W+\frac{\alpha}{r}\mathbf x\mathbf A\mathbf B$, the scale being
+# (`lora`) $\mathbf h=\mathbf x\mathbf W+\frac{\alpha}{r}\mathbf x\mathbf A\mathbf B$, the scale being
 # the paper's. `W` is [k × d], `A` [k × r], `B` [r × d].
 
 # %% tags=["exercise"]

@@ -67,7 +67,7 @@ check.logit_lens(my_logit_lens)
 # %% [markdown]
 # ### Exercise 4 · Without a head
 #
-# (8.36-8.37 · 7.38) `heads` [A × N × d_v] is what the heads of a layer have gathered, `W_O` [A·d_v × d].
+# (`mh-par-head` and `mh-par-out`) `heads` [A × N × d_v] is what the heads of a layer have gathered, `W_O` [A·d_v × d].
 # Return what the layer adds to the stream if head `c`, counted from 0, gathers nothing.
 
 # %% tags=["exercise"]

@@ -6,7 +6,7 @@
 # %% [markdown]
 # ### Exercise 1 · Cross-attention
 #
-# (13.11-13.12 in the Aug 2026 draft) One head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
+# (`cross-QKV` and `cross-attn`) One head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
 # encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [N × d_v].
 
 # %% tags=["exercise"]
@@ -66,7 +66,7 @@ check.decoder_block(my_decoder_block)
 # %% [markdown]
 # ### Exercise 4 · What a beam compares
 #
-# (13.16 in the Aug 2026 draft) `log_probabilities` are the logarithms that a sentence's words got, one
+# (`beam-norm`) `log_probabilities` are the logarithms that a sentence's words got, one
 # each. Return the score by which sentences of different lengths are compared.
 
 # %% tags=["exercise"]

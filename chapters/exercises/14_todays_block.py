@@ -49,7 +49,7 @@ check.rotary(my_rotary)
 # %% [markdown]
 # ### Exercise 3 · A word more
 #
-# (8.53 · 7.59, with rotations) The cache `K` [n × d_k] holds the keys of positions 0 to n − 1, turned when they
+# (`kv-attn`, with rotations) The cache `K` [n × d_k] holds the keys of positions 0 to n − 1, turned when they
 # were written. A new token comes, with `q` and `k` [d_k] not turned yet; `rotate(x, pos)` turns a row. Return
 # its n + 1 scaled scores.
 
@@ -87,7 +87,7 @@ check.shared_keys(my_shared_keys)
 # %% [markdown]
 # ### Exercise 5 · The gate, from a file
 #
-# (7.21, 7.22) Llama's files keep matrices as [out × in]: `gate_proj` and `up_proj` are [d_ff × d], `down_proj`
+# (`swish` and `swiglu`) Llama's files keep matrices as [out × in]: `gate_proj` and `up_proj` are [d_ff × d], `down_proj`
 # is [d × d_ff]. There are no biases, and the gate is what Swish bends.
 
 # %% tags=["exercise"]
@@ -105,7 +105,7 @@ check.published_ffn(my_published_ffn)
 # %% [markdown]
 # ### Exercise 6 · How many?
 #
-# (8.52, for today's block) How many numbers are in the matrices of L blocks: A heads ask and G answer, with
+# (`param-count`, for today's block) How many numbers are in the matrices of L blocks: A heads ask and G answer, with
 # keys and values of size `d_k`, and the feedforward layer is gated?
 
 # %% tags=["exercise"]

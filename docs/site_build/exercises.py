@@ -1,9 +1,9 @@
 """Exercises: their notebooks are made by cutting the marked lines out of tested solutions.
 
-`exercises/NN_name.py` belongs to the chapter of the same name and stands alone. What lies between
-`# solution` and `# end` in a cell with the tag "exercise" is for the reader to write.
-`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, into notebooks/ if no
-folder is named; the site offers each below its chapter's title. Nothing generated is committed.
+`chapters/exercises/NN_name.py` belongs to the chapter of the same name and runs without it. In a
+cell with the tag "exercise" the reader writes the lines between `# solution` and `# end`.
+`python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, by default into
+notebooks/; the site offers each below its chapter's title. Nothing generated is committed.
 """
 
 import re
@@ -20,7 +20,7 @@ TAG = "exercise"
 
 def path_of(chapter: Path) -> Path:
     """Where the exercises of a chapter stand, if it has any."""
-    return chapter.parent.parent / "exercises" / chapter.name
+    return chapter.parent / "exercises" / chapter.name
 
 
 def is_exercise(cell: nbformat.NotebookNode) -> bool:
@@ -42,7 +42,7 @@ def notebook(text: str, title: str) -> nbformat.NotebookNode:
     """A reader's notebook: the exercises without their solutions.
 
     Args:
-        text: a script from exercises/.
+        text: a script from chapters/exercises/.
         title: its chapter's title.
     """
     made = jupytext.reads(text, fmt="py:percent")

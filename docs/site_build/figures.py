@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-import linking
-import pictures
-from reading import Chapter
+import diagrams
+import links
+from chapter_source import Chapter
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def of(chapter: Chapter, taken: Iterable[str] = ()) -> list[Figure]:
             caption = str(cell.metadata.get("caption", "")) or first_sentence(alt)
             add(str(cell.metadata.get("figure", "")), caption, alt, place)
         elif cell.cell_type == "markdown":
-            for slug, _ in linking.LABEL.findall(cell.source):
-                if slug in pictures.BEFORE and slug not in taken:
-                    wiring = pictures.BEFORE[slug]
+            for slug, _ in links.LABEL.findall(cell.source):
+                if slug in diagrams.BEFORE and slug not in taken:
+                    wiring = diagrams.BEFORE[slug]
                     add(f"wiring-{slug}", wiring.caption, wiring.text, None, slug)
     return found
 
@@ -97,14 +97,14 @@ def described(content: str, figure: Figure) -> str:
     return framed(content, figure)
 
 
-def with_wirings(body: str, figures: list[Figure], link: pictures.Link) -> str:
+def with_wirings(body: str, figures: list[Figure], link: diagrams.Link) -> str:
     """A chapter's page with each picture of wiring before its equation."""
     for figure in (figure for figure in figures if figure.slug):
         place = body.find(f'id="eq-{figure.slug}"')
         start = body.rfind("<p", 0, place)
         if place < 0 or start < 0:
             continue
-        picture = pictures.BEFORE[figure.slug].svg(link)
+        picture = diagrams.BEFORE[figure.slug].svg(link)
         whole = framed(f'<div class="slp-drawing">{picture}</div>', figure)
         body = f"{body[:start]}{whole}{body[start:]}"
     return body

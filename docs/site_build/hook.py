@@ -9,31 +9,23 @@ import logging
 import re
 from pathlib import Path
 
-import chapter_page
-import depending
+import audio_page
+import chapter_source
+import execution
 import figures
-import fonts
-import hearing
-import keeping
-import linking
-import listing
-import mapping
-import maths
+import links
 import mkdocs_jupyter.config
-import module_page
 import nbformat
-import notebook
-import proving
+import notebook_html
+import page_cache
+import pages
+import postprocess
 import reference
-import rooms
-import running
-import searching
-import weaving
+from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
-from reading import PACKAGE, Chapter
 from state import chapter_of, log, page_path, relative, site
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
@@ -48,15 +40,15 @@ def on_config(config):
     site.settings = Path(config.config_file_path)
     site.read(site.settings.parent)
     if site.serving:
-        folders = ("chapters", "exercises", PACKAGE, depending.RESULTS)
+        folders = ("chapters", PACKAGE, chapter_source.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
     site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
-    listed = [room for room in site.rooms if room.is_listed]
-    ground = [{room.name: room.path} for room in listed if not room.is_wing]
-    wings = [{room.name: room.path} for room in listed if room.is_wing]
+    listed = [entry for entry in site.api_pages if entry.is_listed]
+    modules = [{entry.name: entry.path} for entry in listed if not entry.is_package]
+    packages = [{entry.name: entry.path} for entry in listed if entry.is_package]
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
@@ -68,8 +60,8 @@ def on_config(config):
                 "api/index.md",
                 "command-line.md",
                 "cluster.md",
-                *([{"Equations, as code": ground}] if ground else []),
-                *([{"Wings": wings}] if wings else []),
+                *([{"Equations, as code": modules}] if modules else []),
+                *([{"Packages": packages}] if packages else []),
             ]
         },
     ]
@@ -77,7 +69,7 @@ def on_config(config):
 
 
 def _set_template(config) -> None:
-    """Gives mkdocs-jupyter the template beside this file, and a cache that knows of it."""
+    """Gives mkdocs-jupyter the template next to this file, and a cache that knows of it."""
     templates = Path(__file__).parent / "templates"
     mkdocs_jupyter.config.settings.templates_dir = str(templates)
     digest = hashlib.sha256()
@@ -99,23 +91,25 @@ def on_files(files: Files, config) -> Files:
     folder = site.root / ".cache" / "pages"
     for chapter in site.chapters:
         stem = chapter.path.stem
-        chapter_page.write(chapter, folder / page_path(stem))
+        pages.write(chapter, folder / page_path(stem))
         files.append(File(page_path(stem), str(folder), config.site_dir, config.use_directory_urls))
-        beside = {f"{stem}.py": chapter.script}
+        downloads = {f"{stem}.py": chapter.script}
         if chapter.exercises:
-            name = chapter_page.exercises_name(chapter)
-            beside[name] = chapter_page.exercises_notebook(chapter)
-        for name, content in beside.items():
+            name = pages.exercises_name(chapter)
+            downloads[name] = pages.exercises_notebook(chapter)
+        for name, content in downloads.items():
             files.append(File.generated(config, f"chapters/{stem}/{name}", content=content))
-    for room in site.rooms:
-        render = not (site.deferring or module_page.kept(room.path))
-        text = rooms.markdown(room, site.members) if render else f"# <code>{room.name}</code>\n"
-        files.append(File.generated(config, room.path, content=text))
+    for entry in site.api_pages:
+        render = not (site.deferring or pages.kept(entry.path))
+        text = (
+            reference.markdown(entry, site.members) if render else f"# <code>{entry.name}</code>\n"
+        )
+        files.append(File.generated(config, entry.path, content=text))
     if site.proofs:
-        loops = (site.root / "tests" / "loops.py").read_text(encoding="utf-8")
-        text = proving.markdown(site.proofs, loops)
+        loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
+        text = links.proofs_page(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
-    files.append(File.generated(config, "equations.json", content=listing.equations_json()))
+    files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     site.keeper.begin(config.nav, *_shown_anywhere(files))
     return files
 
@@ -132,11 +126,11 @@ def _shown_anywhere(files: Files) -> list:
 
 
 def run_chapters() -> None:
-    """Runs what has to run: now for a build, beside the server for a server."""
+    """Runs what has to run: at once for a build, in the background for a server."""
     jobs = [(c, site.keys[c.path.stem]) for c in site.chapters if site.outputs[c.path.stem] is None]
     if site.serving:
         if site.background is None:
-            site.background = running.Background(site.cache, log.info, _done)
+            site.background = execution.Background(site.cache, log.info, _done)
         # The very first page should wait neither for the reference nor for colors, however many
         # chapters there are: the rebuild after the first run has them.
         site.deferring = bool(jobs) and not site.reference.pages
@@ -145,12 +139,12 @@ def run_chapters() -> None:
         fresh = len(site.chapters) - len(jobs)
         if jobs:
             log.info(f"{len(jobs)} chapters to run, two at a time; {fresh} unchanged")
-        problems = [str(error) for error in running.run_all(jobs, site.cache, log.info)]
+        problems = [str(error) for error in execution.run_all(jobs, site.cache, log.info)]
         site.load()
         for chapter in site.chapters:
             outputs = site.outputs[chapter.path.stem]
             if outputs is not None:
-                problems += running.missing_alts(chapter, outputs)
+                problems += execution.missing_alts(chapter, outputs)
         if problems:
             raise PluginError("\n".join(["The chapters have errors:", *problems]))
 
@@ -161,7 +155,7 @@ def on_post_build(config):
     if site.serving:
         log.info(f"{len(site.keeper.rendered)} pages rendered anew")
     else:
-        fonts.cut(Path(config.site_dir))
+        postprocess.cut(Path(config.site_dir))
         _write_notebooks(config)
     for job in site.waiting:
         site.background.want(*job)
@@ -169,24 +163,24 @@ def on_post_build(config):
 
 def _write_notebooks(config) -> None:
     anchors = {
-        name: module_page.url_of_object(name)
+        name: pages.url_of_object(name)
         for module, path in site.modules.items()
-        for name in [module, *linking.public_names(path, site.root)]
+        for name in [module, *links.public_names(path, site.root)]
     }
     anchors |= {name: anchors[to] for name, to in site.definitions.items() if to in anchors}
     for stem in site.outputs:
         path = Path(config.site_dir) / "chapters" / stem / f"{stem}.ipynb"
         own = nbformat.read(path, as_version=4)
-        taken = notebook.to_take_away(own, site.repository, config.site_url or "", anchors)
+        taken = notebook_html.to_take_away(own, site.repository, config.site_url or "", anchors)
         path.write_text(nbformat.writes(taken) + "\n", encoding="utf-8")
 
 
 def _done(chapter: Chapter) -> None:
-    failure = site.background.failures.get(depending.key_of(chapter))
+    failure = site.background.failures.get(chapter_source.key_of(chapter))
     if failure:
         log.error(str(failure))
     site.finished.mkdir(parents=True, exist_ok=True)
-    (site.finished / chapter.path.stem).write_text(depending.key_of(chapter), encoding="utf-8")
+    (site.finished / chapter.path.stem).write_text(chapter_source.key_of(chapter), encoding="utf-8")
 
 
 @event_priority(-100)  # after mkdocs-jupyter, which says how a chapter is rendered
@@ -195,13 +189,13 @@ def on_pre_page(page, config, files):
     if site.serving:
         source = site.reference_keys.get(page.file.src_uri) or page.file.content_string
         chapter = chapter_of(page)
-        site.keeper.take(page, source, chapter and chapter_page.notes(chapter))
+        site.keeper.take(page, source, chapter and pages.notes(chapter))
     return page
 
 
 def on_env(env, config, files):
     if site.serving:
-        keeping.prepare(env, site.root / ".cache" / "templates")
+        page_cache.prepare(env, site.root / ".cache" / "templates")
     return env
 
 
@@ -209,46 +203,49 @@ def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path = page.file.src_uri
     if path == "index.md":
-        cards = "\n".join(listing.card(s, page) for s in site.summaries.values())
+        markdown = with_numbers(markdown, equations_of(site.root))
+        cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
-        markdown = markdown.replace("<!-- whole -->", mapping.whole(page))
-        return re.sub(r"<!-- source (\S+) -->", listing.source, markdown)
+        markdown = markdown.replace("<!-- whole -->", pages.whole(page))
+        return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
-        return markdown.replace("<!-- equations -->", listing.equation_table(page))
+        return markdown.replace("<!-- equations -->", pages.equation_table(page))
     if path == "api/index.md":
-        return markdown.replace("<!-- modules -->", listing.room_table())
+        return markdown.replace("<!-- modules -->", pages.page_table())
     return markdown
 
 
 def on_page_content(content, page, config, files):
     """Puts the chapter into its page, and links from the reference back to the chapters."""
-    if keeping.is_kept(page):
+    if page_cache.is_kept(page):
         return content
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
-        if kept := module_page.kept(uri):
+        if kept := pages.kept(uri):
             page.toc = get_toc(kept["toc"])
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
-            content += module_page.PREPARING
+            content += pages.PREPARING
         if uri == "hear.md":
-            heard = hearing.stage(hearing.pieces(site.root), relative("assets/alphatab/", page))
-            content = content.replace(hearing.MARK, heard)
-        return _with_formulas(module_page.resolved(content, page), page.file.src_uri)
-    body, headings = weaving.finished(content)
-    body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', chapter_page.to_chapter, body)
+            heard = audio_page.stage(
+                audio_page.pieces(site.root), relative("assets/alphatab/", page)
+            )
+            content = content.replace(audio_page.MARK, heard)
+        return _with_formulas(pages.resolved(content, page), page.file.src_uri)
+    body, headings = notebook_html.finished(content)
+    body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
-    page.toc = get_toc(chapter_page.nested(headings))
+    page.toc = get_toc(pages.nested(headings))
     stem = chapter.path.stem
-    body = figures.with_wirings(body, site.figures[stem], mapping.link_from(page))
+    body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
     body = _with_references(body, chapter)
-    body = chapter_page.with_proofs(body, page)
-    below_title = chapter_page.links(chapter, page) + mapping.you_are_here(chapter, page)
-    below_title += chapter_page.notes(chapter)
+    body = pages.with_proofs(body, page)
+    below_title = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
+    below_title += pages.notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
     body = body if found else below_title + body
-    body = _with_formulas(module_page.resolved(body, page), chapter.name)
+    body = _with_formulas(pages.resolved(body, page), chapter.name)
     return f'<div class="slp-chapter">{body}</div>'
 
 
@@ -266,8 +263,8 @@ def _with_references(body: str, chapter: Chapter) -> str:
 def _with_formulas(content: str, name: str) -> str:
     """A page's content with its formulas drawn; a wrong one fails a build."""
     try:
-        return maths.drawn(content)
-    except maths.FormulaError as error:
+        return postprocess.drawn(content)
+    except postprocess.FormulaError as error:
         if not site.serving:
             raise PluginError(f"{name}: {error}") from None
         log.error(f"{name}: {error}")
@@ -276,21 +273,21 @@ def _with_formulas(content: str, name: str) -> str:
 
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its font at once."""
-    if keeping.is_kept(page):
+    if page_cache.is_kept(page):
         return output
     font = relative("assets/fonts/source-serif-4-latin-wght-normal.woff2", page)
     preload = f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
     # The theme's dialog has no name.
     output = output.replace('class="md-search" ', 'class="md-search" aria-label="Search" ', 1)
-    if maths.has_formulas(output):  # between the theme's styles and ours, which change both
+    if postprocess.has_formulas(output):  # between the theme's styles and ours, which change both
         ours = f'<link rel="stylesheet" href="{relative("assets/site.css", page)}">'
         katex = ours.replace("site.css", "katex/katex.min.css")
         output = output.replace(ours, katex + ours, 1)
     page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
     if 'class="slp-touch"' in output:
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
-    if hearing.STAGE in output:
+    if audio_page.STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
     output = output.replace("</head>", f"{page_js}</head>", 1)
     if site.serving:
@@ -302,22 +299,22 @@ def on_post_page(output, page, config):
 def _hide_from_search(context, page, config, nav):
     """Gives the search what it should know of a page, for as long as it looks."""
     page.found_before = len(_search(config).entries)
-    if keeping.is_kept(page):
+    if page_cache.is_kept(page):
         page.all_content = page.content
         _search(config).entries += page.kept.found
         return context
     uri = page.file.src_uri
     if uri in site.reference_keys:
-        if not site.deferring and not module_page.kept(uri):
+        if not site.deferring and not pages.kept(uri):
             toc = reference.tokens(page.toc.items)
             site.reference.keep(uri, site.reference_keys[uri], page.content, toc)
-        page.content = module_page.with_links_back(page.content, page)
+        page.content = pages.with_links_back(page.content, page)
     page.all_content = page.content
     kind = _kind(page)
-    page.meta["search"] = {"boost": searching.BOOST[kind]} | page.meta.get("search", {})
+    page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
     if page.file.src_uri == "proofs.md":
         page.meta["search"]["exclude"] = True  # each equation leads there
-    page.content = searching.known(page.content, kind)
+    page.content = postprocess.known(page.content, kind)
     return context
 
 

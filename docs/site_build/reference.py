@@ -1,16 +1,110 @@
-"""Keeps the rendered pages of the reference: a server renders a module only when it changed.
+"""The pages of the reference: which there are, a cache of them, and the references in them.
 
-Rendering the reference takes longer than all else that a server does between an edit and a page.
-A build renders it afresh, so that whatever is wrong with a docstring is said each time.
+Rendering the reference takes longer than all else that a server does between an edit and a page, so
+a server renders a module only when it changed. A build renders all of it, so that it reports
+whatever is wrong with a docstring.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+
+from chapter_source import PACKAGE
+
+MODULES = [
+    *("attention", "multi_head", "layer_norm", "feedforward", "block", "embedding", "config"),
+    *("language_model", "encoder_decoder", "masks", "cache", "loss", "sampling", "scaling_laws"),
+    *("model_sizes", "lora", "hooks"),
+]
+PACKAGES = [
+    *("modern", "generation", "interpret", "data", "training", "guitar", "tasks", "plotting"),
+    "check",
+]
+
+
+@dataclass(frozen=True)
+class ApiPage:
+    """One page of the reference.
+
+    Attributes:
+        name: the module or package, within `slp_transformer`.
+        modules: the dotted names of what the page describes, its own first.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The page's source."""
+        return f"api/{self.name}.md"
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is a folder."""
+        return self.name in PACKAGES or len(self.modules) > 1
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the navigation names it; others are found by links and by the search.
+
+        People use `cli` through commands, which have pages of their own.
+        """
+        return self.name in MODULES or self.name in PACKAGES
+
+
+def arranged(modules: dict) -> list[ApiPage]:
+    """All pages: modules of equations, packages, and what is not listed."""
+    inside: dict[str, list[str]] = {}
+    for name in sorted(modules):
+        first = name.removeprefix(PACKAGE + ".").split(".")[0]
+        inside.setdefault(first, []).append(name)
+    entries = [ApiPage(name, tuple(names)) for name, names in inside.items()]
+    order = [*MODULES, *PACKAGES]
+
+    def place(entry: ApiPage) -> tuple:
+        known = order.index(entry.name) if entry.name in order else len(order)
+        return (known, not entry.is_package, entry.name)
+
+    return sorted(entries, key=place)
+
+
+def path_of(module: str) -> str:
+    """The source of the page on which a module stands."""
+    return f"api/{module.removeprefix(PACKAGE + '.').split('.')[0]}.md"
+
+
+def url_of(module: str) -> str:
+    """Where a module is found."""
+    page = path_of(module).removesuffix(".md") + "/"
+    return page if module.count(".") == 1 else f"{page}#{module}"
+
+
+def markdown(entry: ApiPage, members: dict[str, list[str]]) -> str:
+    """A page for mkdocstrings: what a package offers, then each of its modules.
+
+    Args:
+        entry: what the page is about.
+        members: what each module has that its package does not offer.
+    """
+    own = f"{PACKAGE}.{entry.name}"
+    lines = [f"# <code>{entry.name}</code>", "", f"::: {own}", ""]
+    for module in entry.modules[1:]:
+        title = module.removeprefix(PACKAGE + ".").replace(".", ".<wbr>")  # where a line may break
+        names = ", ".join(members[module])
+        lines += [f"## <code>{title}</code> {{ #{module} }}", "", f"::: {module}", "    options:"]
+        lines += [
+            "      heading_level: 3",
+            f"      members: [{names}]" if names else "      members: false",
+            "",
+        ]
+    return "\n".join(lines)
+
 
 ID = re.compile(r'\bid="(slp_transformer[\w.]*)"')
 AUTOREF = re.compile(r"<autoref ([^>]*)>(.*?)</autoref>", flags=re.DOTALL)

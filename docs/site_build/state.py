@@ -4,17 +4,14 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-import depending
+import chapter_source
+import execution
 import figures
-import keeping
-import linking
-import proving
-import reading
+import links
+import page_cache
 import reference
-import rooms
-import running
+from chapter_source import PACKAGE, Chapter
 from mkdocs.utils import get_relative_url
-from reading import PACKAGE, Chapter
 
 log = logging.getLogger("mkdocs.hooks.chapters")
 
@@ -32,13 +29,13 @@ class Site:
 
     def __init__(self) -> None:
         self.serving = False
-        self.background: running.Background | None = None
+        self.background: execution.Background | None = None
         self.deferring = False
         self.settings = Path()
         self.repository = ""
         self.waiting: list[tuple[Chapter, str]] = []
         self.warned: set[str] = set()
-        self.keeper = keeping.Keeper()
+        self.keeper = page_cache.Keeper()
         self.written: dict[str, tuple] = {}
         self.behind: dict[str, tuple[int, int]] = {}
         self._code: dict[str, Code] = {}
@@ -47,45 +44,48 @@ class Site:
     def read(self, root: Path) -> None:
         """Reads the chapters and what is known of their outputs; again only what has changed."""
         self.root = root
-        self.cache = running.Cache(root / ".cache" / "chapters")
-        self.chapters = reading.read_chapters(root)
-        folders = (PACKAGE, depending.RESULTS, "tests", self.settings.name)
-        behind = keeping.stamps(*(root / name for name in folders))
+        self.book = chapter_source.equations_of(root)
+        self.cache = execution.Cache(root / ".cache" / "chapters")
+        self.chapters = chapter_source.read_chapters(root)
+        folders = (PACKAGE, chapter_source.RESULTS, "tests", self.settings.name)
+        behind = page_cache.stamps(*(root / name for name in folders))
         if behind != self.behind:
             self.behind, self._code = behind, {}
             self._read_package()
         code = {c.path.stem: self._read_code(c) for c in self.chapters}
         self.keys = {stem: read.key for stem, read in code.items()}
-        self.summaries = {c.path.stem: linking.summarize(c) for c in self.chapters}
+        self.summaries = {c.path.stem: links.summarize(c) for c in self.chapters}
         self.load()
 
     def _read_package(self) -> None:
         root = self.root
-        found = {depending.module_name(path, root): path for path in linking.modules(root)}
-        self.rooms = rooms.arranged(found)
-        self.modules = {name: found[name] for room in self.rooms for name in room.modules}
-        self.definitions = linking.offered(root)
-        # Where a thing that a wing offers is shown, by where it is defined.
-        wings = {f"{PACKAGE}.{room.name}" for room in self.rooms}
+        found = {chapter_source.module_name(path, root): path for path in links.modules(root)}
+        self.api_pages = reference.arranged(found)
+        self.modules = {name: found[name] for entry in self.api_pages for name in entry.modules}
+        self.definitions = links.offered(root)
+        # Where a thing that a package offers is shown, by where it is defined.
+        packages = {f"{PACKAGE}.{entry.name}" for entry in self.api_pages}
         offers = self.definitions.items()
-        self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in wings}
+        self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in packages}
         self.members = {
-            name: [n for n in linking.own_names(path, root) if f"{name}.{n}" not in self.shown_as]
+            name: [n for n in links.own_names(path, root) if f"{name}.{n}" not in self.shown_as]
             for name, path in self.modules.items()
         }
         self.reference_keys = {
-            room.path: reference.key_of([found[name] for name in room.modules], self.settings)
-            for room in self.rooms
+            entry.path: reference.key_of([found[name] for name in entry.modules], self.settings)
+            for entry in self.api_pages
         }
         self.reference = reference.Reference(root / ".cache" / "reference.json")
-        self.proofs = proving.proofs(root)
+        self.proofs = links.proofs(root)
 
     def _read_code(self, chapter: Chapter) -> "Code":
         """What follows from a chapter's code, found again only when that has changed."""
         cells = tuple(cell.source for cell in chapter.code_cells)
         read = self._code.get(chapter.path.stem)
         if read is None or read.cells != cells:
-            read = Code(cells, depending.key_of(chapter), depending.objects_named(chapter))
+            read = Code(
+                cells, chapter_source.key_of(chapter), chapter_source.objects_named(chapter)
+            )
             self._code[chapter.path.stem] = read
         return read
 
@@ -105,19 +105,19 @@ class Site:
         self.used_in: dict[str, list[str]] = {}
         for chapter in self.chapters:
             stem = chapter.path.stem
-            for name in linking.explained(chapter.notebook.cells, self.outputs[stem]):
+            for name in links.explained(chapter.notebook.cells, self.outputs[stem]):
                 name = self.definitions.get(name, name)
                 if stem not in self.explained_in.setdefault(name, []):
                     self.explained_in[name].append(stem)
             for name in self._code[stem].objects:
                 self.used_in.setdefault(name, []).append(stem)
-        self.equations = {e.slug: e for e in linking.equations(self.chapters, self.root)}
+        self.equations = {e.slug: e for e in links.equations(self.chapters, self.root)}
         self.figures: dict[str, list[figures.Figure]] = {}
         for chapter in self.chapters:
             taken = {figure.slug for found in self.figures.values() for figure in found}
             self.figures[chapter.path.stem] = figures.of(chapter, taken)
 
-    def proofs_of(self, slug: str) -> list[proving.Proof]:
+    def proofs_of(self, slug: str) -> list[links.Proof]:
         """The tests that prove an equation."""
         return [proof for proof in self.proofs if slug in proof.slugs]
 

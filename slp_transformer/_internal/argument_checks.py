@@ -7,13 +7,13 @@ import torch
 from slp_transformer._internal.shape_types import Tensor, shape_of
 
 
-def check_features(name: str, X: Tensor, model_dim: int, axes: int = 2) -> None:
-    """Refuse an input with fewer than `axes` axes, or whose rows are not of size `model_dim`.
+def check_features(name: str, X: Tensor, model_dim: int) -> None:
+    """Refuse an input with fewer than two axes, or whose rows are not of size `model_dim`.
 
     Raises:
         ValueError: naming the input, its shape and the shape it should have.
     """
-    if X.dim() < axes or X.shape[-1] != model_dim:
+    if X.dim() < 2 or X.shape[-1] != model_dim:
         raise ValueError(
             f"{name} has shape {shape_of(X)}, but must be [... × tokens × {model_dim}]: "
             f"model_dim is {model_dim} here."

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and libraries that only some work needs."""
+"""Atomic writes of files, and imports of optional dependencies."""
 
 import importlib
 import json
@@ -11,26 +11,13 @@ from types import ModuleType
 from typing import Any
 
 
-def from_text_extra(module: str, purpose: str) -> ModuleType:
-    """Import what comes with the `text` extra, at the moment it is needed.
+def from_text_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
+    """Import a module of an optional dependency, at the moment it is needed.
 
     Args:
         module: the module's name, as in `import`.
         purpose: what needs it, as the message's first word or words ("Checkpoints").
-
-    Raises:
-        ImportError: naming the extra, if the module is not installed.
-    """
-    return from_extra(module, purpose, "text")
-
-
-def from_extra(module: str, purpose: str, extra: str) -> ModuleType:
-    """Import what comes with an extra, at the moment it is needed.
-
-    Args:
-        module: as `from_text_extra`.
-        purpose: as `from_text_extra`.
-        extra: the extra.
+        extra: the extra of this package that installs it.
 
     Raises:
         ImportError: naming the extra, if the module is not installed.
@@ -45,7 +32,7 @@ def from_extra(module: str, purpose: str, extra: str) -> ModuleType:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Have a written file, or a folder's list of names, outlive a power cut."""
+    """Flush a file, or the entries of a folder, to the disk."""
     if path.is_dir():
         if os.name == "nt":
             return  # Windows keeps a folder's names by itself and opens no folder
@@ -60,10 +47,10 @@ def flush_to_disk(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Offer a temporary name to write to; the file takes its own name once it is complete.
+    """Yield a temporary path to write to; it is renamed to `path` once it is complete.
 
-    A process killed on the way leaves the old file as it was, and beside it the unfinished one,
-    which the next attempt writes over.
+    A process that is killed on the way leaves the old file untouched, and the temporary one, which
+    the next attempt overwrites.
 
     Raises:
         OSError: of the file, under its own name, if it cannot be written.
@@ -83,9 +70,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file could not be read or written: the system's words, without their number."""
-    said = getattr(error, "strerror", None) or str(error)
-    return re.sub(r" \(os error \d+\)", "", said).rpartition("I/O error: ")[2].rstrip(".")
+    """Return why a file could not be read or written: the system's message without its number."""
+    message = getattr(error, "strerror", None) or str(error)
+    return re.sub(r" \(os error \d+\)", "", message).rpartition("I/O error: ")[2].rstrip(".")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -4,7 +4,7 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 """
 
 import operator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "swiglu"]
 NormOrder = Literal["pre", "post"]
@@ -45,6 +45,18 @@ def check_size(**sizes: int) -> None:
     for name, size in sizes.items():
         if not is_whole(size) or size < 1:
             raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
+
+
+def check_choice(kind: Any, **choices: str) -> None:
+    """Refuse a choice that is none of those a `Literal` type names.
+
+    Raises:
+        ValueError: naming the setting, what it was and what would do.
+    """
+    for name, choice in choices.items():
+        if choice not in get_args(kind):
+            known = " or ".join(f'"{value}"' for value in get_args(kind))
+            raise ValueError(f"{name} must be {known}, not {choice!r}.")
 
 
 def check_dropout(dropout: float) -> None:

@@ -39,5 +39,5 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def keeps_nothing(part: nn.Module) -> bool:
     """Whether no tensor of a pass can outlive it: a part of this package, and nobody looks in."""
-    hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "watch", None)
+    hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "hook", None)
     return type(part).__module__.partition(".")[0] in ("slp_transformer", "torch") and not hooks

@@ -1,11 +1,11 @@
-"""What is in a folder, alike for every kind of file and on every system."""
+"""Listing of files, the same on every system."""
 
 import os
 from pathlib import Path
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files in a folder and its subfolders, sorted by their paths; hidden ones are left out.
+    """Return the files in a folder and its subfolders, sorted by path, without hidden ones.
 
     Raises:
         ValueError: if a folder cannot be read.

@@ -1,8 +1,8 @@
-"""JSON that is read once, at the door, and checked whole, so that no later line has to.
+"""Validation of JSON when it is read.
 
-What a file has to hold is a dataclass with plain annotations; pydantic compares. Nothing is
-converted: a number in quotes is no number. A setting that an older version did not know takes its
-default; one that this version does not know is told, and left out or refused.
+The schema of a file is a dataclass with plain annotations, which pydantic checks. Nothing is
+converted: a number in quotes is no number. A missing setting takes its default; an unknown one is
+refused, or left out with a warning.
 """
 
 import logging
@@ -18,7 +18,7 @@ UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names
 
 
 def read_as(kind: Any, path: Path, *, lenient: bool = False) -> Any:
-    """What a JSON file holds, as what it has to be.
+    """Load a JSON file, validated against a schema.
 
     Args:
         kind: a dataclass, or any type that pydantic knows.
@@ -39,7 +39,7 @@ def read_as(kind: Any, path: Path, *, lenient: bool = False) -> Any:
 
 
 def parse_as(kind: Any, content: bytes, where: str, *, lenient: bool = False) -> Any:
-    """What JSON text holds, as `read_as` has it.
+    """Parse JSON text, validated against a schema.
 
     Args:
         kind: as there.
@@ -58,7 +58,6 @@ def parse_as(kind: Any, content: bytes, where: str, *, lenient: bool = False) ->
         wrong = error.errors(include_url=False)
     other = [each for each in wrong if each["type"] not in UNKNOWN]
     if other or not lenient:
-        # A value that is refused by its own class says so itself, in a sentence.
         raise ValueError(f"{where}: {in_words((other or wrong)[0])}")
     names = ", ".join(sorted({dotted(each["loc"]) for each in wrong}))
     LOG.warning(f"{where} has settings that this version does not know, and leaves out: {names}.")
@@ -67,12 +66,12 @@ def parse_as(kind: Any, content: bytes, where: str, *, lenient: bool = False) ->
 
 @cache
 def adapter(kind: Any) -> Any:
-    """pydantic's reader of a type."""
+    """Return pydantic's adapter of a type."""
     return from_text_extra("pydantic", "Kept runs").TypeAdapter(kind)
 
 
 def in_words(wrong: dict[str, Any]) -> str:
-    """One of pydantic's errors as the rest of a sentence."""
+    """Format one of pydantic's errors as the rest of a sentence."""
     place = dotted(wrong["loc"])
     if wrong["type"] == "json_invalid":
         return f"this is no JSON ({wrong['msg'].removeprefix('Invalid JSON: ')})."
@@ -88,6 +87,6 @@ def in_words(wrong: dict[str, Any]) -> str:
 
 
 def dotted(place: tuple[str | int, ...]) -> str:
-    """A place in JSON, as `records.3.step`."""
+    """Format a location in JSON, as `records.3.step`."""
     text = ".".join(map(str, place))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""What is shown while it lasts: lines that fill up, and a run's curves for TensorBoard."""
+"""Progress bars, and the curves of a run for TensorBoard."""
 
 import contextlib
 import logging
@@ -12,21 +12,21 @@ from typing import Any, SupportsFloat
 from slp_transformer._internal.atomic_write import from_text_extra
 
 LOG = logging.getLogger("slp_transformer")
-SECONDS = 0.5  # between two looks at the loss, for which an accelerator has to wait
-DELAY = 0.5  # seconds that work may take before a bar appears
-BARS = ContextVar("BARS", default=True)  # whether work has bars
+LOSS_REFRESH_S = 0.5  # between two looks at the loss, for which an accelerator has to wait
+BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
+BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars
 
 
 @contextlib.contextmanager
 def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable[[int], Any]]:
-    """Show how far some work has come that goes before training, and take the bar away at its end.
+    """Show a progress bar for some work, and remove it at the end.
 
-    There is a bar if the work takes a while, stderr is a terminal, and tqdm is installed.
+    It is shown if the work takes a while, stderr is a terminal, and tqdm is installed.
 
     Args:
-        work: what is done, in a word or two.
-        total: how much there is to do; None if nobody knows.
-        unit: what `total` counts: bytes, unless another is named.
+        work: description, in a word or two.
+        total: amount of work; None if it is unknown.
+        unit: unit of `total`.
 
     Yields:
         A function to call with each amount that was done.
@@ -36,8 +36,8 @@ def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable
     except ImportError:
         yield lambda amount: None
         return
-    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": DELAY}
-    how["disable"] = None if BARS.get() else True  # None has tqdm ask whether there is a terminal
+    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": BAR_DELAY_S}
+    how["disable"] = None if BARS_ENABLED.get() else True  # None: unless stderr is a terminal
     bar = tqdm(desc=work, total=total, unit=unit, file=sys.stderr, **how)
 
     def tell(amount: int) -> None:
@@ -52,29 +52,29 @@ def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable
 
 
 def can_be_redrawn() -> bool:
-    """Whether a bar can move where stderr goes: on a terminal, or in a notebook."""
+    """Return whether stderr can redraw a line: on a terminal, or in a notebook."""
     ipython = sys.modules.get("IPython")
     in_notebook = ipython is not None and ipython.get_ipython() is not None
     return sys.stderr.isatty() or in_notebook
 
 
 def seen_or_not() -> contextlib.AbstractContextManager:
-    """Whatever keeps a bar from being drawn, a terminal that was closed for one, stops no work."""
+    """Ignore errors while a bar is drawn, as on a terminal that was closed."""
     return contextlib.suppress(OSError)
 
 
 @contextlib.contextmanager
 def no_work_bars() -> Iterator[None]:
-    """Show no bars of work, whatever stderr is."""
-    before = BARS.set(False)
+    """Disable progress bars."""
+    before = BARS_ENABLED.set(False)
     try:
         yield
     finally:
-        BARS.reset(before)
+        BARS_ENABLED.reset(before)
 
 
 def beside_bars(text: str) -> None:
-    """Show lines on stderr, above whatever bar is there."""
+    """Write lines to stderr, above any progress bar."""
     with seen_or_not():
         try:
             from_text_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
@@ -83,7 +83,7 @@ def beside_bars(text: str) -> None:
 
 
 class Progress:
-    """Shows how far a run has come."""
+    """Shows the progress of a training run."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class Progress:
                 and no notebook, as in a log, a line for each measurement instead.
             tensorboard: folder for TensorBoard's curves; None for none.
             silent: show nothing at all, as one of several processes that show the same.
-            gauge: what to show of the device beside a number of tokens per second.
-            compiles: whether the first step waits for a compiler, which the bar then says.
+            gauge: returns what to show of the device, given the number of tokens per second.
+            compiles: whether the first step compiles the model, which the bar then shows.
 
         Raises:
             ImportError: if the library that shows it is not installed.
@@ -149,7 +149,7 @@ class Progress:
             with seen_or_not():
                 self.bar.update(1)
         shown = self.lines or self.writer is not None
-        if not shown or time.perf_counter() - self.since <= SECONDS:
+        if not shown or time.perf_counter() - self.since <= LOSS_REFRESH_S:
             return
         known = float(loss)  # here an accelerator has to be waited for, and the clock read after
         seconds = time.perf_counter() - self.since
@@ -164,15 +164,15 @@ class Progress:
         self.pause()
 
     def told_speed(self) -> str:
-        """Tokens per second, and what the gauge makes of them; nothing before they are known."""
+        """Return tokens per second and the state of the device; "" before they are known."""
         return f", {self.speed:,.0f} tokens/s{self.gauge(self.speed)}" if self.speed else ""
 
     def pause(self) -> None:
-        """Count speed from now on, so that a validation does not slow it down."""
+        """Restart the measurement of speed, to leave out the time of evaluations."""
         self.since, self.tokens = time.perf_counter(), 0
 
     def measuring(self, what: Any) -> contextlib.AbstractContextManager:
-        """A bar for a measurement that takes a while; yields what to tell of sequences measured."""
+        """Return a bar for an evaluation; it yields what to call with numbers of sequences."""
         if self.bar is None:
             return contextlib.nullcontext(lambda count: None)
         total = len(what) if isinstance(what, Sized) else None
@@ -186,7 +186,7 @@ class Progress:
         whole_loss: float | None,
         rate: float,
     ) -> None:
-        """Show a measurement."""
+        """Show the result of an evaluation."""
         told = f"step {step}: learned {train_loss:.4f}, held out {valid_loss:.4f} nats per token"
         told += "" if whole_loss is None else f"; {whole_loss:.4f} on all of it"
         self.say(told if self.bar is not None else told + self.told_speed())

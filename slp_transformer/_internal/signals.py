@@ -1,7 +1,7 @@
-"""Wishes to stop: Ctrl-C, and the signals by which a cluster or a closed terminal asks for it.
+"""Signals that ask the process to stop.
 
-SIGTERM (preemption, `docker stop`, `kill`) and SIGHUP (a connection or a terminal that is closed)
-are heeded as Ctrl-C is. What the process was started to ignore, as by `nohup`, it goes on ignoring.
+SIGTERM (preemption, `docker stop`, `kill`) and SIGHUP (a closed connection or terminal) are handled
+as Ctrl-C is. Signals that the process was started to ignore, as by `nohup`, stay ignored.
 """
 
 import os
@@ -15,34 +15,34 @@ SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name)
 
 
 class Stopped(KeyboardInterrupt):
-    """The end of work that was asked to stop.
+    """Raised where work stops because of a signal.
 
     Attributes:
         number: the signal's; a command ends with 128 + this number.
     """
 
     def __init__(self, words: str = "", number: int | None = None):
-        """Say what to do now, and which signal it was; Ctrl-C's if None."""
+        """Take a message for the user, and the number of the signal (SIGINT if None)."""
         super().__init__(words)
         self.number = signal.SIGINT if number is None else number
 
 
 class StopSignals:
-    """Hears the signals, from `with` on.
+    """Handles the signals inside a `with` block.
 
-    Python lets the main thread alone handle signals; in another one this changes nothing.
+    Python handles signals in the main thread only; in another thread this does nothing.
 
     Attributes:
-        number: the first signal that came; None as long as none did.
+        number: the first signal that was received; None until then.
     """
 
     def __init__(self, *, wait: bool, for_good: bool = False):
-        """Begin with no wish.
+        """Create a handler.
 
         Args:
-            wait: leave it to whoever asks for `pressed` to stop at a good moment; if false, the
-                first signal raises `Stopped`. What comes after the first changes nothing.
-            for_good: ignore the signals afterwards, for a process that has nothing left to do.
+            wait: only set `pressed`, for the caller to stop at a good moment; if false, the first
+                signal raises `Stopped`. Later signals are ignored.
+            for_good: ignore the signals after the block, in a process that is about to end.
         """
         self.wait, self.for_good = wait, for_good
         self.number: int | None = None
@@ -50,11 +50,11 @@ class StopSignals:
 
     @property
     def pressed(self) -> bool:
-        """Whether a signal came."""
+        """Return whether a signal was received."""
         return self.number is not None
 
     def __enter__(self) -> "StopSignals":
-        """Listen."""
+        """Install the handlers."""
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.getsignal(number)
@@ -64,7 +64,7 @@ class StopSignals:
         return self
 
     def hear(self, number: int, _: FrameType | None) -> None:
-        """Note that a signal came.
+        """Record a signal.
 
         Raises:
             Stopped: the first time, unless it can wait.
@@ -76,7 +76,7 @@ class StopSignals:
             raise Stopped(number=number)
 
     def __exit__(self, *_) -> None:
-        """Handle the signals as before; whoever listened before knows what was heard meanwhile."""
+        """Restore the previous handlers; an outer `StopSignals` learns of the signal."""
         for number, before in self.before.items():
             outer = getattr(before, "__self__", None)
             if isinstance(outer, StopSignals):
@@ -85,7 +85,7 @@ class StopSignals:
 
 
 def leave_terminal() -> None:
-    """Have what is printed to a terminal that is gone go nowhere, rather than fail."""
+    """Redirect output to the null device if its terminal was closed."""
     for output in (1, 2):
         try:
             gone = stat.S_ISCHR(os.fstat(output).st_mode) and not os.isatty(output)

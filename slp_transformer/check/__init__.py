@@ -1,4 +1,4 @@
-"""Checks for a reader's own attempt at an exercise, which name the mistake.
+"""Checks for a reader's own submission at an exercise, which name the mistake.
 
     from slp_transformer import check
     check.attention(my_attention)

@@ -7,9 +7,9 @@ def main() -> None:
     """Print the table."""
     for check in CHECKS.values():
         print(f"\n{check.asked}: {check.source}")
-        for name, sentence in check.slips.items():
+        for name, sentence in check.mistakes.items():
             print(f"  {name}: {sentence}")
-    known = sum(len(check.slips) for check in CHECKS.values())
+    known = sum(len(check.mistakes) for check in CHECKS.values())
     print(f"\n{len(CHECKS)} checks know {known} mistakes.")
 
 

@@ -5,11 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.mask_checks import INF, future
 from slp_transformer.check.random_inputs import normal, row, rows
 
-Slips = frozenset
 LARGEST_OF_ALL = (
     "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
     "scores become 0, and 0/0 is not a number: subtract each row's own."
@@ -22,15 +21,15 @@ SCALES = {
 }
 
 
-def scale(d_k: int, slips: Slips) -> float:
+def scale(d_k: int, mistakes: Mistakes) -> float:
     """What the scores are divided by."""
-    if "no scaling" in slips:
+    if "no scaling" in mistakes:
         return 1.0
-    if "scaled by d_k" in slips:
+    if "scaled by d_k" in mistakes:
         return float(d_k)
-    if "d_k**1/2" in slips:
+    if "d_k**1/2" in mistakes:
         return 2.0 * d_k
-    return d_k**-0.5 if "multiplied by the root" in slips else d_k**0.5
+    return d_k**-0.5 if "multiplied by the root" in mistakes else d_k**0.5
 
 
 def _softmax_cases() -> list[Case]:
@@ -48,7 +47,7 @@ def _softmax_cases() -> list[Case]:
 
 
 @check(
-    "simple-softmax (8.8, 7.8)",
+    "`simple-softmax`",
     _softmax_cases,
     {
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
@@ -65,27 +64,27 @@ def _softmax_cases() -> list[Case]:
         "minus": "The sign is turned: the smallest score gets the largest weight.",
     },
 )
-def softmax(scores: Tensor, slips: Slips) -> Tensor:
+def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `softmax(scores)`: weights that are positive and sum to 1, row by row."""
-    axis = None if "all entries" in slips else 0 if "other axis" in slips else -1
+    axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
     axes = tuple(range(scores.dim())) if axis is None else (axis,)
-    if "plain shares" in slips:
+    if "plain shares" in mistakes:
         return scores / scores.sum(axes, keepdim=True)
-    if "sigmoid" in slips:
+    if "sigmoid" in mistakes:
         return scores.sigmoid()
-    if "minus" in slips:
+    if "minus" in mistakes:
         scores = -scores
-    if "base 2" in slips:
+    if "base 2" in mistakes:
         scores = scores * math.log(2)
-    if "largest of all" in slips:
+    if "largest of all" in mistakes:
         scores = scores - scores.max()
-    elif "overflow" not in slips:
+    elif "overflow" not in mistakes:
         scores = scores - scores.amax(axes, keepdim=True)
     powers = scores.exp()
-    if "not normalised" in slips:
+    if "not normalised" in mistakes:
         return powers
     alpha = powers / powers.sum(axes, keepdim=True)
-    return alpha.log() if "logarithm" in slips else alpha
+    return alpha.log() if "logarithm" in mistakes else alpha
 
 
 def _sum_cases() -> list[Case]:
@@ -100,7 +99,7 @@ def _sum_cases() -> list[Case]:
 
 
 @check(
-    "simple-sum (8.6, 7.6)",
+    "`simple-sum`",
     _sum_cases,
     {
         "no weights": "The rows are added up without their weights.",
@@ -112,18 +111,18 @@ def _sum_cases() -> list[Case]:
         "weights twice": "Each weight is used squared.",
     },
 )
-def weighted_sum(alpha_i: Tensor, rows: Tensor, slips: Slips) -> Tensor:
+def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: a row for each weight, further rows not read."""
-    count = len(alpha_i) - ("last row left out" in slips)
-    first = 1 if "first row left out" in slips else 0
+    count = len(alpha_i) - ("last row left out" in mistakes)
+    first = 1 if "first row left out" in mistakes else 0
     alpha, X = alpha_i[first:count], rows[first:count]
-    if "no weights" in slips:
+    if "no weights" in mistakes:
         alpha = torch.ones_like(alpha)
-    if "weights twice" in slips:
+    if "weights twice" in mistakes:
         alpha = alpha * alpha
     parts = alpha[:, None] * X
-    total = parts.sum(1 if "sum over features" in slips else 0)
-    return total / count if "mean" in slips else total
+    total = parts.sum(1 if "sum over features" in mistakes else 0)
+    return total / count if "mean" in mistakes else total
 
 
 def _score_cases() -> list[Case]:
@@ -136,7 +135,7 @@ def _score_cases() -> list[Case]:
 
 
 @check(
-    "scaled-score (8.11, 7.11)",
+    "`scaled-score`",
     _score_cases,
     {
         **SCALES,
@@ -146,14 +145,14 @@ def _score_cases() -> list[Case]:
         "minus": "The sign is turned.",
     },
 )
-def scaled_score(q_i: Tensor, k_j: Tensor, slips: Slips) -> Tensor:
+def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: the score of one query and one key, a single number."""
-    products = q_i + k_j if "sum of both" in slips else q_i * k_j
-    score = products if "not summed" in slips else products.sum()
-    score = -score if "minus" in slips else score
-    if "cosine" in slips:
+    products = q_i + k_j if "sum of both" in mistakes else q_i * k_j
+    score = products if "not summed" in mistakes else products.sum()
+    score = -score if "minus" in mistakes else score
+    if "cosine" in mistakes:
         return score / (q_i.norm() * k_j.norm())
-    return score / scale(len(k_j), slips)
+    return score / scale(len(k_j), mistakes)
 
 
 def _simple_cases() -> list[Case]:
@@ -169,7 +168,7 @@ def _simple_cases() -> list[Case]:
 
 
 @check(
-    "simple-sum to simple-softmax (8.6-8.8, 7.6-7.8)",
+    "`simple-sum` to `simple-softmax`",
     _simple_cases,
     {
         "itself left out": "Token i does not read itself: j runs up to i, so the rows are X[:i + "
@@ -183,19 +182,19 @@ def _simple_cases() -> list[Case]:
         "the weights": "It returns the weights; asked for is the sum of the rows.",
     },
 )
-def simple_attention(X: Tensor, i: int, slips: Slips) -> Tensor:
+def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
     """Check `simple_attention(X, i)`: the output a_i, with i counted from 0 and no matrices."""
     last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
-    end = next((last[slip] for slip in last if slip in slips), i + 1)
-    x_i = X[-1] if "last token asks" in slips else X[i]
+    end = choose(mistakes, last, i + 1)
+    x_i = X[-1] if "last token asks" in mistakes else X[i]
     scores = X[:end] @ x_i
-    if "scaled" in slips:
+    if "scaled" in mistakes:
         scores = scores / X.shape[1] ** 0.5
-    if "over all" in slips:
+    if "over all" in mistakes:
         alpha = torch.softmax(X @ X[i], -1)[:end]
     else:
-        alpha = scores if "no softmax" in slips else torch.softmax(scores, -1)
-    return alpha if "the weights" in slips else alpha @ X[:end]
+        alpha = scores if "no softmax" in mistakes else torch.softmax(scores, -1)
+    return alpha if "the weights" in mistakes else alpha @ X[:end]
 
 
 def _attention_cases() -> list[Case]:
@@ -221,7 +220,7 @@ def _attention_cases() -> list[Case]:
 
 
 @check(
-    "head-par (8.33, 7.34)",
+    "`head-par`",
     _attention_cases,
     {
         **SCALES,
@@ -259,53 +258,55 @@ def _attention_cases() -> list[Case]:
     },
     accepted=("nothing seen is NaN",),
 )
-def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, slips: Slips) -> Tensor:
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `attention(Q, K, V, mask)`: the gathered values [N×d_v], for an additive mask.
 
     A query that may see nothing may gather zeros, as in the package, or be NaN.
     """
     sizes = {"scaled by √d_v": V.shape[-1], "scaled by √N": Q.shape[-2]}
-    root = next((sizes[s] ** 0.5 for s in sizes if s in slips), scale(Q.shape[-1], slips))
-    late = "scaled after softmax" in slips
-    pair = (K, Q.T) if "roles of Q and K" in slips else (Q, K.T)
-    pair = (Q, K) if "K not transposed" in slips else pair
+    root = next((sizes[s] ** 0.5 for s in sizes if s in mistakes), scale(Q.shape[-1], mistakes))
+    late = "scaled after softmax" in mistakes
+    pair = (K, Q.T) if "roles of Q and K" in mistakes else (Q, K.T)
+    pair = (Q, K) if "K not transposed" in mistakes else pair
     scores = pair[0] @ pair[1] / (1 if late else root)
-    scores = _hide(scores, mask, slips)
-    alpha = scores if "no softmax" in slips else _weights(scores, slips)
+    scores = _hide(scores, mask, mistakes)
+    alpha = scores if "no softmax" in mistakes else _weights(scores, mistakes)
     alpha = alpha / root if late else alpha
-    if "mask after softmax" in slips:
+    if "mask after softmax" in mistakes:
         alpha = alpha.masked_fill(mask == -INF, 0)
-    if "mask added after softmax" in slips:
+    if "mask added after softmax" in mistakes:
         alpha = alpha + mask
-    return alpha if "the weights" in slips else alpha @ (K if "keys as values" in slips else V)
+    return (
+        alpha if "the weights" in mistakes else alpha @ (K if "keys as values" in mistakes else V)
+    )
 
 
-def _hide(scores: Tensor, mask: Tensor, slips: Slips) -> Tensor:
+def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     hidden = mask == -INF
-    if slips & {"no mask", "mask after softmax", "mask added after softmax"}:
+    if mistakes & {"no mask", "mask after softmax", "mask added after softmax"}:
         return scores
-    if "mask multiplied" in slips:
+    if "mask multiplied" in mistakes:
         return scores * mask
-    if "causal in any case" in slips:
+    if "causal in any case" in mistakes:
         return scores + torch.full_like(scores, -INF).triu(1)
-    hidden = ~hidden if "mask turned" in slips else hidden
-    if "hidden scores 0" in slips:
+    hidden = ~hidden if "mask turned" in mistakes else hidden
+    if "hidden scores 0" in mistakes:
         return scores.masked_fill(hidden, 0)
-    if "-1e9" in slips:
+    if "-1e9" in mistakes:
         return scores.masked_fill(hidden, -1e9)
-    if "mask turned" in slips:
+    if "mask turned" in mistakes:
         return scores.masked_fill(hidden, -INF)
-    return scores - mask if "mask subtracted" in slips else scores + mask
+    return scores - mask if "mask subtracted" in mistakes else scores + mask
 
 
-def _weights(scores: Tensor, slips: Slips) -> Tensor:
-    axis = -2 if "other axis" in slips else -1
-    if "overflow" in slips:
+def _weights(scores: Tensor, mistakes: Mistakes) -> Tensor:
+    axis = -2 if "other axis" in mistakes else -1
+    if "overflow" in mistakes:
         return scores.exp() / scores.exp().sum(axis, keepdim=True)
-    if "largest of all" in slips:
+    if "largest of all" in mistakes:
         powers = (scores - scores.max()).exp()
         return powers / powers.sum(axis, keepdim=True)
     alpha = torch.softmax(scores, axis)
-    if "nothing seen is NaN" in slips or axis == -2:
+    if "nothing seen is NaN" in mistakes or axis == -2:
         return alpha
     return alpha.masked_fill((scores == -INF).all(axis, keepdim=True), 0)

@@ -7,10 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row, rows
 
-Slips = frozenset
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
 OUTSIDE = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
 
@@ -36,11 +35,11 @@ def _norm_cases(d: int = 0) -> list[Case]:
 
 
 @check(
-    "ln-mean to ln (8.22-8.25, 7.23-7.26)",
+    "`ln-mean` to `ln`",
     _norm_cases,
     {
         "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
-        "(8.23, 7.24) divides by d: write correction=0.",
+        "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
             OUTSIDE,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
@@ -65,33 +64,33 @@ def _norm_cases(d: int = 0) -> list[Case]:
     accepted=tuple(EPSILONS),
     fit=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
-def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, slips: Slips) -> Tensor:
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `layer_norm(x, gamma, beta)`, for a row [d] and for rows [N×d].
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
-    if "all rows together" in slips:
+    if "all rows together" in mistakes:
         axes = tuple(range(x.dim()))
     else:
-        axes = (0,) if "over tokens" in slips else (-1,)
+        axes = (0,) if "over tokens" in mistakes else (-1,)
     mu = x.mean(axes, keepdim=True)
-    eps = next((EPSILONS[slip] for slip in EPSILONS if slip in slips), 0.0)
-    correction = int("unbiased" in slips)
-    if "root mean square" in slips:
+    eps = choose(mistakes, EPSILONS, 0.0)
+    correction = int("unbiased" in mistakes)
+    if "root mean square" in mistakes:
         mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
     else:
         variance = x.var(axes, correction=correction, keepdim=True)
-    sigma = variance + eps if "variance" in slips else (variance + eps).sqrt()
-    sigma = sigma + next((OUTSIDE[slip] for slip in OUTSIDE if slip in slips), 0.0)
-    x = x if "mean kept" in slips else x - mu
-    x_hat = x if "not divided" in slips else x / sigma
-    if "gain and offset swapped" in slips:
+    sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
+    sigma = sigma + choose(mistakes, OUTSIDE, 0.0)
+    x = x if "mean kept" in mistakes else x - mu
+    x_hat = x if "not divided" in mistakes else x / sigma
+    if "gain and offset swapped" in mistakes:
         gamma, beta = beta, gamma
-    gamma = torch.ones_like(gamma) if "no gain" in slips else gamma
-    beta = torch.zeros_like(beta) if "no offset" in slips else beta
-    if "gain summed" in slips:
+    gamma = torch.ones_like(gamma) if "no gain" in mistakes else gamma
+    beta = torch.zeros_like(beta) if "no offset" in mistakes else beta
+    if "gain summed" in mistakes:
         return (x_hat @ gamma)[..., None] + beta
-    return gamma * (x_hat + beta) if "gain on the offset" in slips else gamma * x_hat + beta
+    return gamma * (x_hat + beta) if "gain on the offset" in mistakes else gamma * x_hat + beta
 
 
 def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
@@ -108,7 +107,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 
 
 @check(
-    "ffn (8.21; not in the Aug 2026 draft)",
+    "`ffn`",
     _ffn_cases,
     {
         "no ReLU": "The bend is missing: without ReLU two products of matrices are as good as one.",
@@ -126,22 +125,24 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
     },
     fit=lambda shapes, module: dict(zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)),
 )
-def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, slips: Slips) -> Tensor:
+def ffn(
+    x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
+) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends["leaky"] = F.leaky_relu
-    bend = next((bends[name] for name in bends if name in slips), torch.relu)
-    if slips & {"no ReLU", "ReLU at the end"}:
+    bend = choose(mistakes, bends, torch.relu)
+    if mistakes & {"no ReLU", "ReLU at the end"}:
         bend = _as_it_is
-    b_1 = 0 * b_1 if "no b_1" in slips else b_1
-    b_2 = 0 * b_2 if "no b_2" in slips else b_2
-    if "ReLU before b_1" in slips:
+    b_1 = 0 * b_1 if "no b_1" in mistakes else b_1
+    b_2 = 0 * b_2 if "no b_2" in mistakes else b_2
+    if "ReLU before b_1" in mistakes:
         hidden = bend(x @ W_1) + b_1
     else:
         hidden = bend(x @ W_1 + b_1)
     out = hidden @ W_2 + b_2
-    out = out.relu() if slips & {"ReLU at the end", "ReLU twice"} else out
-    return out + x if "residual" in slips else out
+    out = out.relu() if mistakes & {"ReLU at the end", "ReLU twice"} else out
+    return out + x if "residual" in mistakes else out
 
 
 def _as_it_is(x: Tensor) -> Tensor:
@@ -149,7 +150,7 @@ def _as_it_is(x: Tensor) -> Tensor:
 
 
 @check(
-    "H (8.39, 7.40)",
+    "`H`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
     {
         "as before": "The layer still writes all that it wrote: both W_2 and b_2 must go.",
@@ -159,16 +160,16 @@ def _as_it_is(x: Tensor) -> Tensor:
     },
 )
 def unchanged(
-    X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, slips: Slips
+    X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
     hidden = torch.relu(X @ W_1 + b_1)
-    if "as before" in slips:
+    if "as before" in mistakes:
         return X + hidden @ W_2 + b_2
-    if "W_2 left" in slips:
+    if "W_2 left" in mistakes:
         return X + hidden @ W_2
-    X = 0 * X if "stream gone" in slips else X
-    return X + b_2 if "b_2 left" in slips else X
+    X = 0 * X if "stream gone" in mistakes else X
+    return X + b_2 if "b_2 left" in mistakes else X
 
 
 def _gated_cases() -> list[Case]:
@@ -183,7 +184,7 @@ def _gated_cases() -> list[Case]:
 
 
 @check(
-    "swiglu (not in the 2025 draft; 7.22)",
+    "`swiglu`",
     _gated_cases,
     {
         "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
@@ -205,29 +206,29 @@ def swiglu(
     b_2: Tensor,
     W_3: Tensor,
     b_3: Tensor,
-    slips: Slips,
+    mistakes: Mistakes,
 ) -> Tensor:
     """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)` with β = 1, for a row and for rows."""
-    if "no biases" in slips:
+    if "no biases" in mistakes:
         b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
-    if "gate on the other side" in slips:
+    if "gate on the other side" in mistakes:
         first, second = second, first
     bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": _as_it_is}
-    bend = next((bends[name] for name in bends if name in slips), F.silu)
-    second = F.silu(second) if "both bent" in slips else second
+    bend = choose(mistakes, bends, F.silu)
+    second = F.silu(second) if "both bent" in mistakes else second
     gate = bend(first)
-    if "no gate" in slips:
+    if "no gate" in mistakes:
         return gate @ W_3 + b_3
-    return (gate + second if "added" in slips else gate * second) @ W_3 + b_3
+    return (gate + second if "added" in mistakes else gate * second) @ W_3 + b_3
 
 
 class Layer:
-    """A stand-in for a sublayer: a function of rows that is told apart from every other."""
+    """A stand-in for a sublayer: a function of rows that differs from every other."""
 
-    def __init__(self, told: str, f: Callable[..., Tensor]):
-        """Make a layer that messages call `told`."""
-        self.told, self.f = told, f
+    def __init__(self, label: str, f: Callable[..., Tensor]):
+        """Make a layer that messages call `label`."""
+        self.label, self.f = label, f
 
     def __call__(self, *inputs: Any) -> Tensor:
         """Apply it."""
@@ -259,7 +260,7 @@ def _block_cases() -> list[Case]:
 
 
 @check(
-    "O and H (8.38-8.39, 7.39-7.40)",
+    "`O` and `H`",
     _block_cases,
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
@@ -284,26 +285,28 @@ def _block_cases() -> list[Case]:
         "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
     },
 )
-def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, slips: Slips) -> Tensor:
+def block(
+    X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
+) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`, whose sublayers are given as functions."""
-    if "same norm twice" in slips:
+    if "same norm twice" in mistakes:
         norm_2 = norm_1
-    if "norms swapped" in slips:
+    if "norms swapped" in mistakes:
         norm_1, norm_2 = norm_2, norm_1
-    if "post-norm" in slips:
+    if "post-norm" in mistakes:
         O = norm_1(X + attention(X))
         return norm_2(O + ffn(O))
-    if "norm after the sublayer" in slips:
+    if "norm after the sublayer" in mistakes:
         O = X + norm_1(attention(X))
         return O + norm_2(ffn(O))
-    if "feedforward first" in slips:
+    if "feedforward first" in mistakes:
         attention, ffn = ffn, attention
-    T1 = X if "no first norm" in slips else norm_1(X)
+    T1 = X if "no first norm" in mistakes else norm_1(X)
     T2 = attention(T1)
-    stream = T1 if "norm on the residual" in slips else X
-    O = T2 if "no first residual" in slips else T2 + stream
-    read = X if "parallel" in slips else O
-    T4 = read if "no second norm" in slips else norm_2(read)
-    stream = T4 if "second norm on the residual" in slips else O
-    stream = X if "X instead of O" in slips else stream
-    return ffn(T4) if "no second residual" in slips else ffn(T4) + stream
+    stream = T1 if "norm on the residual" in mistakes else X
+    O = T2 if "no first residual" in mistakes else T2 + stream
+    read = X if "parallel" in mistakes else O
+    T4 = read if "no second norm" in mistakes else norm_2(read)
+    stream = T4 if "second norm on the residual" in mistakes else O
+    stream = X if "X instead of O" in mistakes else stream
+    return ffn(T4) if "no second residual" in mistakes else ffn(T4) + stream

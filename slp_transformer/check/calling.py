@@ -51,43 +51,43 @@ def understood(name: str, wanted: str) -> bool:
     return plain(name) == plain(wanted) or plain(name) in ALIASES.get(wanted, ())
 
 
-def caller(attempt: Any, names: Sequence[str], asked: str) -> Callable[[dict[str, Any]], Any]:
-    """A function that hands a case, as a dict, to the reader's attempt.
+def caller(submission: Any, names: Sequence[str], asked: str) -> Callable[[dict[str, Any]], Any]:
+    """A function that hands a case, as a dict, to the reader's submission.
 
     Args:
-        attempt: a function or a module.
+        submission: a function or a module.
         names: the arguments that the exercise gives, in its order.
         asked: how the exercise writes the call, for messages.
 
     Raises:
         Unfit: if it cannot be called with these.
     """
-    if inspect.isclass(attempt):
+    if inspect.isclass(submission):
         raise Unfit(
-            f"{attempt.__name__} is a class: make one first, and pass that "
-            f"(as {attempt.__name__}(…))."
+            f"{submission.__name__} is a class: make one first, and pass that "
+            f"(as {submission.__name__}(…))."
         )
-    if not callable(attempt):
+    if not callable(submission):
         raise Unfit(
             "Pass the function itself, without calling it; this is of type "
-            f"{type(attempt).__name__}."
+            f"{type(submission).__name__}."
         )
-    given, own, places = _places(attempt, names, asked)
-    module = copy.deepcopy(attempt) if own else None
+    given, own, places = _places(submission, names, asked)
+    module = copy.deepcopy(submission) if own else None
 
     def call(case: dict[str, Any]) -> Any:
         if module is not None:
             _fill(module, {parameter: case[name] for name, parameter in own.items()})
         by_order = [case[name] for name in given]
         by_name = {argument: case[name] for argument, name in places.items()}
-        return (attempt if module is None else module)(*by_order, **by_name)
+        return (submission if module is None else module)(*by_order, **by_name)
 
     return call
 
 
-def _places(attempt: Any, names: Sequence[str], asked: str):
+def _places(submission: Any, names: Sequence[str], asked: str):
     """Which of the names go in by order, which are a module's own, which go in by keyword."""
-    function = attempt.forward if isinstance(attempt, nn.Module) else attempt
+    function = submission.forward if isinstance(submission, nn.Module) else submission
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # written in C
@@ -102,7 +102,7 @@ def _places(attempt: Any, names: Sequence[str], asked: str):
             if p.name not in found and len(left) == 1:
                 found[p.name] = left[0]
     rest = [n for n in names if n not in found.values()]
-    own = _own_parameters(attempt, rest)
+    own = _own_parameters(submission, rest)
     rest = [n for n in rest if n not in own and not (own and n == "A")]  # it knows its heads
     unknown = [p for p in free if p.name not in found]
     required = [p for p in unknown if p.default is p.empty]
@@ -123,31 +123,31 @@ def _list(parameters: list[inspect.Parameter]) -> str:
     return ", ".join(p.name for p in parameters)
 
 
-def _own_parameters(attempt: Any, names: Sequence[str]) -> dict[str, str]:
+def _own_parameters(submission: Any, names: Sequence[str]) -> dict[str, str]:
     """The names for which a module has parameters: `gamma`, `W_Q`, or a linear layer `W_Q`.
 
     A view of a larger parameter, `W_Q` in one that holds three, counts as well.
     """
-    if not isinstance(attempt, nn.Module):
+    if not isinstance(submission, nn.Module):
         return {}
     found = {}
     for name in names:
-        for path, _ in attempt.named_parameters():
+        for path, _ in submission.named_parameters():
             last = path.removesuffix(".weight").rpartition(".")[2]
             if name not in found and understood(last, name):
                 found[name] = path
-        if name not in found and isinstance(getattr(attempt, name, None), Tensor):
+        if name not in found and isinstance(getattr(submission, name, None), Tensor):
             found[name] = name
     return found
 
 
-def own_shapes(attempt: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def own_shapes(submission: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of a module's own parameters, in the book's orientation, for the names it has."""
-    if not isinstance(attempt, nn.Module):
+    if not isinstance(submission, nn.Module):
         return {}
-    own = _own_parameters(attempt, names)
-    shapes = {name: tuple(attrgetter(path)(attempt).shape) for name, path in own.items()}
-    return {n: s[::-1] if _transposed(attempt, own[n]) else s for n, s in shapes.items()}
+    own = _own_parameters(submission, names)
+    shapes = {name: tuple(attrgetter(path)(submission).shape) for name, path in own.items()}
+    return {n: s[::-1] if _transposed(submission, own[n]) else s for n, s in shapes.items()}
 
 
 def _transposed(module: nn.Module, path: str) -> bool:

@@ -8,7 +8,7 @@ from torch import Tensor
 from slp_transformer._internal.shape_types import shape_of
 from slp_transformer.check.timed_run import Raised, Unfinished
 
-SMALL = 30  # numbers; a case with more of them is told by its shapes
+SMALL = 30  # numbers; a case with more of them is shown by its shapes
 
 
 class Unreadable(Exception):
@@ -100,7 +100,7 @@ def shown(value: Any) -> str:
         if value.numel() > SMALL:
             return shape_of(value)
         return _rows(value.tolist())
-    return _number(value) if isinstance(value, int | float) else getattr(value, "told", "…")
+    return _number(value) if isinstance(value, int | float) else getattr(value, "label", "…")
 
 
 def _rows(value: Any) -> str:

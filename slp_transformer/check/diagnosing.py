@@ -1,9 +1,9 @@
-"""From an attempt's answers to a verdict: right, or which known mistake gives the same answers.
+"""From the answers of a submission to a verdict: right, or which known mistake gives the same.
 
-A check holds one function with named *slips*. With none it is right; with one it makes that
-mistake, and with two both. An attempt that is wrong somewhere is compared with each of them on all
-cases; the slip that gives the very same answers is the mistake to name. So every mistake in the
-table is a program that runs, and nothing is guessed from how the code looks.
+A check has one function that can make named *mistakes*. With none it is right; with one it makes
+that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
+on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
+the table is a program that runs, and nothing is guessed from how the code looks.
 """
 
 import inspect
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.equations import equations
 from slp_transformer._internal.shape_types import shape_of
 from slp_transformer.check.calling import Unfit, caller, own_shapes
 from slp_transformer.check.comparing import (
@@ -29,6 +30,7 @@ from slp_transformer.check.timed_run import Raised, Unfinished, answers
 from slp_transformer.check.verdict import Verdict, announce
 
 Case = dict[str, Any]
+Mistakes = frozenset  # names of the mistakes that a solution makes on purpose
 SECONDS = 5.0
 CHECKS: dict[str, "Check"] = {}
 
@@ -40,9 +42,9 @@ class Check:
         name: how it is called.
         source: its equation, by slug and numbers.
         arguments: what the reader's function is given, in this order.
-        slips: the known mistakes, by name, each with its sentence; what stands in brackets after a
+        mistakes: sentences by the names of the known mistakes; what stands in brackets after a
             name tells variants of one mistake apart.
-        accepted: slips that are as good as right.
+        accepted: mistakes that are as good as right.
     """
 
     def __init__(
@@ -50,23 +52,24 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Case]],
-        slips: dict[str, str],
+        mistakes: dict[str, str],
         accepted: Sequence[str] = (),
         fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
     ):
         """Make a check.
 
         Args:
-            solve: the function with its slips: it takes the arguments, then `slips`.
-            source: the equation, by slug and numbers.
+            solve: the function with its mistakes: it takes the arguments, then `mistakes`.
+            source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            slips: sentences by the names of the slips.
-            accepted: names of slips that count as right.
-            fit: the sizes to ask `cases` for when the attempt is a module with parameters of its
+            mistakes: sentences by the names of the mistakes.
+            accepted: names of mistakes that count as right.
+            fit: the sizes to ask `cases` for when the submission is a module with parameters of its
                 own, from their shapes and the module.
         """
-        self.solve, self.source, self.cases, self.fit = solve, source, cases, fit
-        self.slips, self.accepted = slips, tuple(accepted)
+        self.solve, self.cases, self.fit = solve, cases, fit
+        self.source = equations().cite(source)
+        self.mistakes, self.accepted = mistakes, tuple(accepted)
         self.name, self.__doc__ = solve.__name__, solve.__doc__
         self.arguments = tuple(inspect.signature(solve).parameters)[:-1]
         CHECKS[self.name] = self
@@ -80,21 +83,21 @@ class Check:
         return f"<check of {self.asked}: {self.source}>"
 
     def __call__(
-        self, attempt: object, *, one_row: bool = False, seconds: float = SECONDS
+        self, submission: object, *, one_row: bool = False, seconds: float = SECONDS
     ) -> Verdict:
-        """Try an attempt on all cases, and say what is wrong with it.
+        """Try a submission on all cases, and say what is wrong with it.
 
         Args:
-            attempt: a function, or a module; it may return `(output, weights)` where the output is
-                asked for.
+            submission: a function, or a module; it may return `(output, weights)` where the output
+                is asked for.
             one_row: try single rows only, for a function that is written for one token.
             seconds: how long all cases together may take.
 
         Returns:
-            The verdict, true where the attempt is right. In a script it is printed, too.
+            The verdict, true where the submission is right. In a script it is printed, too.
         """
         try:
-            verdict = self._verdict(attempt, one_row, seconds)
+            verdict = self._verdict(submission, one_row, seconds)
         except (Unfit, Unreadable) as error:
             verdict = Verdict(False, str(error))
         except Exception as error:  # what a reader's object does when it is looked at
@@ -103,43 +106,43 @@ class Check:
         announce(verdict)
         return verdict
 
-    def right(self, case: Case, *slips: str) -> Any:
-        """The right answer to a case, or the one that these slips give."""
+    def right(self, case: Case, *mistakes: str) -> Any:
+        """The right answer to a case, or the one that these mistakes give."""
         exact = {n: _double(value) for n, value in case.items()}
         try:
-            answer = self.solve(**exact, slips=frozenset(slips))
+            answer = self.solve(**exact, mistakes=frozenset(mistakes))
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
             return Raised(type(error).__name__)
         return settled(answer, answer)
 
-    def _verdict(self, attempt: object, one_row: bool, seconds: float) -> Verdict:
-        call = caller(attempt, self.arguments, self.asked)
-        cases = self._cases(attempt, one_row)
-        found, changed = answers(call, cases, attempt, seconds)
+    def _verdict(self, submission: object, one_row: bool, seconds: float) -> Verdict:
+        call = caller(submission, self.arguments, self.asked)
+        cases = self._cases(submission, one_row)
+        found, changed = answers(call, cases, submission, seconds)
         right = [self.right(case) for case in cases]
         found = [settled(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], Unfinished):
             return self._unfinished(found[-1], cases[len(found) - 1], seconds)
-        if any(self._agrees(found, cases, slips) for slips in self._ways()):
+        if any(self._agrees(found, cases, mistakes) for mistakes in self._ways()):
             note = f" (It changes {_and(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
-        return self._wrong(attempt, call, cases, found, seconds)
+        return self._wrong(submission, call, cases, found, seconds)
 
     def _ways(self) -> list[tuple[str, ...]]:
-        """What may differ from the equation without being wrong: nothing, or one accepted slip."""
-        return [(), *((slip,) for slip in self.accepted)]
+        """Return what may differ from the equation: nothing, or one accepted mistake."""
+        return [(), *((mistake,) for mistake in self.accepted)]
 
-    def _cases(self, attempt: object, one_row: bool) -> list[Case]:
-        own = own_shapes(attempt, self.arguments) if self.fit else {}
-        cases = self.cases(**(self.fit(own, attempt) if own else {}))
+    def _cases(self, submission: object, one_row: bool) -> list[Case]:
+        own = own_shapes(submission, self.arguments) if self.fit else {}
+        cases = self.cases(**(self.fit(own, submission) if own else {}))
         if not one_row:
             return list(cases)
         return [c for c in cases if c[self.arguments[0]].dim() == 1]
 
-    def _agrees(self, found: list, cases: list[Case], slips: Sequence[str]) -> bool:
-        return all(agree(a, self.right(c, *slips)) for a, c in zip(found, cases, strict=True))
+    def _agrees(self, found: list, cases: list[Case], mistakes: Sequence[str]) -> bool:
+        return all(agree(a, self.right(c, *mistakes)) for a, c in zip(found, cases, strict=True))
 
-    def _wrong(self, attempt, call, cases, found, seconds) -> Verdict:
+    def _wrong(self, submission, call, cases, found, seconds) -> Verdict:
         # Of what may differ without being wrong, go by what explains most.
         rights = [[self.right(case, *way) for case in cases] for way in self._ways()]
         right = min(
@@ -147,15 +150,15 @@ class Check:
         )
         wrong = [i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not agree(a, r)]
         i = min(wrong or [0], key=lambda i: (isinstance(found[i], Raised), size(cases[i])))
-        twice, _ = answers(call, [cases[i]] * 2, attempt, seconds)
+        twice, _ = answers(call, [cases[i]] * 2, submission, seconds)
         if len(twice) == 2 and not agree(*(settled(answer, right[i]) for answer in twice)):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._given(cases[i]),))
         lines = self._lines(cases[i], right[i], found[i])
-        for slips in chain(combinations(self.slips, 1), combinations(self.slips, 2)):
-            if any(self._agrees(found, cases, (*slips, *way)) for way in self._ways()):
-                text = " And: ".join(self.slips[slip] for slip in slips)
-                names = tuple(slip.partition(" (")[0] for slip in slips)
+        for mistakes in chain(combinations(self.mistakes, 1), combinations(self.mistakes, 2)):
+            if any(self._agrees(found, cases, (*mistakes, *way)) for way in self._ways()):
+                text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
+                names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 return Verdict(False, text, lines, names)
         stopped = [j for j in wrong if isinstance(found[j], Raised)]
         i = stopped[0] if stopped else i
@@ -182,11 +185,13 @@ class Check:
         return Verdict(False, text, (self._given(case),))
 
     def _given(self, case: Case, shapes: bool = False) -> str:
-        def told(value: Any) -> str:
+        def format_input(value: Any) -> str:
             wide = shapes and isinstance(value, Tensor) and value.numel() > 1
             return shape_of(value) if wide else shown(value)
 
-        return "for       " + "  ".join(f"{name} = {told(value)}" for name, value in case.items())
+        return "for       " + "  ".join(
+            f"{name} = {format_input(value)}" for name, value in case.items()
+        )
 
 
 HINTS = {
@@ -203,12 +208,17 @@ def _hint(message: str) -> str:
 def check(
     source: str,
     cases: Callable[..., Sequence[Case]],
-    slips: dict[str, str],
+    mistakes: dict[str, str],
     accepted: Sequence[str] = (),
     fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
-    """Make a check of a function with slips; for what they mean, see `Check`."""
-    return lambda solve: Check(solve, source, cases, slips, accepted, fit)
+    """Make a check of a function with mistakes; for what they mean, see `Check`."""
+    return lambda solve: Check(solve, source, cases, mistakes, accepted, fit)
+
+
+def choose(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
+    """Return the option of the first of these mistakes that is made, or else the default."""
+    return next((option for name, option in options.items() if name in mistakes), default)
 
 
 def _double(value: Any) -> Any:

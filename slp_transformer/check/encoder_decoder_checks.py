@@ -8,11 +8,9 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, scale
 from slp_transformer.check.block_checks import Layer, normalised, running_mean
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import normal, row, rows
-
-Slips = frozenset
 
 
 def _cross_cases() -> list[Case]:
@@ -28,7 +26,7 @@ def _cross_cases() -> list[Case]:
 
 
 @check(
-    "cross-QKV and cross-attn (13.11-13.12 in the Aug 2026 draft)",
+    "`cross-QKV` and `cross-attn`",
     _cross_cases,
     {
         **SCALES,
@@ -45,20 +43,20 @@ def _cross_cases() -> list[Case]:
     },
 )
 def cross_attention(
-    X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, slips: Slips
+    X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
-    if "sides swapped" in slips:
+    if "sides swapped" in mistakes:
         X, H_enc = H_enc, X
-    both = "K and V from the decoder" in slips
-    Q = (H_enc if "Q from the encoder" in slips else X) @ W_Q
-    K = (X if both or "K from the decoder" in slips else H_enc) @ W_K
-    source = X if both or "V from the decoder" in slips else H_enc
-    V = source if "no W_V" in slips else source @ W_V
-    scores = Q @ K.T / scale(K.shape[-1], slips)
-    if "causal" in slips:
+    both = "K and V from the decoder" in mistakes
+    Q = (H_enc if "Q from the encoder" in mistakes else X) @ W_Q
+    K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
+    source = X if both or "V from the decoder" in mistakes else H_enc
+    V = source if "no W_V" in mistakes else source @ W_V
+    scores = Q @ K.T / scale(K.shape[-1], mistakes)
+    if "causal" in mistakes:
         scores = scores + torch.full_like(scores, -INF).triu(1)
-    return torch.softmax(scores, -2 if "other axis" in slips else -1) @ V
+    return torch.softmax(scores, -2 if "other axis" in mistakes else -1) @ V
 
 
 def _decoder_cases() -> list[Case]:
@@ -76,7 +74,7 @@ def _decoder_cases() -> list[Case]:
 
 
 @check(
-    "decoder block (Fig. 13.6 in the Aug 2026 draft)",
+    "the decoder block",
     _decoder_cases,
     {
         "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
@@ -102,7 +100,7 @@ def decoder_block(
     cross_attention: Any,
     ffn: Any,
     norm: Any,
-    slips: Slips,
+    mistakes: Mistakes,
 ) -> Tensor:
     """Check `decoder_block(X, H_enc, attention, cross_attention, ffn, norm)`: pre-norm.
 
@@ -111,26 +109,28 @@ def decoder_block(
     asked = norm(X)
 
     def cross(stream: Tensor) -> Tensor:
-        reads = stream if "no norm at cross-attention" in slips else norm(stream)
-        reads = asked if "query from X" in slips else reads
-        enc = norm(H_enc) if "source normalised" in slips else H_enc
+        reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
+        reads = asked if "query from X" in mistakes else reads
+        enc = norm(H_enc) if "source normalised" in mistakes else H_enc
         return (
-            cross_attention(enc, reads) if "sides swapped" in slips else cross_attention(reads, enc)
+            cross_attention(enc, reads)
+            if "sides swapped" in mistakes
+            else cross_attention(reads, enc)
         )
 
-    kept = 0 if "no residual at cross-attention" in slips else 1
+    kept = 0 if "no residual at cross-attention" in mistakes else 1
     steps = [
         lambda Z: attention(norm(Z)) + Z,
         lambda Z: cross(Z) + kept * Z,
         lambda Z: ffn(norm(Z)) + Z,
     ]
-    if "post-norm" in slips:
+    if "post-norm" in mistakes:
         O = norm(X + attention(X))
         C = norm(O + cross_attention(O, H_enc))
         return norm(C + ffn(C))
-    order = [1, 0, 2] if "cross-attention first" in slips else [0, 1, 2]
-    order = [0, 2, 1] if "cross-attention last" in slips else order
-    order = [0, 2] if "no cross-attention" in slips else order
+    order = [1, 0, 2] if "cross-attention first" in mistakes else [0, 1, 2]
+    order = [0, 2, 1] if "cross-attention last" in mistakes else order
+    order = [0, 2] if "no cross-attention" in mistakes else order
     for step in order:
         X = steps[step](X)
     return X
@@ -142,7 +142,7 @@ def _beam_cases() -> list[Case]:
 
 
 @check(
-    "beam (13.16 in the Aug 2026 draft)",
+    "`beam-norm`",
     _beam_cases,
     {
         "not normalised": "The sum is not divided by the length: longer sentences always lose.",
@@ -154,17 +154,19 @@ def _beam_cases() -> list[Case]:
         "logarithms.",
     },
 )
-def length_normalised(log_probabilities: Tensor, slips: Slips) -> Tensor:
+def length_normalised(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `length_normalised(log_probabilities)`: a sentence's score in beam search."""
     logs = log_probabilities
-    if "multiplied" in slips:
+    if "multiplied" in mistakes:
         return logs.prod() / len(logs)
-    if "mean probability" in slips:
+    if "mean probability" in mistakes:
         return logs.exp().mean().log()
     total = logs.sum()
-    if "probability" in slips:
+    if "probability" in mistakes:
         return math.e**total
-    total = -total if "minus" in slips else total
+    total = -total if "minus" in mistakes else total
     return (
-        total if "not normalised" in slips else total / (len(logs) + ("length plus one" in slips))
+        total
+        if "not normalised" in mistakes
+        else total / (len(logs) + ("length plus one" in mistakes))
     )

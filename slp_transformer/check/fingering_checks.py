@@ -5,17 +5,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import row, rows
-
-Slips = frozenset
 
 
 class Grip(tuple):
-    """Places, each a string and a fret, told as string/fret."""
+    """Places, each a string and a fret, shown as string/fret."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The places."""
         return " ".join(f"{string}/{fret}" for string, fret in self)
 
@@ -49,18 +47,18 @@ def _grip_cases() -> list[Case]:
         "last may lie too far apart.",
     },
 )
-def held(grip: Sequence[tuple[int, int]], span: int, slips: Slips) -> bool:
+def held(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
     """Check `held(grip, span)`: whether one hand can take these places, each (string, fret)."""
     strings = [string for string, _ in grip]
-    if "a string twice" not in slips and len(set(strings)) < len(strings):
+    if "a string twice" not in mistakes and len(set(strings)) < len(strings):
         return False
-    frets = [fret for _, fret in grip if fret or "open strings counted" in slips]
-    if not frets or "span not looked at" in slips:
+    frets = [fret for _, fret in grip if fret or "open strings counted" in mistakes]
+    if not frets or "span not looked at" in mistakes:
         return True
     reach = max(frets) - min(frets)
-    if "neighbours alone" in slips:
+    if "neighbours alone" in mistakes:
         reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
-    return reach < span if "one too few" in slips else reach <= span
+    return reach < span if "one too few" in mistakes else reach <= span
 
 
 def _step_cases() -> list[Case]:
@@ -90,16 +88,16 @@ def _step_cases() -> list[Case]:
         "past forgotten": "What the way cost so far, v[q], is left out.",
     },
 )
-def cheapest_step(v: Tensor, e: Tensor, m: Tensor, slips: Slips) -> Tensor:
+def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
-    m = m.T if "the other way" in slips else m
-    v = torch.zeros_like(v) if "past forgotten" in slips else v
-    roads = v[:, None] + (torch.zeros_like(m) if "moves free" in slips else m)
-    if "from the cheapest place" in slips:
+    m = m.T if "the other way" in mistakes else m
+    v = torch.zeros_like(v) if "past forgotten" in mistakes else v
+    roads = v[:, None] + (torch.zeros_like(m) if "moves free" in mistakes else m)
+    if "from the cheapest place" in mistakes:
         best = roads[v.argmin()]
     else:
-        best = roads.amax(0) if "dearest" in slips else roads.amin(0)
-    return best if "grip left out" in slips else best + e
+        best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
+    return best if "grip left out" in mistakes else best + e
 
 
 def _back_cases() -> list[Case]:
@@ -125,16 +123,16 @@ def _back_cases() -> list[Case]:
         "known, so go back from there.",
     },
 )
-def path_back(came: Tensor, last: int, slips: Slips) -> list[int]:
+def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
     path = [last]
-    for before in came if "from the beginning" in slips else reversed(came.unbind()):
-        path.append(int(before[last if "not followed" in slips else path[-1]]))
-    if "last place left out" in slips:
+    for before in came if "from the beginning" in mistakes else reversed(came.unbind()):
+        path.append(int(before[last if "not followed" in mistakes else path[-1]]))
+    if "last place left out" in mistakes:
         path = path[1:]
-    if "first place left out" in slips:
+    if "first place left out" in mistakes:
         path = path[:-1]
-    return path if "last place first" in slips else path[::-1]
+    return path if "last place first" in mistakes else path[::-1]
 
 
 def _turn_cases() -> list[Case]:
@@ -153,10 +151,10 @@ def _turn_cases() -> list[Case]:
         "notes alone": "The places are not read.",
     },
 )
-def takes_turns(notes: Tensor, places: Tensor, slips: Slips) -> Tensor:
+def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
-    if "notes alone" in slips:
+    if "notes alone" in mistakes:
         return notes
-    pair = [places, notes] if "places first" in slips else [notes, places]
-    both = torch.cat(pair) if "one after the other" in slips else torch.stack(pair, 1).flatten()
-    return both if "last place read" in slips else both[:-1]
+    pair = [places, notes] if "places first" in mistakes else [notes, places]
+    both = torch.cat(pair) if "one after the other" in mistakes else torch.stack(pair, 1).flatten()
+    return both if "last place read" in mistakes else both[:-1]

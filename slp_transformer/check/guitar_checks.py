@@ -6,18 +6,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import normal, row
 
-Slips = frozenset
 STANDARD = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
 
 
 class Tuning(tuple):
-    """The open strings' pitches, the lowest string first, told as numbers."""
+    """The open strings' pitches, the lowest string first, shown as numbers."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The pitches."""
         return "[" + " ".join(str(pitch) for pitch in self) + "]"
 
@@ -41,13 +40,13 @@ def _pitch_cases() -> list[Case]:
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
-def pitch(string: int, fret: int, tuning: Sequence[int], slips: Slips) -> int:
+def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> int:
     """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
-    tuning = STANDARD if "standard tuning" in slips else tuning
-    place = string - 1 if "strings from the lowest" in slips else len(tuning) - string
-    place = (place - 1) % len(tuning) if "one string off" in slips else place
-    factor = 2 if "whole tones" in slips else -1 if "fret subtracted" in slips else 1
-    return tuning[place] + (0 if "fret not added" in slips else factor * fret)
+    tuning = STANDARD if "standard tuning" in mistakes else tuning
+    place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
+    place = (place - 1) % len(tuning) if "one string off" in mistakes else place
+    factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
+    return tuning[place] + (0 if "fret not added" in mistakes else factor * fret)
 
 
 def _places_cases() -> list[Case]:
@@ -69,20 +68,20 @@ def _places_cases() -> list[Case]:
         "first only": "Only one place is counted.",
     },
 )
-def count_places(midi: int, tuning: Sequence[int], frets: int, slips: Slips) -> int:
+def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
-    low = 1 if "open strings left out" in slips else 0
-    low = -frets if "below the nut" in slips else low
-    high = frets - ("last fret left out" in slips) + 100 * ("beyond the neck" in slips)
+    low = 1 if "open strings left out" in mistakes else 0
+    low = -frets if "below the nut" in mistakes else low
+    high = frets - ("last fret left out" in mistakes) + 100 * ("beyond the neck" in mistakes)
     count = sum(low <= midi - opened <= high for opened in tuning)
-    return min(count, 1) if "first only" in slips else count
+    return min(count, 1) if "first only" in mistakes else count
 
 
 class Frets(tuple):
     """The frets of a chord, None for a string that is not played."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The frets, x for none."""
         return "[" + " ".join("x" if f is None else str(f) for f in self) + "]"
 
@@ -103,15 +102,15 @@ def _span_cases() -> list[Case]:
         "lowest and the highest fret.",
     },
 )
-def span(frets: Sequence[int | None], slips: Slips) -> int:
+def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
     """Check `span(frets)`: highest minus lowest fret that is pressed; 0 if none is."""
-    pressed = [f for f in frets if f or (f == 0 and "open strings counted" in slips)]
+    pressed = [f for f in frets if f or (f == 0 and "open strings counted" in mistakes)]
     if not pressed:
         return 0
-    if "first and last string" in slips:
+    if "first and last string" in mistakes:
         return abs(pressed[-1] - pressed[0])
-    low = 0 if "highest fret" in slips else min(pressed)
-    return max(pressed) - low + ("one too many" in slips)
+    low = 0 if "highest fret" in mistakes else min(pressed)
+    return max(pressed) - low + ("one too many" in mistakes)
 
 
 def _allowed_cases() -> list[Case]:
@@ -121,7 +120,7 @@ def _allowed_cases() -> list[Case]:
 
 
 @check(
-    "masked sampling (8.47, 7.48, after a mask)",
+    "masked sampling, `probs` after a mask",
     _allowed_cases,
     {
         "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",
@@ -132,11 +131,11 @@ def _allowed_cases() -> list[Case]:
         "logits": "These are logits; asked for are probabilities.",
     },
 )
-def only_allowed(u: Tensor, allowed: Tensor, slips: Slips) -> Tensor:
+def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
-    allowed = ~allowed if "wrong way round" in slips else allowed
-    allowed = torch.ones_like(allowed) if "not used" in slips else allowed
-    if "not renormalised" in slips:
+    allowed = ~allowed if "wrong way round" in mistakes else allowed
+    allowed = torch.ones_like(allowed) if "not used" in mistakes else allowed
+    if "not renormalised" in mistakes:
         return torch.softmax(u, -1) * allowed
-    left = u.masked_fill(~allowed, 0.0 if "logits 0" in slips else -math.inf)
-    return left if "logits" in slips else torch.softmax(left, -1)
+    left = u.masked_fill(~allowed, 0.0 if "logits 0" in mistakes else -math.inf)
+    return left if "logits" in mistakes else torch.softmax(left, -1)

@@ -5,10 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row, rows
-
-Slips = frozenset
 
 
 def _ids_cases() -> list[Case]:
@@ -17,7 +15,7 @@ def _ids_cases() -> list[Case]:
 
 
 @check(
-    "induction (the rule A B … A → B, 8.9.1; 10.6 in the Aug 2026 draft)",
+    "`induction`, the rule A B … A → B",
     _ids_cases,
     {
         "first time": "This is what came after the token's first time; the rule asks for the last "
@@ -30,16 +28,16 @@ def _ids_cases() -> list[Case]:
         "0 if new": "A token that was not there before should give −1, not 0, which is a token.",
     },
 )
-def induced(ids: Tensor, slips: Slips) -> int:
+def induced(ids: Tensor, mistakes: Mistakes) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
     *before, last = tokens = ids.tolist()
-    searched = tokens if "finds itself" in slips else before
+    searched = tokens if "finds itself" in mistakes else before
     places = [j for j, token in enumerate(searched) if token == last]
     if not places:
-        return 0 if "0 if new" in slips else -1
-    j = places[0 if "first time" in slips else -1]
+        return 0 if "0 if new" in mistakes else -1
+    j = places[0 if "first time" in mistakes else -1]
     steps = {"itself": 0, "before": -1, "two after": 2}
-    return tokens[j + next((steps[slip] for slip in steps if slip in slips), 1)]
+    return tokens[j + choose(mistakes, steps, 1)]
 
 
 def _alpha_cases() -> list[Case]:
@@ -75,19 +73,19 @@ SIZES = ((6, 3), (7, 2), (11, 5))
         "hits": "This is how often the largest weight lies there; the score is the mean weight.",
     },
 )
-def induction_score(alpha: Tensor, period: int, slips: Slips) -> Tensor:
+def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
     back = {"same token": period, "one too far": period + 1, "token before": 1}
     back |= {"one too far (by place)": period + 1}
-    back = next((back[slip] for slip in back if slip in slips), period - 1)
-    begin = period - ("one token early" in slips) + ("one too far" in slips)
+    back = choose(mistakes, back, period - 1)
+    begin = period - ("one token early" in mistakes) + ("one too far" in mistakes)
     i = torch.arange(begin, len(alpha))
-    weights = alpha.T[i, i - back] if "turned" in slips else alpha[i, i - back]
-    if "hits" in slips:
+    weights = alpha.T[i, i - back] if "turned" in mistakes else alpha[i, i - back]
+    if "hits" in mistakes:
         weights = (alpha.argmax(dim=-1)[i] == i - back).to(alpha)
-    if "sum" in slips:
+    if "sum" in mistakes:
         return weights.sum()
-    return weights.sum() / (len(alpha) if "all tokens" in slips else len(i))
+    return weights.sum() / (len(alpha) if "all tokens" in mistakes else len(i))
 
 
 def _lens_cases() -> list[Case]:
@@ -110,7 +108,7 @@ LENS = {
 
 
 @check(
-    "logit-lens (8.9.2; 10.3 in the Aug 2026 draft), with the final norm",
+    "`logit-lens`, with the final norm",
     _lens_cases,
     {
         "no norm": "The final norm is missing: the last layer's stream is read through it, too.",
@@ -125,19 +123,19 @@ LENS = {
     },
     accepted=tuple(EPSILONS),
 )
-def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, slips: Slips) -> Tensor:
+def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `logit_lens(H, gamma, beta, E)`: what rows of the stream would say, as logits [N×V]."""
-    if "norm afterwards" in slips:
+    if "norm afterwards" in mistakes:
         return F.layer_norm(H @ E.T, (len(E),))
     plain = torch.ones_like(gamma), torch.zeros_like(beta)
-    own = plain if "plain norm" in slips else (gamma, beta)
-    h = H if "no norm" in slips else layer_norm.solve(H, *own, slips)
-    E = layer_norm.solve(E, *own, slips) if "words normalised" in slips else E
-    U = h @ (E if "E not turned" in slips else E.T)
-    if "last token alone" in slips:
+    own = plain if "plain norm" in mistakes else (gamma, beta)
+    h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
+    E = layer_norm.solve(E, *own, mistakes) if "words normalised" in mistakes else E
+    U = h @ (E if "E not turned" in mistakes else E.T)
+    if "last token alone" in mistakes:
         return U[-1]
-    U = U.log_softmax(-1) if "logarithms" in slips else U
-    return U.softmax(-1) if "probabilities" in slips else U
+    U = U.log_softmax(-1) if "logarithms" in mistakes else U
+    return U.softmax(-1) if "probabilities" in mistakes else U
 
 
 def _head_cases() -> list[Case]:
@@ -152,7 +150,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "mha (8.36-8.37, 7.38) without one head",
+    "`mh-par-head` and `mh-par-out` without one head",
     _head_cases,
     {
         "counted from 1": "Another head is taken away: c counts from 0.",
@@ -169,22 +167,22 @@ def _head_cases() -> list[Case]:
         "no W_O": "The heads are joined but not multiplied with W_O.",
     },
 )
-def without_head(heads: Tensor, W_O: Tensor, c: int, slips: Slips) -> Tensor:
+def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
     A, kept, rest = len(heads), torch.ones_like(heads), torch.zeros_like(heads)
-    c = c - 1 if "counted from 1" in slips else c
-    c = (c + 1) % A if "next head" in slips else c
+    c = c - 1 if "counted from 1" in mistakes else c
+    c = (c + 1) % A if "next head" in mistakes else c
     where = {"token": (slice(None), c), "feature": (..., c)}
-    kept[next((where[slip] for slip in where if slip in slips), c)] = 0
-    kept = 1 - kept if "alone" in slips else kept
-    if "mean" in slips:
+    kept[choose(mistakes, where, c)] = 0
+    kept = 1 - kept if "alone" in mistakes else kept
+    if "mean" in mistakes:
         rest = heads.mean(dim=1, keepdim=True) * (1 - kept)
-    left = heads if "nothing" in slips else heads * kept + rest
-    left = left * A / (A - 1) if "scaled up" in slips else left
+    left = heads if "nothing" in mistakes else heads * kept + rest
+    left = left * A / (A - 1) if "scaled up" in mistakes else left
     shape = heads.shape[1], -1
-    joined = left if "joined by reshape" in slips else left.transpose(0, 1)
+    joined = left if "joined by reshape" in mistakes else left.transpose(0, 1)
     joined = joined.reshape(shape)
-    return joined if "no W_O" in slips else joined @ W_O
+    return joined if "no W_O" in mistakes else joined @ W_O
 
 
 def _circuit_cases() -> list[Case]:
@@ -204,15 +202,15 @@ def _circuit_cases() -> list[Case]:
         "scaled": "It is divided by √d_k; the circuit is the product alone.",
     },
 )
-def qk_circuit(W_Q: Tensor, W_K: Tensor, slips: Slips) -> Tensor:
+def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
-    if "inside" in slips:
+    if "inside" in mistakes:
         return W_Q.T @ W_K
-    if "inside, keys first" in slips:
+    if "inside, keys first" in mistakes:
         return W_K.T @ W_Q
-    W = W_Q @ W_K if "not turned" in slips else W_Q @ W_K.T
-    W = W / W_Q.shape[1] ** 0.5 if "scaled" in slips else W
-    return W.T if "keys ask" in slips else W
+    W = W_Q @ W_K if "not turned" in mistakes else W_Q @ W_K.T
+    W = W / W_Q.shape[1] ** 0.5 if "scaled" in mistakes else W
+    return W.T if "keys ask" in mistakes else W
 
 
 def _copying_cases() -> list[Case]:
@@ -241,12 +239,12 @@ def _copying_cases() -> list[Case]:
         "lowest": "This is the share of tokens that are raised least.",
     },
 )
-def copied(E: Tensor, W_V: Tensor, W_O: Tensor, slips: Slips) -> Tensor:
+def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
-    words = E @ E.T if "no circuit" in slips else E @ W_V @ W_O @ E.T
-    words = words.T if "columns" in slips else words
-    words = words.abs() if "lowered" in slips else words
-    words = -words if "lowest" in slips else words
+    words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
+    words = words.T if "columns" in mistakes else words
+    words = words.abs() if "lowered" in mistakes else words
+    words = -words if "lowest" in mistakes else words
     right = words.argmax(dim=-1) == torch.arange(len(E))
-    right = words.diagonal() > 0 if "raised at all" in slips else right
-    return right.sum() if "number" in slips else right.to(E).mean()
+    right = words.diagonal() > 0 if "raised at all" in mistakes else right
+    return right.sum() if "number" in mistakes else right.to(E).mean()

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer, normalised, running_mean
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import normal, rows
-
-Slips = frozenset
 
 
 def _lookup_cases() -> list[Case]:
@@ -27,7 +25,7 @@ def _lookup_cases() -> list[Case]:
 
 
 @check(
-    "onehot (Figs 8.12-8.13, 7.12-7.13)",
+    "`onehot`",
     _lookup_cases,
     {
         "counted from 1": "Words are counted from 1 here; Python counts from 0, so word w has row "
@@ -38,17 +36,17 @@ def _lookup_cases() -> list[Case]:
         "times w": "The row is multiplied by the word's number: a one-hot row holds a single 1.",
     },
 )
-def one_hot_lookup(w: int, E: Tensor, slips: Slips) -> Tensor:
+def one_hot_lookup(w: int, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `one_hot_lookup(w, E)`: the row of word w, as a product of a one-hot row with E."""
-    if "counted from 1" in slips:
+    if "counted from 1" in mistakes:
         return E[w - 1]
-    if "one too far" in slips:
+    if "one too far" in mistakes:
         return E[w + 1]
     hot = torch.zeros(len(E))
-    hot[w] = w if "times w" in slips else 1
-    if "one-hot alone" in slips:
+    hot[w] = w if "times w" in mistakes else 1
+    if "one-hot alone" in mistakes:
         return hot
-    return E.T[w] if "column" in slips else hot.to(E) @ E
+    return E.T[w] if "column" in mistakes else hot.to(E) @ E
 
 
 def _input_cases() -> list[Case]:
@@ -66,7 +64,7 @@ def _input_cases() -> list[Case]:
 
 
 @check(
-    "X (prose of 8.4 and Fig. 8.14; 7.4 and Fig. 7.14)",
+    "`X`",
     _input_cases,
     {
         "not offset": "The positions begin at 0 although `start` tokens came before: with a cache, "
@@ -83,21 +81,21 @@ def _input_cases() -> list[Case]:
         "multiplied": "Token and position are multiplied; they should be added.",
     },
 )
-def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, slips: Slips) -> Tensor:
+def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mistakes) -> Tensor:
     """Check `input_encoding(ids, E, P, start)`: X [N×d], `start` being the first token's place."""
     N = len(ids)
-    places = torch.arange(N) + (0 if "not offset" in slips else start)
-    places = places + ("counted from 1" in slips)
-    places = places.flip(0) if "counted from the end" in slips else places
-    places = torch.full_like(places, start) if "one position" in slips else places
-    places = ids if "positions by word" in slips else places
-    tokens = E[torch.arange(N) if "words by place" in slips else ids]
-    tokens = tokens * math.sqrt(E.shape[1]) if "times √d" in slips else tokens
-    if "side by side" in slips:
+    places = torch.arange(N) + (0 if "not offset" in mistakes else start)
+    places = places + ("counted from 1" in mistakes)
+    places = places.flip(0) if "counted from the end" in mistakes else places
+    places = torch.full_like(places, start) if "one position" in mistakes else places
+    places = ids if "positions by word" in mistakes else places
+    tokens = E[torch.arange(N) if "words by place" in mistakes else ids]
+    tokens = tokens * math.sqrt(E.shape[1]) if "times √d" in mistakes else tokens
+    if "side by side" in mistakes:
         return torch.cat([tokens, P[places]], -1)
-    if "multiplied" in slips:
+    if "multiplied" in mistakes:
         return tokens * P[places]
-    return tokens if "no positions" in slips else tokens + P[places]
+    return tokens if "no positions" in mistakes else tokens + P[places]
 
 
 @check(
@@ -116,19 +114,19 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, slips: Slips) 
         "multiplied": "The place is multiplied by the power of 10000; it should be divided.",
     },
 )
-def sinusoid(N: int, d: int, slips: Slips) -> Tensor:
+def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     """Check `sinusoid(N, d)`: fixed positions [N×d], for an even d."""
-    pos = torch.arange(N, dtype=torch.float64)[:, None] + ("counted from 1" in slips)
+    pos = torch.arange(N, dtype=torch.float64)[:, None] + ("counted from 1" in mistakes)
     columns = torch.arange(d)
-    pairs = columns % (d // 2) if "halves" in slips else columns // 2
-    power = columns if "column as i" in slips else 2 * pairs
-    power = pairs if "exponent without 2" in slips else power
-    base = 1000.0 if "base 1000" in slips else 10000.0
-    power = -power if "multiplied" in slips else power
+    pairs = columns % (d // 2) if "halves" in mistakes else columns // 2
+    power = columns if "column as i" in mistakes else 2 * pairs
+    power = pairs if "exponent without 2" in mistakes else power
+    base = 1000.0 if "base 1000" in mistakes else 10000.0
+    power = -power if "multiplied" in mistakes else power
     angle = pos / base ** (power / d)
-    sine = columns < d // 2 if "halves" in slips else columns % 2 == 0
-    sine = ~sine if "cosine first" in slips else sine
-    return torch.where(sine | ("sines only" in slips), angle.sin(), angle.cos())
+    sine = columns < d // 2 if "halves" in mistakes else columns % 2 == 0
+    sine = ~sine if "cosine first" in mistakes else sine
+    return torch.where(sine | ("sines only" in mistakes), angle.sin(), angle.cos())
 
 
 def _shift_cases() -> list[Case]:
@@ -153,21 +151,21 @@ def _shift_cases() -> list[Case]:
         "as if from 0": "This is the row of place k, whatever row was given.",
     },
 )
-def shift_position(row: Tensor, k: int, slips: Slips) -> Tensor:
+def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
     pairs = torch.arange(len(row) // 2)
     b = k / 10000.0 ** (2 * pairs / len(row))
-    b = torch.full_like(b, k) if "all alike" in slips else b
-    b = b * (pairs == 0) if "first pair only" in slips else b
-    b = (0 * b if "not moved" in slips else b) * (-1 if "backwards" in slips else 1)
+    b = torch.full_like(b, k) if "all alike" in mistakes else b
+    b = b * (pairs == 0) if "first pair only" in mistakes else b
+    b = (0 * b if "not moved" in mistakes else b) * (-1 if "backwards" in mistakes else 1)
     sine, cosine = row[0::2], row[1::2]
-    if "as if from 0" in slips:
+    if "as if from 0" in mistakes:
         sine, cosine = torch.zeros_like(sine), torch.ones_like(cosine)
-    if "angle added" in slips:
+    if "angle added" in mistakes:
         return torch.stack([sine + b, cosine + b], -1).flatten()
-    sign = 1 if "one sign" in slips else -1
+    sign = 1 if "one sign" in mistakes else -1
     new = [sine * b.cos() + cosine * b.sin(), cosine * b.cos() + sign * sine * b.sin()]
-    new = new[::-1] if "sine and cosine swapped" in slips else new
+    new = new[::-1] if "sine and cosine swapped" in mistakes else new
     return torch.stack(new, -1).flatten()
 
 
@@ -184,7 +182,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "logits (8.46, 7.47)",
+    "`logits`",
     _head_cases,
     {
         "probabilities": "These are probabilities; the logits come before the softmax.",
@@ -195,16 +193,16 @@ def _head_cases() -> list[Case]:
         "cosine": "Rows are divided by their lengths first; a logit is the plain dot product.",
     },
 )
-def lm_head(H: Tensor, E: Tensor, slips: Slips) -> Tensor:
+def lm_head(H: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `lm_head(H, E)`: the logits U [N×|V|] of every position, E being that of the input."""
-    H = H[-1:] if "last position only" in slips else H
-    if "cosine" in slips:
+    H = H[-1:] if "last position only" in mistakes else H
+    if "cosine" in mistakes:
         H, E = (Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E))
-    U = H @ (E if "not transposed" in slips else E.T)
-    U = U / math.sqrt(E.shape[1]) if "scaled" in slips else U
-    if "logarithms" in slips:
+    U = H @ (E if "not transposed" in mistakes else E.T)
+    U = U / math.sqrt(E.shape[1]) if "scaled" in mistakes else U
+    if "logarithms" in mistakes:
         return torch.log_softmax(U, -1)
-    return torch.softmax(U, -1) if "probabilities" in slips else U
+    return torch.softmax(U, -1) if "probabilities" in mistakes else U
 
 
 def _stack_cases() -> list[Case]:
@@ -223,16 +221,16 @@ def _stack_cases() -> list[Case]:
 
 
 class Layers(list):
-    """A list of layers, told by its layers."""
+    """A list of layers, shown by their labels."""
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """The layers' own names."""
-        return " → ".join(layer.told for layer in self)
+        return " → ".join(layer.label for layer in self)
 
 
 @check(
-    "stack and final-ln (prose of 8.2-8.3, 7.2-7.3; Fig. 8.16, 7.16)",
+    "`stack` and `final-ln`",
     _stack_cases,
     {
         "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
@@ -247,23 +245,23 @@ class Layers(list):
         "itself.",
     },
 )
-def stack(X: Tensor, blocks: Any, final_norm: Any, slips: Slips) -> Tensor:
+def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: blocks one above the other, given as functions."""
-    H = final_norm(X) if "norm first" in slips else X
-    blocks = blocks[::-1] if "reversed" in slips else blocks
-    blocks = blocks[:1] if "first only" in slips else blocks
-    blocks = blocks[-1:] if "last only" in slips else blocks
-    if "all read X" in slips:
+    H = final_norm(X) if "norm first" in mistakes else X
+    blocks = blocks[::-1] if "reversed" in mistakes else blocks
+    blocks = blocks[:1] if "first only" in mistakes else blocks
+    blocks = blocks[-1:] if "last only" in mistakes else blocks
+    if "all read X" in mistakes:
         H = sum((layer(X) for layer in blocks), start=torch.zeros_like(X))
         return final_norm(H)
     for layer in blocks:
-        H = H + layer(H) if "added" in slips else layer(H)
-        H = final_norm(H) if "norm after each" in slips else H
-    return H if slips & {"no final norm", "norm first", "norm after each"} else final_norm(H)
+        H = H + layer(H) if "added" in mistakes else layer(H)
+        H = final_norm(H) if "norm after each" in mistakes else H
+    return H if mistakes & {"no final norm", "norm first", "norm after each"} else final_norm(H)
 
 
 @check(
-    "param-count (8.52, exercise 7.1c)",
+    "`param-count`",
     lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
@@ -276,11 +274,11 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, slips: Slips) -> Tensor:
         "that the number of heads does not matter.",
     },
 )
-def parameters(L: int, d: int, slips: Slips) -> int:
+def parameters(L: int, d: int, mistakes: Mistakes) -> int:
     """Check `parameters(L, d)`: matrices of L blocks with d_attn = d and d_ff = 4d, no biases."""
-    attention = 3 if "no W_O" in slips else 4
-    attention = 4 * 8 if "attention per head" in slips else attention
-    feedforward = 4 if "one matrix of the feedforward layer" in slips else 8
-    feedforward = 0 if "no feedforward" in slips else feedforward
-    count = (attention + feedforward) * (d if "d once" in slips else d * d)
-    return count if "one block" in slips else count * L
+    attention = 3 if "no W_O" in mistakes else 4
+    attention = 4 * 8 if "attention per head" in mistakes else attention
+    feedforward = 4 if "one matrix of the feedforward layer" in mistakes else 8
+    feedforward = 0 if "no feedforward" in mistakes else feedforward
+    count = (attention + feedforward) * (d if "d once" in mistakes else d * d)
+    return count if "one block" in mistakes else count * L

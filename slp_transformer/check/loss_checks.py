@@ -5,11 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row, rows
 
-Slips = frozenset
-LOSS_SLIPS = {
+LOSS_MISTAKES = {
     "not shifted": "The targets are not shifted: position t is compared with its own word; it "
     "predicts the next, w_{t+1}.",
     "shifted backwards": "The targets are shifted the wrong way: position t is compared with the "
@@ -28,35 +27,35 @@ LOSS_SLIPS = {
 }
 
 
-def _log_probabilities(U: Tensor, slips: Slips) -> Tensor:
-    if "logits" in slips:
+def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
+    if "logits" in mistakes:
         return U
-    if "plain logarithm" in slips:  # −∞ where a probability is rounded to 0
+    if "plain logarithm" in mistakes:  # −∞ where a probability is rounded to 0
         return torch.softmax(U, -1).log()
-    return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in slips else U, -1)
+    return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
 
 
-def _shifted(U: Tensor, ids: Tensor, slips: Slips) -> tuple[Tensor, Tensor]:
+def _shifted(U: Tensor, ids: Tensor, mistakes: Mistakes) -> tuple[Tensor, Tensor]:
     """The logits that predict, and the words that they should predict."""
-    if "not shifted" in slips:
+    if "not shifted" in mistakes:
         return U, ids
-    if "shifted backwards" in slips:
+    if "shifted backwards" in mistakes:
         return U[..., 1:, :], ids[..., :-1]
     return U[..., :-1, :], ids[..., 1:]
 
 
-def _mean(each: Tensor, counts: Tensor, slips: Slips) -> Tensor:
-    """The mean of minus the logarithms that count, or what a slip makes of them."""
+def _mean(each: Tensor, counts: Tensor, mistakes: Mistakes) -> Tensor:
+    """The mean of minus the logarithms that count, or what a mistake makes of them."""
     each = each[counts]
-    if "probability" in slips:
+    if "probability" in mistakes:
         return each.exp().mean()
-    if "log of the mean" in slips:
+    if "log of the mean" in mistakes:
         return -each.exp().mean().log()
-    loss = -(each.sum() if "summed" in slips else each.mean())
-    loss = -loss if "no minus" in slips else loss
-    loss = loss / math.log(2) if "base 2" in slips else loss
-    loss = loss / math.log(10) if "base 10" in slips else loss
-    return loss.exp() if "perplexity" in slips else loss
+    loss = -(each.sum() if "summed" in mistakes else each.mean())
+    loss = -loss if "no minus" in mistakes else loss
+    loss = loss / math.log(2) if "base 2" in mistakes else loss
+    loss = loss / math.log(10) if "base 10" in mistakes else loss
+    return loss.exp() if "perplexity" in mistakes else loss
 
 
 def _loss_cases() -> list[Case]:
@@ -70,23 +69,23 @@ def _loss_cases() -> list[Case]:
 
 
 @check(
-    "ce-mean (not in the 2025 draft; 7.55)",
+    "`ce-mean`",
     _loss_cases,
-    LOSS_SLIPS
+    LOSS_MISTAKES
     | {
         "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
     },
     accepted=("plain logarithm",),
 )
-def next_token_loss(U: Tensor, ids: Tensor, slips: Slips) -> Tensor:
+def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
 
     U[t] are the logits after ids[t], so the last of them have no word to predict.
     """
-    used, targets = _shifted(U, ids, slips)
-    each = _log_probabilities(used, slips).gather(-1, targets[:, None])[:, 0]
-    loss = _mean(each, torch.ones_like(targets, dtype=torch.bool), slips)
-    return loss * (len(ids) - 1) / len(ids) if "last position counted" in slips else loss
+    used, targets = _shifted(U, ids, mistakes)
+    each = _log_probabilities(used, mistakes).gather(-1, targets[:, None])[:, 0]
+    loss = _mean(each, torch.ones_like(targets, dtype=torch.bool), mistakes)
+    return loss * (len(ids) - 1) / len(ids) if "last position counted" in mistakes else loss
 
 
 def _padded_cases() -> list[Case]:
@@ -104,9 +103,9 @@ def _padded_cases() -> list[Case]:
 
 
 @check(
-    "ce-mean (not in the 2025 draft; 7.55)",
+    "`ce-mean`",
     _padded_cases,
-    LOSS_SLIPS
+    LOSS_MISTAKES
     | {
         "padding counted": "Padding counts as a target; a place with no word should not.",
         "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
@@ -116,19 +115,21 @@ def _padded_cases() -> list[Case]:
         "counts is whether the target is.",
     },
 )
-def padded_loss(U: Tensor, ids: Tensor, pad_id: int, slips: Slips) -> Tensor:
+def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
-    used, targets = _shifted(U, ids, slips)
-    each = _log_probabilities(used, slips).gather(-1, targets[..., None])[..., 0]
-    judged = ids[:, :-1] if "padding judged by the input" in slips else targets
+    used, targets = _shifted(U, ids, mistakes)
+    each = _log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
+    judged = ids[:, :-1] if "padding judged by the input" in mistakes else targets
     counts = judged != pad_id
-    if "padding counted" in slips:
+    if "padding counted" in mistakes:
         counts = torch.ones_like(counts)
-    if "padding in the mean" in slips:
-        return _mean(each * counts, torch.ones_like(counts), slips)
-    if "mean of means" in slips:
-        return torch.stack([_mean(e, c, slips) for e, c in zip(each, counts, strict=True)]).mean()
-    return _mean(each, counts, slips)
+    if "padding in the mean" in mistakes:
+        return _mean(each * counts, torch.ones_like(counts), mistakes)
+    if "mean of means" in mistakes:
+        return torch.stack(
+            [_mean(e, c, mistakes) for e, c in zip(each, counts, strict=True)]
+        ).mean()
+    return _mean(each, counts, mistakes)
 
 
 def _perplexity_cases() -> list[Case]:
@@ -137,7 +138,7 @@ def _perplexity_cases() -> list[Case]:
 
 
 @check(
-    "perplexity (not in the 2025 draft; 7.57, exercises 7.3 and 7.4)",
+    "`perplexity`",
     _perplexity_cases,
     {
         "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
@@ -154,28 +155,28 @@ def _perplexity_cases() -> list[Case]:
         "instead.",
     },
 )
-def perplexity(probabilities: Tensor, slips: Slips) -> Tensor:
+def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
     p, T = probabilities, len(probabilities)
-    if "no root" in slips:
+    if "no root" in mistakes:
         return (1 / p).prod()
-    if "square root" in slips:
+    if "square root" in mistakes:
         return (1 / p).prod() ** 0.5
-    if "underflow" in slips:
+    if "underflow" in mistakes:
         return p.prod() ** (-1 / T)
-    if "mean of inverses" in slips:
+    if "mean of inverses" in mistakes:
         return (1 / p).mean()
-    if "inverse of the mean" in slips:
+    if "inverse of the mean" in mistakes:
         return 1 / p.mean()
-    loss = -p.log().sum() / (T - 1 if "T − 1" in slips else T)
-    loss = loss / math.log(2) if "bases mixed" in slips else loss
-    if "loss" in slips:
+    loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
+    loss = loss / math.log(2) if "bases mixed" in mistakes else loss
+    if "loss" in mistakes:
         return loss
-    return (-loss).exp() if "not inverted" in slips else loss.exp()
+    return (-loss).exp() if "not inverted" in mistakes else loss.exp()
 
 
 @check(
-    "perplexity (not in the 2025 draft; 7.57, exercise 7.4)",
+    "`perplexity`",
     lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
     {
         "base 2": "The base is 2; the loss is in nats, so the base is e.",
@@ -185,14 +186,14 @@ def perplexity(probabilities: Tensor, slips: Slips) -> Tensor:
         "loss": "The loss is returned as it is.",
     },
 )
-def perplexity_of_loss(loss: Tensor, slips: Slips) -> Tensor:
+def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
-    if "logarithm" in slips:
+    if "logarithm" in mistakes:
         return loss.log()
-    if "loss" in slips:
+    if "loss" in mistakes:
         return loss
-    loss = -loss if "minus" in slips else loss
-    return (2.0 if "base 2" in slips else 10.0 if "base 10" in slips else math.e) ** loss
+    loss = -loss if "minus" in mistakes else loss
+    return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
 
 
 def _lora_cases() -> list[Case]:
@@ -207,7 +208,7 @@ def _lora_cases() -> list[Case]:
 
 
 @check(
-    "lora (8.54; 8.1 in the Aug 2026 draft), scaled as in Hu et al. 2021",
+    "`lora`, scaled as in Hu et al. 2021",
     _lora_cases,
     {
         "A and B swapped": "A and B have changed places: with row vectors x meets A [k×r] first, "
@@ -222,7 +223,7 @@ def _lora_cases() -> list[Case]:
         "divided": "The scale is upside down: it should be α/r.",
     },
 )
-def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, slips: Slips) -> Tensor:
+def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.
 
     The book writes xW + xAB; the scale is that of the paper, and 1 for α = r.
@@ -230,7 +231,7 @@ def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, slips: Slips)
     r = A.shape[1]
     scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
     scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
-    factor = next((scale[slip] for slip in scale if slip in slips), alpha / r)
-    added = x @ B @ A if "A and B swapped" in slips else x @ A @ B
-    kept = 0 if "W left out" in slips else x @ W
-    return (kept + added) * factor if "all scaled" in slips else kept + factor * added
+    factor = choose(mistakes, scale, alpha / r)
+    added = x @ B @ A if "A and B swapped" in mistakes else x @ A @ B
+    kept = 0 if "W left out" in mistakes else x @ W
+    return (kept + added) * factor if "all scaled" in mistakes else kept + factor * added

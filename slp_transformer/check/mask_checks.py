@@ -5,9 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import check
+from slp_transformer.check.diagnosing import Mistakes, check
 
-Slips = frozenset
 INF = math.inf
 
 
@@ -17,7 +16,7 @@ def future(N: int) -> Tensor:
 
 
 @check(
-    "mask (before 8.33 and 7.34; Fig. 8.10, 7.10)",
+    "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
     {
         "wrong way round": "The mask is the wrong way round: it hides the past and shows the "
@@ -38,25 +37,25 @@ def future(N: int) -> Tensor:
         "everything": "Everything is hidden, or nothing: only the entries with j > i should be −∞.",
     },
 )
-def causal_mask(N: int, slips: Slips) -> Tensor:
+def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     """Check `causal_mask(N)`: [N×N], 0 where j ≤ i and −∞ where j > i."""
-    shift = 0 if "diagonal" in slips else 2 if "one too late" in slips else 1
+    shift = 0 if "diagonal" in mistakes else 2 if "one too late" in mistakes else 1
     hidden = torch.ones(N, N).triu(shift) > 0
-    hidden = hidden.T if "wrong way round" in slips else hidden
-    if "everything" in slips:
+    hidden = hidden.T if "wrong way round" in mistakes else hidden
+    if "everything" in mistakes:
         return torch.full((N, N), -INF)
-    if "booleans" in slips or "booleans, hidden" in slips:
-        return hidden if "booleans, hidden" in slips else ~hidden
-    if "zeros and ones" in slips or "ones and zeros" in slips:
-        return (hidden if "ones and zeros" in slips else ~hidden).float()
-    if "not a number" in slips:
+    if "booleans" in mistakes or "booleans, hidden" in mistakes:
+        return hidden if "booleans, hidden" in mistakes else ~hidden
+    if "zeros and ones" in mistakes or "ones and zeros" in mistakes:
+        return (hidden if "ones and zeros" in mistakes else ~hidden).float()
+    if "not a number" in mistakes:
         return hidden.float() * -INF
-    fill = -1e9 if "-1e9" in slips else INF if "plus" in slips else -INF
+    fill = -1e9 if "-1e9" in mistakes else INF if "plus" in mistakes else -INF
     return torch.zeros(N, N).masked_fill(hidden, fill)
 
 
 @check(
-    "mask (before 8.33 and 7.34; with a cache, 8.53, 7.59)",
+    "`mask`, with a cache `kv-attn`",
     lambda: [{"N": 2, "held": 1}, {"N": 1, "held": 3}, {"N": 3, "held": 2}, {"N": 3, "held": 0}],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
@@ -69,17 +68,17 @@ def causal_mask(N: int, slips: Slips) -> Tensor:
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
     },
 )
-def mask_after(N: int, held: int, slips: Slips) -> Tensor:
+def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     """Check `mask_after(N, held)`: the mask of N new tokens after `held` in the cache."""
     T = held + N
-    if "new tokens only" in slips:
+    if "new tokens only" in mistakes:
         return future(N)
-    if "nothing hidden" in slips:
+    if "nothing hidden" in mistakes:
         return torch.zeros(N, T)
-    if "past hidden" in slips:
+    if "past hidden" in mistakes:
         return torch.cat([torch.full((N, held), -INF), future(N)], 1)
-    shift = 1 if "not shifted" in slips else held + 1
-    shift -= "diagonal" in slips
+    shift = 1 if "not shifted" in mistakes else held + 1
+    shift -= "diagonal" in mistakes
     return torch.full((N, T), -INF).triu(shift)
 
 
@@ -100,15 +99,15 @@ def mask_after(N: int, held: int, slips: Slips) -> Tensor:
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
     },
 )
-def padding_mask(ids: Tensor, pad_id: int, slips: Slips) -> Tensor:
+def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
-    hidden = ids == (0 if "always 0" in slips else pad_id)
-    hidden = ~hidden if "wrong way round" in slips else hidden
-    hidden = hidden.cumsum(-1) > 0 if "after the first" in slips else hidden
-    if "booleans" in slips:
+    hidden = ids == (0 if "always 0" in mistakes else pad_id)
+    hidden = ~hidden if "wrong way round" in mistakes else hidden
+    hidden = hidden.cumsum(-1) > 0 if "after the first" in mistakes else hidden
+    if "booleans" in mistakes:
         return ~hidden
-    if "zeros and ones" in slips:
+    if "zeros and ones" in mistakes:
         return (~hidden).float()
-    if "not a number" in slips:
+    if "not a number" in mistakes:
         return hidden.float() * -INF
-    return torch.zeros(len(ids)).masked_fill(hidden, -1e9 if "-1e9" in slips else -INF)
+    return torch.zeros(len(ids)).masked_fill(hidden, -1e9 if "-1e9" in mistakes else -INF)

@@ -7,10 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row, rows
-
-Slips = frozenset
 
 
 def _rms_cases() -> list[Case]:
@@ -47,24 +45,24 @@ def _rms_cases() -> list[Case]:
         "d − 1": "The mean square divides by d − 1; it should divide by d.",
     },
 )
-def rms_norm(x: Tensor, gamma: Tensor, eps: float, slips: Slips) -> Tensor:
+def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
-    axes = (0,) if "over tokens" in slips else (-1,)
-    axes = tuple(range(x.dim())) if "all rows together" in slips else axes
-    count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in slips else None
+    axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
+    count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in mistakes else None
     centred = x - x.mean(axes, keepdim=True)
-    of = centred if slips & {"layer norm", "deviation"} else x
+    of = centred if mistakes & {"layer norm", "deviation"} else x
     square = of.square().mean(axes, keepdim=True)
     square = of.square().sum(axes, keepdim=True) / count if count else square
-    square = of.square().sum(axes, keepdim=True) if "length" in slips else square
-    added = 0.0 if slips & {"no eps", "eps outside"} else eps
-    size = square + added if "no root" in slips else (square + added).sqrt()
-    size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in slips else size
-    size = size + eps if "eps outside" in slips else size
-    top = centred if slips & {"mean subtracted", "layer norm"} else x
-    gamma = 1 + gamma if "gain from 0" in slips else gamma
-    gamma = torch.ones_like(gamma) if "no gain" in slips else gamma
-    return gamma * (top * size if "multiplied" in slips else top / size)
+    square = of.square().sum(axes, keepdim=True) if "length" in mistakes else square
+    added = 0.0 if mistakes & {"no eps", "eps outside"} else eps
+    size = square + added if "no root" in mistakes else (square + added).sqrt()
+    size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in mistakes else size
+    size = size + eps if "eps outside" in mistakes else size
+    top = centred if mistakes & {"mean subtracted", "layer norm"} else x
+    gamma = 1 + gamma if "gain from 0" in mistakes else gamma
+    gamma = torch.ones_like(gamma) if "no gain" in mistakes else gamma
+    return gamma * (top * size if "multiplied" in mistakes else top / size)
 
 
 def _rotation_cases() -> list[Case]:
@@ -96,27 +94,27 @@ def _rotation_cases() -> list[Case]:
         "sine and cosine swapped": "Sine and cosine have changed places.",
     },
 )
-def rotary(X: Tensor, start: int, base: float, slips: Slips) -> Tensor:
+def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
     N, d_k = X.shape
-    i = torch.arange(d_k // 2) + ("exponent from 1" in slips)
+    i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
     times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
     times |= {"one angle": 0}
-    theta = base ** (next((times[slip] for slip in times if slip in slips), -2) * i / d_k)
-    start = 0 if "start left out" in slips else start + ("from 1" in slips)
-    n = torch.zeros(N) if "one position" in slips else torch.arange(N)
+    theta = base ** (choose(mistakes, times, -2) * i / d_k)
+    start = 0 if "start left out" in mistakes else start + ("from 1" in mistakes)
+    n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
     angles = torch.outer((start + n).to(X), theta.to(X))
-    angles = -angles if "backwards" in slips else angles
+    angles = -angles if "backwards" in mistakes else angles
     cos, sin = angles.cos(), angles.sin()
-    if "sine and cosine swapped" in slips:
+    if "sine and cosine swapped" in mistakes:
         cos, sin = sin, cos
-    if "added" in slips:
+    if "added" in mistakes:
         return X + torch.cat([cos, sin], dim=-1)
-    apart = "neighbours" in slips
+    apart = "neighbours" in mistakes
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
-    a_new = a * cos + b * sin if "no minus" in slips else a * cos - b * sin
-    b_new = (a_new if "turned twice" in slips else a) * sin + b * cos
-    b_new = b if "half turned" in slips else b_new
+    a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
+    b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
+    b_new = b if "half turned" in mistakes else b_new
     if apart:
         return torch.stack([a_new, b_new], dim=-1).flatten(-2)
     return torch.cat([a_new, b_new], dim=-1)
@@ -138,7 +136,7 @@ def _step_cases() -> list[Case]:
 
 
 @check(
-    "rope and kv-cache (8.53, 7.59): keys are kept turned",
+    "`rope` and `kv-attn`: keys are kept turned",
     _step_cases,
     {
         "turned again": "Query and keys meet as if none had been turned: turn the query and the "
@@ -155,23 +153,23 @@ def _step_cases() -> list[Case]:
         "softmax": "These are weights; asked for are the scores.",
     },
 )
-def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, slips: Slips) -> Tensor:
+def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1], n keys kept turned.
 
     `rotate(x, pos)` turns a row to a position.
     """
     n = len(K)
-    pos = n + ("one too far" in slips) - ("one too early" in slips)
-    q = q if "query as it is" in slips else rotate(q, pos)
-    k = k if "key as it is" in slips else rotate(k, pos)
-    if "turned again" in slips:
+    pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)
+    q = q if "query as it is" in mistakes else rotate(q, pos)
+    k = k if "key as it is" in mistakes else rotate(k, pos)
+    if "turned again" in mistakes:
         K = torch.stack([rotate(old, pos) for old in K])
-    if "turned again by place" in slips:
+    if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
-    order = [k[None], K] if "new key first" in slips else [K, k[None]]
-    K = K if "new key left out" in slips else torch.cat(order)
-    scores = K @ q / (1 if "no scaling" in slips else q.shape[-1] ** 0.5)
-    return scores.softmax(-1) if "softmax" in slips else scores
+    order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
+    K = K if "new key left out" in mistakes else torch.cat(order)
+    scores = K @ q / (1 if "no scaling" in mistakes else q.shape[-1] ** 0.5)
+    return scores.softmax(-1) if "softmax" in mistakes else scores
 
 
 def _shared_cases() -> list[Case]:
@@ -196,7 +194,7 @@ def _shared_cases() -> list[Case]:
         "tokens last": "Tokens and features are exchanged.",
     },
 )
-def shared_keys(K: Tensor, A: int, slips: Slips) -> Tensor:
+def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
     G = len(K)
     ways = {
@@ -209,9 +207,9 @@ def shared_keys(K: Tensor, A: int, slips: Slips) -> Tensor:
         "A times": lambda: K.repeat_interleave(A, dim=0),
         "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
     }
-    answer = next((ways[slip] for slip in ways if slip in slips), None)
+    answer = choose(mistakes, ways, None)
     answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
-    return answer.mT if "tokens last" in slips else answer
+    return answer.mT if "tokens last" in mistakes else answer
 
 
 def _gate_cases() -> list[Case]:
@@ -230,7 +228,7 @@ def _gate_cases() -> list[Case]:
 
 
 @check(
-    "swiglu (not in the 2025 draft; 7.22), as Llama's files keep it",
+    "`swiglu`, as Llama's files keep it",
     _gate_cases,
     {
         "gate and up swapped": "Swish bends what up_proj reads; the gate is gate_proj's.",
@@ -248,26 +246,26 @@ def _gate_cases() -> list[Case]:
     },
 )
 def published_ffn(
-    x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, slips: Slips
+    x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
-    if "not turned" in slips:
+    if "not turned" in mistakes:
         return (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
     gate, up = x @ gate_proj.T, x @ up_proj.T
-    if "gate and up swapped" in slips:
+    if "gate and up swapped" in mistakes:
         gate, up = up, gate
     bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu}
     bends |= dict.fromkeys(("no bend", "bent late"), lambda z: z)
-    gate = next((bends[slip] for slip in bends if slip in slips), F.silu)(gate)
-    up = F.silu(up) if "both bent" in slips else up
-    up = torch.ones_like(up) if "no gate" in slips else up
-    hidden = gate + up if "added" in slips else gate * up
-    out = (F.silu(hidden) if "bent late" in slips else hidden) @ down_proj.T
-    return out + x if "residual" in slips else out
+    gate = choose(mistakes, bends, F.silu)(gate)
+    up = F.silu(up) if "both bent" in mistakes else up
+    up = torch.ones_like(up) if "no gate" in mistakes else up
+    hidden = gate + up if "added" in mistakes else gate * up
+    out = (F.silu(hidden) if "bent late" in mistakes else hidden) @ down_proj.T
+    return out + x if "residual" in mistakes else out
 
 
 @check(
-    "param-count (8.52) of today's block",
+    "`param-count` of today's block",
     lambda: [
         {"L": 1, "d": 2, "A": 2, "G": 1, "d_k": 3, "d_ff": 5},
         {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
@@ -280,18 +278,20 @@ def published_ffn(
         "no W_O": "W_O is missing: what A heads gather goes back to d.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
         "one block": "There are L blocks.",
-        "12 L d²": "This is the rule of (8.52), for the book's block.",
+        "12 L d²": "This is the book's rule, for the book's block.",
         "queries shared": "Queries are counted for G heads only; all A ask.",
         "no gate": "Only attention is counted; the feedforward layer is missing.",
     },
 )
-def todays_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int, slips: Slips) -> int:
+def todays_parameters(
+    L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
+) -> int:
     """Check `todays_parameters(L, d, A, G, d_k, d_ff)`: numbers in all matrices of L blocks."""
-    if "12 L d²" in slips:
+    if "12 L d²" in mistakes:
         return 12 * L * d * d
-    asks = d * d if "square" in slips else d * d_k * (G if "queries shared" in slips else A)
-    answers = d * d_k * (A if "keys for every head" in slips else G)
-    back = 0 if "no W_O" in slips else d * d if "square" in slips else A * d_k * d
-    matrices = 0 if "no gate" in slips else 2 if "two matrices" in slips else 3
-    one = asks + answers * (1 if "keys alone" in slips else 2) + back + matrices * d * d_ff
-    return one if "one block" in slips else L * one
+    asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
+    answers = d * d_k * (A if "keys for every head" in mistakes else G)
+    back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
+    matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
+    one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
+    return one if "one block" in mistakes else L * one

@@ -6,11 +6,9 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, scale
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF, future
 from slp_transformer.check.random_inputs import normal, rows
-
-Slips = frozenset
 
 
 def _head_cases() -> list[Case]:
@@ -31,7 +29,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "QKV to A-out (8.32-8.34, 7.33-7.35)",
+    "`QKV` to `A-out`",
     _head_cases,
     {
         **SCALES,
@@ -49,25 +47,27 @@ def _head_cases() -> list[Case]:
         "transposed weights": "A weight matrix is transposed: rows stand left, X @ W, without .T.",
     },
 )
-def head(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, slips: Slips) -> Tensor:
+def head(
+    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
+) -> Tensor:
     """Check `head(X, W_Q, W_K, W_V, W_O)`: one causal head for all tokens, [N×d]."""
-    if "transposed weights" in slips:
+    if "transposed weights" in mistakes:
         W_Q, W_K, W_V, W_O = W_Q.T, W_K.T, W_V.T, W_O.T
-    if "roles of Q and K" in slips:
+    if "roles of Q and K" in mistakes:
         W_Q, W_K = W_K, W_Q
     Q, K = X @ W_Q, X @ W_K
-    V = X if "no W_V" in slips else X @ (W_K if "V from W_K" in slips else W_V)
-    root = X.shape[-1] ** 0.5 if "scaled by √d" in slips else scale(K.shape[-1], slips)
+    V = X if "no W_V" in mistakes else X @ (W_K if "V from W_K" in mistakes else W_V)
+    root = X.shape[-1] ** 0.5 if "scaled by √d" in mistakes else scale(K.shape[-1], mistakes)
     scores = Q @ K.T / root
-    if "mask turned" in slips:
+    if "mask turned" in mistakes:
         scores = scores + future(len(X)).T
-    elif "no mask" not in slips:
+    elif "no mask" not in mistakes:
         scores = scores + future(len(X))
-    if "itself hidden" in slips:
+    if "itself hidden" in mistakes:
         scores = scores.masked_fill(torch.eye(len(X)) > 0, -INF)
-    alpha = torch.softmax(scores, -2 if "other axis" in slips else -1)
-    alpha = scores.clamp(min=-1e30) if "no softmax" in slips else alpha
-    return alpha @ V if "no W_O" in slips else alpha @ V @ W_O
+    alpha = torch.softmax(scores, -2 if "other axis" in mistakes else -1)
+    alpha = scores.clamp(min=-1e30) if "no softmax" in mistakes else alpha
+    return alpha @ V if "no W_O" in mistakes else alpha @ V @ W_O
 
 
 def _split_cases() -> list[Case]:
@@ -81,7 +81,7 @@ def _split_cases() -> list[Case]:
 
 
 @check(
-    "mh-par-qkv (8.35, 7.36)",
+    "`mh-par-qkv`",
     _split_cases,
     {
         "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
@@ -96,21 +96,21 @@ def _split_cases() -> list[Case]:
         "d_k.",
     },
 )
-def split_heads(X: Tensor, A: int, slips: Slips) -> Tensor:
+def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
     N, columns = X.shape
     share = columns // A
-    if "view without transpose" in slips:
+    if "view without transpose" in mistakes:
         return X.reshape(A, N, share)
-    if "transposed first" in slips:
+    if "transposed first" in mistakes:
         return X.T.reshape(A, share, N)
-    if "columns dealt out" in slips:
+    if "columns dealt out" in mistakes:
         return X.reshape(N, share, A).permute(2, 0, 1)
-    if "sizes confused" in slips:
+    if "sizes confused" in mistakes:
         return X.reshape(N, share, A).transpose(0, 1)
     heads = X.reshape(N, A, share)
-    heads = heads if "not transposed" in slips else heads.transpose(0, 1)
-    return heads.flip(0) if "heads reversed" in slips else heads
+    heads = heads if "not transposed" in mistakes else heads.transpose(0, 1)
+    return heads.flip(0) if "heads reversed" in mistakes else heads
 
 
 def _join_cases() -> list[Case]:
@@ -123,7 +123,7 @@ def _join_cases() -> list[Case]:
 
 
 @check(
-    "mh-concat (8.19, 7.19)",
+    "`mh-concat`",
     _join_cases,
     {
         "view without transpose": "The numbers are only cut anew, so a row mixes tokens: transpose "
@@ -137,17 +137,17 @@ def _join_cases() -> list[Case]:
         "mean": "The heads are averaged; they should be laid side by side.",
     },
 )
-def join_heads(heads: Tensor, slips: Slips) -> Tensor:
+def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
     A, N, share = heads.shape
-    if "added" in slips or "mean" in slips:
-        return heads.sum(0) / (A if "mean" in slips else 1)
-    heads = heads.flip(0) if "heads reversed" in slips else heads
-    if "view without transpose" in slips:
+    if "added" in mistakes or "mean" in mistakes:
+        return heads.sum(0) / (A if "mean" in mistakes else 1)
+    heads = heads.flip(0) if "heads reversed" in mistakes else heads
+    if "view without transpose" in mistakes:
         return heads.reshape(N, A * share)
-    if "one below the other" in slips:
+    if "one below the other" in mistakes:
         return heads.reshape(A * N, share)
-    order = (1, 2, 0) if "interleaved" in slips else (1, 0, 2)
+    order = (1, 2, 0) if "interleaved" in mistakes else (1, 0, 2)
     return heads.permute(order).reshape(N, A * share)
 
 
@@ -177,7 +177,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 
 
 @check(
-    "mh-par-qkv to mh-par-out (8.35-8.37, 7.36-7.38)",
+    "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
     {
         **SCALES,
@@ -202,29 +202,31 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     fit=_many_fit,
 )
 def multi_head_attention(
-    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, slips: Slips
+    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes
 ) -> Tensor:
     """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: A causal heads, [N×d].
 
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
     N, all_keys = len(X), W_Q.shape[1]
-    if "roles of Q and K" in slips:
+    if "roles of Q and K" in mistakes:
         W_Q, W_K = W_K, W_Q
-    cut = slips & {"view without transpose", "columns dealt out"}
-    parts = 1 if "one head" in slips else A
+    cut = mistakes & {"view without transpose", "columns dealt out"}
+    parts = 1 if "one head" in mistakes else A
     Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
-    root = all_keys**0.5 if "scaled by all heads" in slips else scale(K.shape[-1], slips)
-    root = X.shape[1] ** 0.5 if "scaled by √d" in slips else root
+    root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
+    root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
     scores = Q @ K.mT / root
-    if "no mask" not in slips:
+    if "no mask" not in mistakes:
         scores = scores + future(N)
-    axis = 0 if "softmax over heads" in slips else -2 if "softmax over queries" in slips else -1
+    axis = (
+        0 if "softmax over heads" in mistakes else -2 if "softmax over queries" in mistakes else -1
+    )
     heads = torch.softmax(scores, axis) @ V
-    heads = heads.flip(0) if "heads reversed" in slips else heads
-    joined = {"view without transpose"} if "joined without transpose" in slips else set()
+    heads = heads.flip(0) if "heads reversed" in mistakes else heads
+    joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
     joined = join_heads.solve(heads, frozenset(joined))
-    return joined if "no W_O" in slips else joined @ W_O
+    return joined if "no W_O" in mistakes else joined @ W_O
 
 
 def _cache_cases() -> list[Case]:
@@ -244,7 +246,7 @@ def _cache_cases() -> list[Case]:
 
 
 @check(
-    "kv-attn (8.53, 7.59)",
+    "`kv-attn`",
     _cache_cases,
     {
         **SCALES,
@@ -263,23 +265,23 @@ def _cache_cases() -> list[Case]:
     },
 )
 def cached_step(
-    x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, slips: Slips
+    x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Check `cached_step(x, W_Q, W_K, W_V, K, V)`: the head of one new token, and the longer K, V.
 
     K and V hold the keys and values of the tokens before; x is the new token's row.
     """
     q = x @ W_Q
-    k = (q if "query kept as key" in slips else x @ W_K)[None]
-    v = (x @ (W_K if "value from W_K" in slips else W_V))[None]
-    old_K, old_V = (K[:-1], V[:-1]) if "last replaced" in slips else (K, V)
-    if "put in front" in slips:
+    k = (q if "query kept as key" in mistakes else x @ W_K)[None]
+    v = (x @ (W_K if "value from W_K" in mistakes else W_V))[None]
+    old_K, old_V = (K[:-1], V[:-1]) if "last replaced" in mistakes else (K, V)
+    if "put in front" in mistakes:
         new_K, new_V = torch.cat([k, old_K]), torch.cat([v, old_V])
     else:
         new_K, new_V = torch.cat([old_K, k]), torch.cat([old_V, v])
-    read_K, read_V = (K, V) if "new token not read" in slips else (new_K, new_V)
-    if "only itself" in slips:
+    read_K, read_V = (K, V) if "new token not read" in mistakes else (new_K, new_V)
+    if "only itself" in mistakes:
         read_K, read_V = k, v
-    root = len(read_K) ** 0.5 if "scaled by √T" in slips else scale(len(q), slips)
+    root = len(read_K) ** 0.5 if "scaled by √T" in mistakes else scale(len(q), mistakes)
     alpha = torch.softmax(q @ read_K.T / root, -1)
-    return (alpha @ read_V, *((K, V) if "not kept" in slips else (new_K, new_V)))
+    return (alpha @ read_V, *((K, V) if "not kept" in mistakes else (new_K, new_V)))

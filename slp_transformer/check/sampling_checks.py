@@ -5,10 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row
 
-Slips = frozenset
 BOOK = row(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
 
 
@@ -19,7 +18,7 @@ def _temperature_cases() -> list[Case]:
 
 
 @check(
-    "temperature (not in the 2025 draft; 7.50-7.51)",
+    "`temperature`",
     _temperature_cases,
     {
         "multiplied": "The logits are multiplied by τ; they should be divided, so that a small τ "
@@ -35,20 +34,20 @@ def _temperature_cases() -> list[Case]:
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
     },
 )
-def temperature(u: Tensor, tau: float, slips: Slips) -> Tensor:
+def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
     factor = {"multiplied": tau, "root": tau**-0.5, "no effect": 1.0, "after softmax": 1.0}
-    z = u * next((factor[slip] for slip in factor if slip in slips), 1 / tau)
-    if "logits" in slips:
+    z = u * choose(mistakes, factor, 1 / tau)
+    if "logits" in mistakes:
         return z
-    if "overflow" in slips:
+    if "overflow" in mistakes:
         return z.exp() / z.exp().sum(-1, keepdim=True)
-    if "softmax twice" in slips:
+    if "softmax twice" in mistakes:
         return torch.softmax(torch.softmax(u, -1) / tau, -1)
-    if "power" in slips:
+    if "power" in mistakes:
         return torch.softmax(u, -1) ** (1 / tau)
     y = torch.softmax(z, -1)
-    return y / tau if "after softmax" in slips else y
+    return y / tau if "after softmax" in mistakes else y
 
 
 @check(
@@ -62,13 +61,13 @@ def temperature(u: Tensor, tau: float, slips: Slips) -> Tensor:
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
     },
 )
-def limits_of_temperature(slips: Slips) -> tuple[Tensor, Tensor]:
+def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
     """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
     y, even = torch.softmax(BOOK, -1), torch.full((4,), 0.25)
-    cold = row(0.5, 0.5, 0, 0) if "two words at 0" in slips else row(1, 0, 0, 0)
-    cold = y if "unchanged at 0" in slips else cold
-    warm = y if "unchanged at ∞" in slips else even
-    return (warm, cold) if "swapped" in slips else (cold, warm)
+    cold = row(0.5, 0.5, 0, 0) if "two words at 0" in mistakes else row(1, 0, 0, 0)
+    cold = y if "unchanged at 0" in mistakes else cold
+    warm = y if "unchanged at ∞" in mistakes else even
+    return (warm, cold) if "swapped" in mistakes else (cold, warm)
 
 
 def _top_k_cases() -> list[Case]:
@@ -78,7 +77,7 @@ def _top_k_cases() -> list[Case]:
 
 
 @check(
-    "top-k (the steps of 8.6.1 and 7.6.4)",
+    "`top-k`",
     _top_k_cases,
     {
         "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
@@ -94,25 +93,25 @@ def _top_k_cases() -> list[Case]:
         "ordered all": "Nothing is cut.",
     },
 )
-def top_k(u: Tensor, k: int, slips: Slips) -> Tensor:
+def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `top_k(u, k)`: probabilities, 0 for all but the k words with the largest logits."""
-    count = min(k + ("one too many" in slips) - ("one too few" in slips), len(u))
-    order = u.argsort(descending="smallest" not in slips)
-    order = torch.arange(len(u)) if "first k" in slips else order
+    count = min(k + ("one too many" in mistakes) - ("one too few" in mistakes), len(u))
+    order = u.argsort(descending="smallest" not in mistakes)
+    order = torch.arange(len(u)) if "first k" in mistakes else order
     keep = torch.zeros(len(u), dtype=torch.bool)
     keep[order[:count]] = True
-    return _cut(u, keep, slips, none="ordered all")
+    return _cut(u, keep, mistakes, none="ordered all")
 
 
-def _cut(u: Tensor, keep: Tensor, slips: Slips, none: str) -> Tensor:
-    keep = torch.ones_like(keep) if none in slips else keep
-    if "not renormalised" in slips:
+def _cut(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
+    keep = torch.ones_like(keep) if none in mistakes else keep
+    if "not renormalised" in mistakes:
         return torch.softmax(u, -1) * keep
-    left = u.masked_fill(~keep, 0.0 if "logits 0" in slips else -math.inf)
-    if "logits" in slips:
+    left = u.masked_fill(~keep, 0.0 if "logits 0" in mistakes else -math.inf)
+    if "logits" in mistakes:
         return left
     y = torch.softmax(left, -1)
-    return y.sort(descending=True).values if "sorted" in slips else y
+    return y.sort(descending=True).values if "sorted" in mistakes else y
 
 
 def _top_p_cases() -> list[Case]:
@@ -124,7 +123,7 @@ def _top_p_cases() -> list[Case]:
 
 
 @check(
-    "top-p (8.48, 7.52)",
+    "`top-p`",
     _top_p_cases,
     {
         "crossing word dropped": "The word with which the sum reaches p is dropped; it is the last "
@@ -150,25 +149,25 @@ def _top_p_cases() -> list[Case]:
         "nothing cut": "Nothing is cut.",
     },
 )
-def top_p(u: Tensor, p: float, slips: Slips) -> Tensor:
+def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     """Check `top_p(u, p)`: probabilities, the fewest words that have at least p, the others 0."""
     y = torch.softmax(u, -1)
-    p = p / 100 if "percent" in slips else p
-    order = y.argsort(descending="least probable first" not in slips, stable=True)
-    order = torch.arange(len(u)) if "not sorted" in slips else order
+    p = p / 100 if "percent" in mistakes else p
+    order = y.argsort(descending="least probable first" not in mistakes, stable=True)
+    order = torch.arange(len(u)) if "not sorted" in mistakes else order
     before = y[order].cumsum(-1) - y[order]
     stay = before < p - 1e-12
-    if "crossing word dropped" in slips:
+    if "crossing word dropped" in mistakes:
         stay = before + y[order] <= p + 1e-12
-    if "one too many" in slips:
+    if "one too many" in mistakes:
         stay = stay | stay.roll(1)
         stay[0] = True
     keep = torch.zeros(len(u), dtype=torch.bool)
     keep[order[stay]] = True
-    keep = y >= p if "each above p" in slips else keep
-    keep = y >= p * y.max() if "share of the largest" in slips else keep
-    keep = y >= 1 - p if "each above 1 − p" in slips else keep
-    return _cut(u, keep, slips, none="nothing cut")
+    keep = y >= p if "each above p" in mistakes else keep
+    keep = y >= p * y.max() if "share of the largest" in mistakes else keep
+    keep = y >= 1 - p if "each above 1 − p" in mistakes else keep
+    return _cut(u, keep, mistakes, none="nothing cut")
 
 
 def _leak_cases() -> list[Case]:
@@ -194,13 +193,13 @@ def _leak_cases() -> list[Case]:
         "hidden.",
     },
 )
-def leak(scores: Tensor, seen: int, slips: Slips) -> Tensor:
+def leak(scores: Tensor, seen: int, mistakes: Mistakes) -> Tensor:
     """Check `leak(scores, seen)`: the weight of scores[seen:] if these are set to 0, not −∞."""
     left = scores.clone()
-    if "scores kept" not in slips:
-        left[seen:] = -math.inf if "−∞" in slips else 0.0
+    if "scores kept" not in mistakes:
+        left[seen:] = -math.inf if "−∞" in mistakes else 0.0
     alpha = torch.softmax(left, -1)
-    hidden = alpha[seen + ("one too many" in slips) :]
-    if "one token" in slips:
+    hidden = alpha[seen + ("one too many" in mistakes) :]
+    if "one token" in mistakes:
         hidden = hidden[:1]
-    return alpha[:seen].sum() if "visible share" in slips else hidden.sum()
+    return alpha[:seen].sum() if "visible share" in mistakes else hidden.sum()

@@ -3,14 +3,12 @@
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, rows
-
-Slips = frozenset
 
 
 @check(
-    "L(N) (8.49; not in the Aug 2026 draft)",
+    "`L(N)`",
     lambda: [
         {"N": 4.0, "N_c": 16.0, "alpha": 0.5},
         {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
@@ -24,20 +22,20 @@ Slips = frozenset
         "exponent on N alone": "Only N has the exponent; the whole fraction does.",
     },
 )
-def scaling_loss(N: float, N_c: float, alpha: float, slips: Slips) -> float:
+def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
-    if "exponent on N_c alone" in slips:
+    if "exponent on N_c alone" in mistakes:
         return N_c**alpha / N
-    if "exponent on N alone" in slips:
+    if "exponent on N alone" in mistakes:
         return N_c / N**alpha
-    fraction = N / N_c if "upside down" in slips else N_c / N
-    if "no exponent" in slips:
+    fraction = N / N_c if "upside down" in mistakes else N_c / N
+    if "no exponent" in mistakes:
         return fraction
-    return alpha * fraction if "multiplied" in slips else fraction**alpha
+    return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 
 @check(
-    "kv-attn (8.53, 7.59)",
+    "`kv-attn`",
     lambda: [
         {"T": 1, "L": 1, "A": 1, "d_k": 2, "d_v": 3},
         {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
@@ -53,12 +51,12 @@ def scaling_loss(N: float, N_c: float, alpha: float, slips: Slips) -> float:
         "T squared": "The cache grows with T, not with T²: the weights are not kept.",
     },
 )
-def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, slips: Slips) -> int:
+def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
-    each = d_k + d_v + ("queries too" in slips) * d_k
-    each = d_k if "keys only" in slips else d_v if "values only" in slips else each
+    each = d_k + d_v + ("queries too" in mistakes) * d_k
+    each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
     times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
-    return each * next((times[slip] for slip in times if slip in slips), T * L * A)
+    return each * choose(mistakes, times, T * L * A)
 
 
 def _merged_cases() -> list[Case]:
@@ -72,7 +70,7 @@ def _merged_cases() -> list[Case]:
 
 
 @check(
-    "lora (8.54; 8.1 in the Aug 2026 draft), scaled as in Hu et al. 2021",
+    "`lora`, scaled as in Hu et al. 2021",
     _merged_cases,
     {
         "A and B swapped": "A and B have changed places: AB is [k×d], as W is.",
@@ -83,11 +81,11 @@ def _merged_cases() -> list[Case]:
         "subtracted": "The adapter is subtracted: that is how to take a merged one out again.",
     },
 )
-def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, slips: Slips) -> Tensor:
+def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
     scale = {"no scale": 1.0, "scaled by α": alpha}
-    factor = next((scale[slip] for slip in scale if slip in slips), alpha / A.shape[1])
-    factor = -factor if "subtracted" in slips else factor
-    AB = B @ A if "A and B swapped" in slips else A @ B
-    W = torch.zeros_like(W) if "W left out" in slips else W
-    return factor * (W + AB) if "all scaled" in slips else W + factor * AB
+    factor = choose(mistakes, scale, alpha / A.shape[1])
+    factor = -factor if "subtracted" in mistakes else factor
+    AB = B @ A if "A and B swapped" in mistakes else A @ B
+    W = torch.zeros_like(W) if "W left out" in mistakes else W
+    return factor * (W + AB) if "all scaled" in mistakes else W + factor * AB

@@ -1,6 +1,6 @@
 """Calling what a reader wrote so that nothing it does can hurt: an error, a loop without an end.
 
-The attempt runs in a thread of its own. If that does not come back in time, Python is asked to
+The submission runs in a thread of its own. If that does not come back in time, Python is asked to
 raise an exception inside it, which ends a loop on every system; a signal would work on some only.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Raised:
-    """An attempt that stopped with an error.
+    """A submission that stopped with an error.
 
     Attributes:
         kind: the exception's name.
@@ -36,7 +36,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """An attempt that did not come back in time.
+    """A submission that did not come back in time.
 
     Attributes:
         place: the line where it was.
@@ -46,28 +46,28 @@ class Unfinished:
 
 
 class _Stop(BaseException):
-    """Ends the thread of an attempt that takes too long."""
+    """Ends the thread of a submission that takes too long."""
 
 
 def answers(
     call: Callable[[dict[str, Any]], Any],
     cases: Sequence[dict[str, Any]],
-    attempt: Any,
+    submission: Any,
     seconds: float,
 ) -> tuple[list[Any], set[str]]:
-    """What the attempt says to each case, and the names of the inputs that it changed in place.
+    """What the submission says to each case, and the names of the inputs that it changed in place.
 
     Each case is a fresh copy; random generators are afterwards as they were.
 
     Args:
-        call: hands a case to the attempt.
+        call: hands a case to the submission.
         cases: the inputs, by name.
-        attempt: the function or module, whose file tells which line of an error is the reader's.
+        submission: the function or module, whose file tells which line of an error is the reader's.
         seconds: how long all cases together may take.
     """
     found: list[Any] = []
     changed: set[str] = set()
-    file = _file_of(attempt)
+    file = _file_of(submission)
 
     def work() -> None:
         try:
@@ -128,8 +128,8 @@ def _same(before: Any, after: Any) -> bool:
     return before.shape == after.shape and torch.equal(before.nan_to_num(), after.nan_to_num())
 
 
-def _file_of(attempt: Any) -> str | None:
-    function = attempt.forward if isinstance(attempt, nn.Module) else attempt
+def _file_of(submission: Any) -> str | None:
+    function = submission.forward if isinstance(submission, nn.Module) else submission
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     function = getattr(function, "func", function)  # functools.partial

@@ -5,14 +5,12 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
 from slp_transformer.check.random_inputs import normal, row, rows
-
-Slips = frozenset
 
 
 @check(
-    "teacher forcing (13.13 in the Aug 2026 draft)",
+    "teacher forcing, for `ce`",
     lambda: [
         {"target": torch.tensor([7]), "begin": 1, "end": 2},
         {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
@@ -26,18 +24,18 @@ Slips = frozenset
         "ends swapped": "`begin` and `end` have changed places.",
     },
 )
-def teacher_forced(target: Tensor, begin: int, end: int, slips: Slips) -> Tensor:
+def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
     first, last = torch.tensor([begin]), torch.tensor([end])
-    if "ends swapped" in slips:
+    if "ends swapped" in mistakes:
         first, last = last, first
     reads = torch.cat([first, target])
-    writes = torch.cat([target, first if "begin at the end" in slips else last])
-    if "read what it writes" in slips:
+    writes = torch.cat([target, first if "begin at the end" in mistakes else last])
+    if "read what it writes" in mistakes:
         reads = writes
-    if "write what it reads" in slips:
+    if "write what it reads" in mistakes:
         writes = reads
-    return torch.stack([writes, reads] if "rows swapped" in slips else [reads, writes])
+    return torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
 
 
 def _loss_cases() -> list[Case]:
@@ -62,19 +60,19 @@ def _loss_cases() -> list[Case]:
         "logits": "The logits are taken as they are; log softmax comes first.",
     },
 )
-def smoothed_loss(u: Tensor, word: int, share: float, slips: Slips) -> Tensor:
+def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
-    log_y = u if "logits" in slips else torch.log_softmax(u, -1)
+    log_y = u if "logits" in mistakes else torch.log_softmax(u, -1)
     others = torch.arange(len(u)) != word
-    spread = log_y[others].mean() if "others alone" in slips else log_y.mean()
-    spread = log_y.sum() if "not divided" in slips else spread
-    kept = 1.0 if "nothing taken away" in slips else 1 - share
-    if "shares swapped" in slips:
+    spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
+    spread = log_y.sum() if "not divided" in mistakes else spread
+    kept = 1.0 if "nothing taken away" in mistakes else 1 - share
+    if "shares swapped" in mistakes:
         kept, share = share, 1 - share
-    if "not smoothed" in slips:
+    if "not smoothed" in mistakes:
         kept, share = 1.0, 0.0
     loss = -kept * log_y[word] - share * spread
-    return -loss if "no minus" in slips else loss
+    return -loss if "no minus" in mistakes else loss
 
 
 @check(
@@ -94,16 +92,18 @@ def smoothed_loss(u: Tensor, word: int, share: float, slips: Slips) -> Tensor:
         "warmup's exponent": "The exponent of `warmup` is −1.5, so that the two lines meet there.",
     },
 )
-def rate_of_2017(step: int, d: int, warmup: int, slips: Slips) -> float:
+def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
-    width = 1.0 if "no width" in slips else d**-1.0 if "width not rooted" in slips else d**-0.5
-    climb = step * warmup ** (-0.5 if "warmup's exponent" in slips else -1.5)
+    width = (
+        1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
+    )
+    climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
-    if "no climb" in slips:
+    if "no climb" in mistakes:
         return width * fall
-    if "no fall" in slips:
+    if "no fall" in mistakes:
         return width * climb
-    return width * (max(climb, fall) if "the larger" in slips else min(climb, fall))
+    return width * (max(climb, fall) if "the larger" in mistakes else min(climb, fall))
 
 
 def _input_cases() -> list[Case]:
@@ -127,12 +127,12 @@ def _input_cases() -> list[Case]:
         "no positions": "The positions are missing.",
     },
 )
-def scaled_input(ids: Tensor, E: Tensor, P: Tensor, slips: Slips) -> Tensor:
+def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
     root = math.sqrt(E.shape[1])
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
     factor |= {"positions alone": 1.0}
-    tokens = next((factor[slip] for slip in factor if slip in slips), root) * E[ids]
-    places = 0 * P[: len(ids)] if "no positions" in slips else P[: len(ids)]
-    scaled = "positions too" in slips or "positions alone" in slips
+    tokens = choose(mistakes, factor, root) * E[ids]
+    places = 0 * P[: len(ids)] if "no positions" in mistakes else P[: len(ids)]
+    scaled = "positions too" in mistakes or "positions alone" in mistakes
     return tokens + (root * places if scaled else places)

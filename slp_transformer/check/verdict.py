@@ -11,7 +11,7 @@ _COLOURS = {True: "#2e7d32", False: "#c62828"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a check: true where the attempt is right.
+    """The outcome of a check: true where the submission is right.
 
     Attributes:
         right: whether every answer was right.
@@ -26,7 +26,7 @@ class Verdict:
     mistakes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether the attempt is right."""
+        """Whether the submission is right."""
         return self.right
 
     def __str__(self) -> str:

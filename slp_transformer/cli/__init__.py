@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import from_extra, reason_of
+from slp_transformer._internal.atomic_write import from_text_extra, reason_of
 from slp_transformer._internal.signals import StopSignals
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -63,7 +63,7 @@ def parse(args: Sequence[str]) -> tuple[str, Any]:
     if not args or args[0] in ("-h", "--help", "--version"):
         print_result(slp_transformer.__version__ if args and args[0] == "--version" else USAGE)
         raise SystemExit(EXIT_OK if args else BAD_INPUT)
-    tyro = from_extra("tyro", "Commands", "text")
+    tyro = from_text_extra("tyro", "Commands")
     from slp_transformer.cli.options import COMMANDS
     from slp_transformer.tasks.run_config import closest_match
 

@@ -1,7 +1,5 @@
 """The options of each command: tyro makes flags of their fields. Nothing here needs PyTorch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -9,8 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from tyro.conf import Positional, UseAppendAction, arg
 
 from slp_transformer.guitar.fretboard import TUNINGS
-from slp_transformer.guitar.keys import KEYS
-from slp_transformer.guitar.token_names import METRES
+from slp_transformer.guitar.theory import KEYS, METRES
 from slp_transformer.tasks.run_config import RunConfig, closest_match
 
 DataT = TypeVar("DataT")
@@ -43,7 +40,7 @@ def check_counts(options: Any, *names: str) -> None:
 class Train(Generic[DataT]):
     """Train a model.
 
-    examples:
+    Examples:
       slp-transformer train text my-texts --out-dir runs/mine
       slp-transformer train text novel.txt --out-dir runs/novel --tokenizer bpe --steps 5000
       cat *.txt | slp-transformer train text - --out-dir runs/mine
@@ -80,7 +77,7 @@ class Train(Generic[DataT]):
 class Generate:
     """Continue prompts with a trained model.
 
-    examples:
+    Examples:
       slp-transformer generate runs/mine --prompt "It was"
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000 > story.txt
       echo "It was" | slp-transformer generate runs/mine --prompt-file -
@@ -161,7 +158,7 @@ class Generate:
 class Translate:
     """Translate sentences with a model trained on pairs.
 
-    examples:
+    Examples:
       slp-transformer translate runs/en-de "A man rides a bicycle."
       slp-transformer translate runs/en-de --input captions.en --output captions.de
       cat captions.en | slp-transformer translate runs/en-de > captions.de
@@ -234,7 +231,7 @@ class Translate:
 class Evaluate:
     """Measure how well a trained model predicts data that it was not trained on.
 
-    examples:
+    Examples:
       slp-transformer evaluate runs/mine                 on the run's held-out data
       slp-transformer evaluate runs/mine other.txt       on another text
       slp-transformer evaluate runs/mine --samples 3     with three generated texts
@@ -319,7 +316,7 @@ class Merge:
 class Tab:
     """Turn a MIDI file, or a tab for another guitar, into tab that can be played.
 
-    examples:
+    Examples:
       slp-transformer tab song.mid                                on the terminal
       slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
       slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret

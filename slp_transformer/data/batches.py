@@ -1,7 +1,7 @@
-"""Where training's batches come from: windows of a token stream, or pairs of sequences.
+"""Sources of batches: windows of a token stream, or pairs of sequences.
 
-A source offers random batches to learn from and, for validation, all that it has in order. The
-loop knows nothing else of the data, so a source of one's own needs just the methods of
+A source draws random batches to train on and iterates over all of its data in order to evaluate.
+The trainer needs nothing else, so a custom source only has to implement the methods of
 `BatchSource`. A step's whole batch is drawn at once and split afterwards: into the parts of an
 accumulated gradient, or among several processes, which then see the same batches as one.
 """
@@ -22,11 +22,11 @@ from slp_transformer.masks import padding_mask
 
 @dataclass(frozen=True)
 class Batch:
-    """What a model reads, and what it should say.
+    """Inputs of a model and the targets that it should predict.
 
     Attributes:
         inputs: the model's arguments, all with the batch as their first axis.
-        targets: [batch × N], with `IGNORED` where nothing is to be said.
+        targets: [batch × N], with `IGNORED` where the loss ignores the position.
     """
 
     inputs: tuple[Tensor, ...]
@@ -34,14 +34,13 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """How many targets the loss looks at."""
+        """Return the number of targets that are not ignored."""
         return int((self.targets != IGNORED).sum())
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device.
+        """Return the batch on a device.
 
-        A CUDA device fetches it by itself, from memory that stays where it is, while the CPU goes
-        on with something else.
+        The copy to a CUDA device is asynchronous, from pinned memory.
         """
         if torch.device(device).type != "cuda":
             return Batch(tuple(x.to(device) for x in self.inputs), self.targets.to(device))
@@ -50,14 +49,14 @@ class Batch:
         return Batch(sent, targets.to(device, non_blocking=True))
 
     def split(self, size: int) -> "list[Batch]":
-        """Parts of at most `size` sequences."""
+        """Return the batch in parts of at most `size` sequences."""
         parts = zip(*(x.split(size) for x in self.inputs), strict=True)
         return [Batch(*both) for both in zip(parts, self.targets.split(size), strict=True)]
 
     def share(self, place: int, among: int) -> "Batch":
-        """The share of one of several processes, as many sequences as each of the others has.
+        """Return the shard of one of several processes, of the same size for each.
 
-        Where they do not come out even, the last sequence is repeated with nothing to be said.
+        Where the batch is not divisible, the last sequence is repeated with its targets ignored.
         """
         count = len(self.targets)
         each = -(-count // among)
@@ -69,30 +68,30 @@ class Batch:
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """What the training loop asks of its data.
+    """Interface between the trainer and its data.
 
     A source whose batches follow from the number of the step, rather than from the generator's
     state, has a method `go_to(step)` as well, which is called before the first one.
     """
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """A random batch; all that is random comes from the generator."""
+        """Return a random batch; all randomness comes from the generator."""
         ...
 
     def in_order(self, batch_size: int) -> Iterator[Batch]:
-        """All of the data once, always in the same order."""
+        """Yield all of the data once, always in the same order."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What tells this data from other data, as JSON."""
+        """Return values, as JSON, by which this data can be told from other data."""
         ...
 
 
 def part_of(source: BatchSource, size: int | None) -> BatchSource:
-    """A fixed part of a source, to measure on often: `size` sequences from all over it.
+    """Return a fixed subset of a source to evaluate on: `size` evenly spaced sequences.
 
-    The source itself if it has no more, if `size` is None, or if it is of a kind of its own, which
-    has no method `part`.
+    This is the source itself if it has no more, if `size` is None, or if it is a custom source
+    without a method `part`.
     """
     if size is None or not hasattr(source, "part") or len(source) <= size:
         return source
@@ -100,7 +99,7 @@ def part_of(source: BatchSource, size: int | None) -> BatchSource:
 
 
 def all_over(count: int, size: int) -> Int[Tensor, "places"]:
-    """`size` of `count` places, evenly spaced."""
+    """Return `size` of `count` indices, evenly spaced."""
     return torch.arange(size) * count // size
 
 
@@ -123,7 +122,7 @@ def check_stream(stream: Tensor | TokenStore, N: int) -> None:
 def random_windows(
     stream: Int[Tensor, "tokens"] | TokenStore, N: int, batch_size: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
-    """Windows of a token stream, and the same windows one token later.
+    """Return random windows of a token stream, and the same windows one token later.
 
     Args:
         stream: the corpus, as one row of ids or as a file of them.
@@ -144,7 +143,7 @@ def random_windows(
 
 
 class TokenWindows:
-    """Teacher forcing on a token stream: a window is read, and the same one token later is said."""
+    """Teacher forcing on a token stream: the targets are the inputs, one token later."""
 
     def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int):
         """Cut windows of N tokens.
@@ -157,29 +156,29 @@ class TokenWindows:
         self.places = range((len(stream) - 1) // N)  # a tensor of them would outgrow the stream
 
     def __len__(self) -> int:
-        """How many windows `in_order` gives."""
+        """Return the number of windows that `in_order` yields."""
         return len(self.places)
 
     def part(self, size: int) -> "TokenWindows":
-        """A source whose `in_order` gives just so many windows, from all over the stream."""
+        """Return a source whose `in_order` yields just so many windows, evenly spaced."""
         part = TokenWindows(self.stream, self.N)
         part.places = all_over(len(self), size).tolist()
         return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Windows from random places."""
+        """Return windows from random positions."""
         inputs, targets = random_windows(self.stream, self.N, batch_size, generator)
         return Batch((inputs,), targets)
 
     def in_order(self, batch_size: int) -> Iterator[Batch]:
-        """Windows that do not overlap; what is left over after the last full one is not counted."""
+        """Yield windows that do not overlap; tokens after the last full one are left out."""
         for first in range(0, len(self.places), batch_size):
             places = torch.tensor(self.places[first : first + batch_size])
             windows = self.stream[places.unsqueeze(1) * self.N + torch.arange(self.N + 1)]
             yield Batch((windows[:, :-1],), windows[:, 1:])
 
     def describe(self) -> dict[str, Any]:
-        """Tokens, window, and a checksum of tokens from all over the stream."""
+        """Return the sizes, and a checksum of evenly spaced tokens."""
         # Few places, since each brings a stretch of a mapped file into memory.
         places = torch.linspace(0, len(self.stream) - 1, 256, dtype=torch.float64).long()
         return {
@@ -190,7 +189,7 @@ class TokenWindows:
 
 
 def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
-    """Windows of a token stream; any other source as it is.
+    """Return windows of a token stream, or any other source unchanged.
 
     Raises:
         ValueError: if a stream comes without the length of its windows, or is too short for one.
@@ -209,7 +208,7 @@ def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | N
 
 
 def checksum(numbers: Sequence[Any]) -> int:
-    """CRC-32 of numbers as they print."""
+    """Return the CRC-32 of the `repr` of numbers."""
     return zlib.crc32(repr(numbers).encode())
 
 
@@ -246,7 +245,7 @@ class PaddedPairs:
         self.options = {"pad_id": pad_id, "begin_id": begin_id, "end_id": end_id}
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self.pairs)
 
     def part(self, size: int) -> "PaddedPairs":
@@ -255,15 +254,15 @@ class PaddedPairs:
         return type(self)(pairs, **self.options)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Random pairs, padded to the longest among them."""
+        """Return random pairs, padded to the longest among them."""
         return self.batch(torch.randint(len(self.pairs), (batch_size,), generator=generator))
 
     def in_order(self, batch_size: int) -> Iterator[Batch]:
-        """All pairs, in their order."""
+        """Yield all pairs, in their order."""
         yield from map(self.batch, torch.arange(len(self.pairs)).split(batch_size))
 
     def batch(self, chosen: Int[Tensor, "batch"]) -> Batch:
-        """The chosen pairs as one batch."""
+        """Return some pairs, given by index, as one padded batch."""
         sources, targets = zip(*(self.pairs[i] for i in chosen.tolist()), strict=True)
         begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
         source = pad_sequence(sources, True, self.pad_id)
@@ -272,7 +271,7 @@ class PaddedPairs:
         return Batch((source, reads, padding_mask(source, self.pad_id)), says)
 
     def describe(self) -> dict[str, Any]:
-        """Pairs, special ids, and a checksum of pairs from all over."""
+        """Return the number of pairs, special ids, and a checksum of evenly spaced pairs."""
         places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
         rows = [[row.tolist() for row in self.pairs[i]] for i in places.tolist()]
         special = [self.pad_id, self.begin_id, self.end_id]

@@ -35,12 +35,12 @@ def moby_dick() -> str:
 
 
 def corpus_names() -> list[str]:
-    """The names that `fetch` knows."""
+    """Return the names that `fetch` knows."""
     return sorted(CORPORA.keys() | BUNDLED_CORPORA.keys())
 
 
 def fetch(name: str) -> Path:
-    """The file of a named corpus, downloaded if it is not here yet.
+    """Return the path of a named corpus, downloading it if it is missing.
 
     Args:
         name: one of `corpus_names()`.

@@ -1,4 +1,4 @@
-"""Windows of a stream of whole pieces, of which half begin where a piece does."""
+"""Windows of a stream of documents, half of which begin where a document does."""
 
 import torch
 
@@ -8,30 +8,30 @@ from slp_transformer.data.token_file import TokenStore, find_token
 
 
 class PieceWindows(TokenWindows):
-    """Teacher forcing on a stream of pieces.
+    """Teacher forcing on a stream of documents.
 
-    Half of the windows of a batch, rounded up, begin where a piece begins, and any piece is as
-    likely as any other; the others begin anywhere. A model that has to write pieces from their
-    first token so meets whole ones, and their ends, at the positions where it will write them.
+    Half of the windows of a batch, rounded up, begin where a document begins, each document with
+    the same probability; the others begin anywhere. So a model that is to generate documents from
+    their first token sees whole ones, and their ends, at the positions where it generates them.
     """
 
     def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int, begin_id: int):
         """Cut windows of N tokens.
 
         Args:
-            stream: pieces one after the other.
+            stream: documents one after the other.
             N: tokens in a window.
-            begin_id: the token that every piece begins with.
+            begin_id: the token that every document begins with.
 
         Raises:
             ValueError: if the stream is too short for one window.
         """
         super().__init__(stream, N)
         begins = find_token(stream, begin_id)
-        self.begins = begins[begins < len(stream) - N]  # others leave no room for a window
+        self.begins = begins[begins < len(stream) - N]  # from the others no window fits
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Windows from the beginnings of random pieces, then from random places."""
+        """Return windows from the beginnings of random documents, then from random positions."""
         starts = torch.randint(len(self.stream) - self.N, (batch_size,), generator=generator)
         if len(self.begins):
             half = (batch_size + 1) // 2

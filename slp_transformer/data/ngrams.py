@@ -45,19 +45,19 @@ class NGrams:
             grams = Counter(gram[1:] for gram in grams)
 
     def grams(self, row: Sequence[int]) -> list[Gram]:
-        """The gram that ends with each token of a row but the first; what is missing is padded."""
+        """Return the n-grams that end with each token of a row but the first, padded in front."""
         padded = (*[PAD] * (self.order - 2), *row) if self.order > 1 else tuple(row[1:])
         return [padded[i : i + self.order] for i in range(len(padded) - self.order + 1)]
 
     def probability(self, gram: Gram) -> float:
-        """How probable the last token of a gram is after those before it."""
-        told = 1 / self.vocab_size
+        """Return the probability of the last token of an n-gram, given those before it."""
+        probability = 1 / self.vocab_size
         for level in reversed(self.levels):
-            told = level.probability(gram[len(gram) - level.length :], told)
-        return told
+            probability = level.probability(gram[len(gram) - level.length :], probability)
+        return probability
 
     def bits(self, row: Sequence[int]) -> float:
-        """What a row costs, all its tokens but the first, in bits."""
+        """Return the cross-entropy of a row, summed over all tokens but the first, in bits."""
         return -sum(math.log2(self.probability(gram)) for gram in self.grams(row))
 
 
@@ -77,7 +77,7 @@ class Level:
         self.discount = once / (once + 2 * twice) if once and twice else 0.5
 
     def probability(self, gram: Gram, shorter: float) -> float:
-        """How probable a gram's last token is, given that by the next shorter gram."""
+        """Return the probability of the last token, given that of the shorter n-gram."""
         if not (total := self.total.get(gram[:-1], 0)):
             return shorter
         left = self.discount * self.kinds[gram[:-1]]

@@ -1,7 +1,7 @@
-"""From pairs of sentences to what training takes, kept in a folder so that a run needs no source.
+"""Pairs of sentences as tokens to train on, in memory or in a folder.
 
-A folder holds the pairs as tokens (each side ends in [EOS]), the tokenizer, and the text of what is
-held out, by which translations are judged.
+A folder holds the pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
+sentences, with which translations are compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,11 +66,11 @@ class EncodedPairs(Sequence):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self.ends) // 2
 
     def __getitem__(self, i: int) -> tuple[Int[Tensor, "M"], Int[Tensor, "N"]]:
-        """The source with its [EOS], and the target without.
+        """Return the source with its [EOS], and the target without.
 
         Raises:
             IndexError: if there are not so many pairs.
@@ -127,9 +127,9 @@ def prepare_pairs(
         tokenizer = train_pair_tokenizer(learned, languages, kind, vocab_size, shared)
     rows, problems, kept = {}, [], {}
     for name, part in (("learned from", learned), ("held out", unseen)):
-        rows[name], kept[name], told = fit(part, tokenizer, window, too_long)
-        if told:
-            problems.append(f"Of {len(part):,} pairs {name}, {told}.")
+        rows[name], kept[name], note = fit(part, tokenizer, window, too_long)
+        if note:
+            problems.append(f"Of {len(part):,} pairs {name}, {note}.")
         if not rows[name]:
             raise ValueError(
                 f"None of the {len(part):,} pairs {name} fits a window of {window} tokens: choose "
@@ -146,7 +146,7 @@ def prepare_pairs(
 
 
 def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """What is learned and what is held out.
+    """Split pairs into those to train on and those that are held out.
 
     Raises:
         ValueError: if there is nothing to learn from, or nothing held out.
@@ -170,10 +170,9 @@ def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list
 def fit(
     pairs: Iterable[Pair], tokenizer: PairTokenizer, window: int, too_long: TooLong
 ) -> tuple[list[tuple[list[int], list[int]]], list[Pair], str]:
-    """Pairs as ids that fit a window: the ids, the pairs that they are of, and what befell others.
+    """Encode pairs that fit a window; return the ids, their pairs, and a note on longer ones.
 
-    Targets stand before [EOS] and after [SOS], of which the model reads one, so that they have one
-    place less than the window.
+    Targets may have one token less than the window, since the model also reads [SOS].
     """
     rows, kept, long = [], [], 0
     for source, target in pairs:
@@ -190,7 +189,7 @@ def fit(
 
 
 def flat(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[int]:
-    """All rows in one stream, each of which [EOS] ends."""
+    """Yield the ids of all rows, each of which ends in [EOS]."""
     for source, target in rows:
         yield from source
         yield from target
@@ -222,7 +221,7 @@ def reopen_pairs(folder: Path, problems: Sequence[str] = ()) -> PairCorpus:
 
 
 def is_pair(content: object) -> bool:
-    """Whether JSON is a pair of sentences."""
+    """Return whether JSON content is a pair of sentences."""
     return (
         isinstance(content, list)
         and len(content) == 2
@@ -235,7 +234,7 @@ def load_pairs(
     target: str | None,
     languages: tuple[str | None, str | None],
 ) -> tuple[list[Pair], Languages]:
-    """As `read_pairs`; without a source, the numbers and dates that come with the package."""
+    """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
     if source is None:
         return number_pairs(NUMBERS), ("English", "Spanish")
     return read_pairs(source, target, languages)

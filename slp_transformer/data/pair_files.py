@@ -1,7 +1,7 @@
 """Pairs of sentences from two line-aligned files, a table, or a Hugging Face dataset.
 
 All text is UTF-8, with a byte order mark or without, plain or compressed by gzip. Whatever is wrong
-is told with the file's name and the line.
+is reported with the name of the file and the line.
 """
 
 import csv
@@ -24,7 +24,7 @@ TABLES = {".csv": ",", ".tsv": "\t"}
 def read_pairs(
     source: str, target: str | None = None, languages: tuple[str | None, str | None] = (None, None)
 ) -> tuple[list[Pair], Languages]:
-    """The pairs of a source, and what their languages are called.
+    """Return the pairs of a source, and the names of their languages.
 
     Args:
         source: a table (.csv or .tsv), "hf:NAME" for a Hugging Face dataset, or a text file with a
@@ -59,17 +59,17 @@ def read_pairs(
 
 
 def table_separator(path: Path) -> str | None:
-    """What separates the columns of a table; None if the file's name is not that of a table."""
+    """Return the delimiter of a table by its file name; None if it is no table."""
     return TABLES.get(bare(path).suffix.lower())
 
 
 def bare(path: Path) -> Path:
-    """A file's name without .gz."""
+    """Return a path without the suffix .gz."""
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def language_of(path: Path) -> str:
-    """What the language of a text file is called: the end of its name, as in train.de.gz."""
+    """Return the language at the end of the name of a text file, as in train.de.gz."""
     return bare(path).suffix.removeprefix(".") or bare(path).name
 
 
@@ -77,7 +77,7 @@ def language_of(path: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A whole file as text.
+    """Return a whole file as text.
 
     Raises:
         ValueError: if it cannot be read, is cut short, or is not UTF-8, naming the line.
@@ -99,7 +99,7 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file, of which only "\\n" and "\\r\\n" end one.
+    r"""Return the lines of a file, which end only in "\n" or "\r\n".
 
     Raises:
         ValueError: as `read_text`.
@@ -109,7 +109,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_aligned(source: Path, target: Path) -> list[Pair]:
-    """The lines of two files, of which each translates the other's.
+    """Return the lines of two files that translate each other, as pairs.
 
     Raises:
         ValueError: if a file cannot be read, they have not the same number of lines, or a line is
@@ -133,7 +133,7 @@ def read_aligned(source: Path, target: Path) -> list[Pair]:
 
 
 def check_filled(numbered: Iterable[tuple[int, str]], path: Path | str) -> None:
-    """Refuse sentences that say nothing.
+    """Refuse empty sentences.
 
     Raises:
         ValueError: naming the line of the first one.
@@ -149,7 +149,7 @@ def check_filled(numbered: Iterable[tuple[int, str]], path: Path | str) -> None:
 def read_table(
     path: Path, languages: tuple[str | None, str | None]
 ) -> tuple[list[Pair], Languages]:
-    """The pairs of a table whose first line names its columns.
+    """Return the pairs of a table whose first line names its columns, and the languages.
 
     Raises:
         ValueError: if it cannot be read, lacks a column, or a row lacks a sentence.
@@ -179,10 +179,10 @@ def read_table(
 def find_columns(
     header: Sequence[str], languages: tuple[str | None, str | None], where: Path | str
 ) -> tuple[tuple[int, int], Languages]:
-    """Which columns hold the two languages, and what they are called there.
+    """Return the indices and names of the columns of the two languages.
 
     Raises:
-        ValueError: if a column is not there, or nobody said which two of many.
+        ValueError: if a column is missing, or it is unclear which two of many are meant.
     """
     listed = ", ".join(header) or "nothing"
     if None in languages:
@@ -208,7 +208,9 @@ def find_columns(
 def read_dataset(
     source: str, languages: tuple[str | None, str | None]
 ) -> tuple[list[Pair], Languages]:
-    """The pairs of a Hugging Face dataset, "hf:NAME", "hf:NAME:CONFIGURATION" or "hf:NAME@SPLIT".
+    """Return the pairs of a Hugging Face dataset and the languages.
+
+    A source is "hf:NAME", "hf:NAME:CONFIGURATION" or "hf:NAME@SPLIT".
 
     Its rows have a column for each language, or one column "translation" that has both.
 

@@ -19,7 +19,7 @@ from slp_transformer.data.vocabulary import train_tokenizer
 
 @dataclass(frozen=True)
 class Kept:
-    """What `PairTokenizer.to_json` writes; the target is None where both sides share one."""
+    """Schema of tokenizer.json; the target is None where both sides share one tokenizer."""
 
     format: str
     languages: tuple[str, str]
@@ -66,31 +66,31 @@ class PairTokenizer:
 
     @property
     def max_vocab_size(self) -> int:
-        """The size of the larger vocabulary; ids of both sides are below it."""
+        """Return the size of the larger vocabulary; ids of both sides are below it."""
         return max(self.source.vocab_size, self.target.vocab_size)
 
     def encode_source(self, sentence: str) -> list[int]:
-        """The ids that the encoder reads, [EOS] at their end."""
+        """Return the ids that the encoder reads, [EOS] at the end."""
         return [*self.source.encode(spaced(sentence, self.source)), self.end_id]
 
     def encode_target(self, sentence: str) -> list[int]:
-        """The ids of a target, without [SOS] and [EOS]."""
+        """Return the ids of a target, without [SOS] and [EOS]."""
         return self.target.encode(spaced(sentence, self.target))
 
     def decode_target(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
-        """The sentence of some ids, in one line; [PAD], [SOS] and [EOS] say nothing."""
+        """Return the sentence of some ids, in one line, without [PAD], [SOS] and [EOS]."""
         return " ".join(self.target.decode(ids).split())
 
     def words_of_source(self, ids: Iterable[int]) -> list[str]:
-        """What each id of a source says, for people: special tokens have their names."""
+        """Return the text of each id of a source; special tokens have their names."""
         return [word_of(self.source, i) for i in ids]
 
     def words_of_target(self, ids: Iterable[int]) -> list[str]:
-        """What each id of a target says, for people: special tokens have their names."""
+        """Return the text of each id of a target; special tokens have their names."""
         return [word_of(self.target, i) for i in ids]
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
+        """Return the content of tokenizer.json, which `from_json` takes."""
         return {
             "format": PAIR_TOKENIZER_FORMAT,
             "languages": list(self.languages),
@@ -100,20 +100,22 @@ class PairTokenizer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PairTokenizer":
-        """The tokenizer that `to_json` described.
+        """Create the tokenizer from what `to_json` returned.
 
         Raises:
             ValueError: if it describes something else.
         """
         if not is_pair_tokenizer(content):
             raise ValueError("This is no tokenizer of pairs that to_json wrote.")
-        told = parse_as(Kept, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged")
-        source = TextTokenizer.from_json(told.source)
-        target = source if told.target is None else TextTokenizer.from_json(told.target)
-        return cls(told.languages, source, target)
+        config = parse_as(
+            Kept, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged"
+        )
+        source = TextTokenizer.from_json(config.source)
+        target = source if config.target is None else TextTokenizer.from_json(config.target)
+        return cls(config.languages, source, target)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another tokenizer gives every pair the same ids."""
+        """Return whether another tokenizer encodes every pair alike."""
         return isinstance(other, PairTokenizer) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
@@ -128,14 +130,14 @@ class PairTokenizer:
 
 
 def word_of(tokenizer: TextTokenizer, i: int) -> str:
-    """What one id says, or what it is called."""
+    """Return the text of one id, or the name of a special token."""
     return tokenizer.vocabulary[i] if i < len(SENTENCE) else tokenizer.decode([i])
 
 
 def spaced(sentence: str, tokenizer: TextTokenizer) -> str:
-    """A sentence as it is tokenized: with a space before its first word, as before all others.
+    """Return a sentence with a space before its first word, as before all others.
 
-    A character is itself wherever it stands.
+    Tokenizers of characters need none.
     """
     sentence = sentence.strip()
     return sentence if tokenizer.kind == "characters" or not sentence else f" {sentence}"
@@ -165,9 +167,9 @@ def train_pair_tokenizer(
     sides = [[source for source, _ in pairs], [target for _, target in pairs]]
     gap = "" if kind == "characters" else " "  # a space before each, see `spaced`
     sides = [[gap + text.strip() for text in side] for side in sides]
-    options = {"special": SENTENCE, "marks": kind == "bpe"}
-    if shared:
-        both = train_tokenizer(sides[0] + sides[1], kind, vocab_size, **options)
-        return PairTokenizer(languages, both, both)
-    source, target = (train_tokenizer(side, kind, vocab_size, **options) for side in sides)
-    return PairTokenizer(languages, source, target)
+    corpora = [sides[0] + sides[1]] if shared else sides
+    tokenizers = [
+        train_tokenizer(corpus, kind, vocab_size, special=SENTENCE, marks=kind == "bpe")
+        for corpus in corpora
+    ]
+    return PairTokenizer(languages, tokenizers[0], tokenizers[-1])

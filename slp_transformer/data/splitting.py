@@ -1,16 +1,16 @@
-"""Which tokens of a corpus are held out: the end of one text, or pieces from all over several."""
+"""Choice of held-out tokens: the end of one text, or chunks of several."""
 
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-LEAST = 1024  # tokens of a piece, unless its document has fewer
-PIECES = 50  # of a corpus, at the least
+LEAST = 1024  # tokens of a chunk, unless its document has fewer
+PIECES = 50  # chunks of a corpus, at least
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text's place among the tokens of a corpus.
+    """A text, and the positions of its tokens in a corpus.
 
     Attributes:
         name: what the text is called.
@@ -22,11 +22,11 @@ class Document:
 
 
 def held_out_pieces(documents: list[Document], share: float) -> list[range]:
-    """The places of the tokens that are held out, in order.
+    """Return the ranges of the tokens that are held out, in order.
 
-    Of one document it is the end. Of several, the end would be whichever comes last by name, which
-    may be like none of the others: there, pieces are drawn from all of them, always the same ones.
-    A piece is a document, or a fiftieth of the corpus where a document is longer.
+    Of one document they are the end. Of several documents the last by name may be unlike all
+    others, so chunks of all of them are drawn with a fixed seed. A chunk is a document, or a
+    fiftieth of the corpus where a document is longer.
     """
     count = documents[-1].tokens.stop if documents else 0
     wanted = count - int(count * (1 - share))
@@ -45,12 +45,12 @@ def held_out_pieces(documents: list[Document], share: float) -> list[range]:
 
 
 def cut(places: range, length: int) -> list[range]:
-    """Places in pieces of at most a length."""
+    """Cut a range into ranges of at most a length."""
     return [places[first : first + length] for first in range(0, len(places), length)]
 
 
 def between(pieces: Iterable[range], count: int) -> list[range]:
-    """What lies between pieces that are in order, of so many places in all."""
+    """Return the gaps between sorted ranges, up to a total count."""
     gaps, start = [], 0
     for piece in [*pieces, range(count, count)]:
         if start < piece.start:
@@ -60,15 +60,15 @@ def between(pieces: Iterable[range], count: int) -> list[range]:
 
 
 def in_words(pieces: Iterable[range], documents: Iterable[Document]) -> list[str]:
-    """What each piece is: a document, or some of its tokens, which are counted from 1."""
-    told, documents = [], list(documents)
+    """Describe each range: a document, or some of its tokens, counted from 1."""
+    descriptions, documents = [], list(documents)
     for piece in pieces:
         for document in documents:
             start = document.tokens.start
             if piece == document.tokens:
-                told.append(document.name)
+                descriptions.append(document.name)
             elif start <= piece.start < document.tokens.stop:
                 first, last = piece.start - start + 1, piece.stop - start
                 of = len(document.tokens)
-                told.append(f"{document.name}, tokens {first} to {last} of {of}")
-    return told
+                descriptions.append(f"{document.name}, tokens {first} to {last} of {of}")
+    return descriptions

@@ -1,7 +1,7 @@
-"""From text to what training takes: a tokenizer, tokens to learn from and tokens held out.
+"""Text as a tokenizer, tokens to train on and held-out tokens.
 
-A corpus may be larger than memory: text is read in pieces, tokens are written as they come, and
-training reads them through `TokenStore`. On a terminal, what takes a while shows a bar.
+A corpus may be larger than memory: text is read in pieces, tokens are written in a stream, and
+training reads them through `TokenStore`. On a terminal, slow steps show a progress bar.
 """
 
 import os
@@ -49,9 +49,9 @@ class TokenCorpus:
 
     Attributes:
         tokenizer: what the ids mean.
-        learned: what a model is trained on.
-        held_out: what it is measured on; None if nothing is held out.
-        which: what the held-out tokens are, a piece each; empty in a corpus that was opened again.
+        learned: tokens to train on.
+        held_out: tokens to evaluate on; None if nothing is held out.
+        which: descriptions of the held-out ranges; empty in a corpus that was opened again.
     """
 
     tokenizer: TextTokenizer
@@ -117,9 +117,9 @@ def prepare(
 
 @contextmanager
 def working_folder(folder: str | Path | None) -> Iterator[Path]:
-    """A place for what is not needed afterwards: in the folder, or where the system has it.
+    """Create a temporary folder: in the given folder, or in the system's place for them.
 
-    A folder that was made for it, and in which nothing came to be, is removed again.
+    A folder that was created for it and is empty in the end is removed again.
 
     Raises:
         ValueError: if the folder cannot be written to.
@@ -149,13 +149,13 @@ def token_ids(
     tell: Callable[[int], Any],
     documents: list[Document],
 ) -> Iterator[int]:
-    """The ids of text files, one after the other, each followed by the end token if there is one.
+    """Yield the ids of text files, each followed by the end token if there is one.
 
     Args:
         texts: the files.
         tokenizer: what the ids mean.
-        tell: called with the number of bytes each time some were read.
-        documents: is given each document once its ids have come.
+        tell: called with the number of bytes after each read.
+        documents: each document is appended once its ids were yielded.
 
     Raises:
         ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
@@ -182,7 +182,7 @@ def token_ids(
 def in_memory(
     ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], held_out: float
 ) -> TokenCorpus:
-    """The corpus as two tensors."""
+    """Split the corpus into two tensors."""
     held = array("q", ids)
     # The tensor takes over the array's memory, which has to have some.
     tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()

@@ -1,6 +1,6 @@
-"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
+r"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
 
-Line ends become "\\n" whatever system the file is from, and a byte order mark is dropped.
+Line ends become "\n" whatever system the file is from, and a byte order mark is dropped.
 """
 
 import codecs
@@ -18,14 +18,14 @@ from slp_transformer.data.corpora import corpus_names, fetch
 LOG = logging.getLogger("slp_transformer")
 SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
-BLOCK = 1 << 16  # bytes read at a time
+BLOCK_BYTES = 1 << 16  # bytes read at a time
 
 
 # --- Where the text is -------------------------------------------------------------------------
 
 
 def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
-    """The files that a source consists of, each a document.
+    """Return the files of a source, each a document.
 
     Args:
         source: a corpus's name, a file, or a folder, which is searched with all its subfolders.
@@ -61,13 +61,13 @@ def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[P
 
 
 def is_read_once(source: str | Path) -> bool:
-    """Whether a source can be read just once: standard input, or a pipe such as `<(cat *.txt)`."""
+    """Return whether a source can be read only once: stdin, or a pipe such as `<(cat *.txt)`."""
     path = Path(source)
     return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
-    """The text files in a folder and its subfolders, sorted alike on every system.
+    """Return the text files in a folder and its subfolders, sorted alike on every system.
 
     Raises:
         ValueError: if there is none with text in it.
@@ -129,7 +129,7 @@ def check_encoding(texts: Iterable[Path]) -> None:
 
 
 def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> Iterator[str]:
-    """The documents of a source, whole, one after the other.
+    """Yield the documents of a source, each as a whole.
 
     Args:
         source: what `find_texts` takes, or "-" for standard input, which is one document.
@@ -146,7 +146,7 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> It
 
 
 def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterator[str]:
-    """A file's text in pieces of about `BLOCK` characters, of which one is in memory at a time.
+    """Yield a file's text in pieces of about `BLOCK_BYTES` characters, one in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
     so that a tokenizer gives the pieces the tokens of the whole. Just what has no space in a whole
@@ -154,7 +154,7 @@ def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterato
 
     Args:
         path: the file.
-        tell: called with the number of bytes each time some were read.
+        tell: called with the number of bytes after each read.
 
     Raises:
         ValueError: if the file cannot be read or is not UTF-8.
@@ -169,7 +169,7 @@ def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterato
 def decode_pieces(
     file: io.BufferedIOBase, name: str, tell: Callable[[int], Any] | None = None
 ) -> Iterator[str]:
-    """The pieces of a file that is open for reading bytes.
+    """Yield the pieces of a file that is open for reading bytes.
 
     Raises:
         ValueError: if it is not UTF-8, naming the first byte that is wrong and its line.
@@ -177,7 +177,7 @@ def decode_pieces(
     utf8 = codecs.getincrementaldecoder("utf-8-sig")()
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
-        block = file.read(BLOCK)
+        block = file.read(BLOCK_BYTES)
         if tell is not None:
             tell(len(block))
         try:
@@ -203,8 +203,8 @@ def encoding_problem(name: str | Path, error: UnicodeDecodeError, first_line: in
 
 
 def last_cut(text: str) -> int:
-    """Where to end a piece: after the last word that is followed by a space; 0 for not yet."""
+    """Return where to end a piece: after the last word followed by a space; 0 for not yet."""
     for cut in range(len(text) - 1, 0, -1):
         if text[cut].isspace() and not text[cut - 1].isspace():
             return cut
-    return len(text) if len(text) >= BLOCK else 0
+    return len(text) if len(text) >= BLOCK_BYTES else 0

@@ -35,7 +35,7 @@ MARKS = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|
 
 @dataclass(frozen=True)
 class Kept:
-    """What `TextTokenizer.to_json` writes."""
+    """Schema of tokenizer.json."""
 
     format: str
     kind: Kind
@@ -80,19 +80,19 @@ class TextTokenizer:
 
     @property
     def end_id(self) -> int | None:
-        """The token after each document; None if the tokenizer was trained without."""
+        """Return the id of the token after each document; None if the tokenizer has none."""
         return self.ids.get(END)
 
     @property
     def unknown_id(self) -> int | None:
-        """The token of what is outside the vocabulary; None for kinds that refuse it or have none.
+        """Return the id of tokens outside the vocabulary; None if they are refused or impossible.
 
         It is "<unk>" for words, and "[UNK]" for any kind that was trained with it.
         """
         return self.ids.get(UNK, self.ids.get(UNKNOWN) if self.kind == "words" else None)
 
     def encode(self, text: str, first_line: int = 1) -> list[int]:
-        """The ids of a text.
+        """Return the ids of a text.
 
         No text gives the end token's id: the token is put after documents, and "<|end|>" in one is
         text like any other.
@@ -119,9 +119,9 @@ class TextTokenizer:
             raise ValueError(unknown_character(text[place], line, column)) from None
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
-        """The text of a row of ids; the end token says nothing.
+        """Return the text of a row of ids, without end tokens.
 
-        Bytes that are no UTF-8, which a BPE model may write, become "�".
+        Bytes that are not UTF-8, which a BPE model may generate, become "�".
 
         Raises:
             ValueError: if an id is outside the vocabulary.
@@ -130,11 +130,11 @@ class TextTokenizer:
         return b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
 
     def stream(self) -> "TextStream":
-        """A decoder that is given one id at a time, to print what a model says as it says it."""
+        """Return a decoder that takes one id at a time, to print text while it is generated."""
         return TextStream(self)
 
     def bytes_of(self, i: int) -> bytes:
-        """What one id says, as UTF-8; for BPE this may be a part of a character.
+        """Return the UTF-8 bytes of one id; for BPE they may be a part of a character.
 
         Raises:
             ValueError: if the id is outside the vocabulary.
@@ -145,16 +145,16 @@ class TextTokenizer:
 
     @cached_property
     def pieces(self) -> list[bytes]:
-        """What each id says."""
+        """The bytes of each id."""
         table = byte_alphabet()
 
-        def says(token: str) -> bytes:
+        def encode(token: str) -> bytes:
             if token in SILENT:
                 return b""
             plain = self.kind != "bpe" or token == UNK
             return token.encode() if plain else bytes(map(table.get, token))
 
-        return [says(token) for token in self.vocabulary]
+        return [encode(token) for token in self.vocabulary]
 
     @cached_property
     def library(self) -> Any:
@@ -173,7 +173,7 @@ class TextTokenizer:
         return tokenizer
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` takes, and what a checkpoint keeps as tokenizer.json."""
+        """Return the content of tokenizer.json, which `from_json` takes."""
         content = {"format": FORMAT, "kind": self.kind, "vocabulary": self.vocabulary}
         if self.kind == "bpe":
             content["merges"] = [list(pair) for pair in self.merges]
@@ -183,18 +183,20 @@ class TextTokenizer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TextTokenizer":
-        """The tokenizer that `to_json` described.
+        """Create the tokenizer from what `to_json` returned.
 
         Raises:
             ValueError: if it describes something else.
         """
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise ValueError("This is no text tokenizer that to_json wrote.")
-        told = parse_as(Kept, json.dumps(dict(content)).encode(), "This text tokenizer is damaged")
-        return cls(told.kind, told.vocabulary, told.merges, told.marks)
+        config = parse_as(
+            Kept, json.dumps(dict(content)).encode(), "This text tokenizer is damaged"
+        )
+        return cls(config.kind, config.vocabulary, config.merges, config.marks)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another tokenizer gives every text the same ids."""
+        """Return whether another tokenizer encodes every text alike."""
         return isinstance(other, TextTokenizer) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
@@ -202,15 +204,15 @@ class TextTokenizer:
         return hash((self.kind, tuple(self.vocabulary)))
 
     def __repr__(self) -> str:
-        """The kind and the size."""
+        """Return the kind and the size."""
         return f"TextTokenizer({self.kind!r}, vocab_size={self.vocab_size})"
 
 
 class TextStream:
     """Decodes ids one by one, holding back a character until all its bytes are there.
 
-    Not by the `DecodeStream` of tokenizers, which has no end: of a last character that was never
-    finished it tells nothing. Nor does it know texts of single characters.
+    The `DecodeStream` of tokenizers has no way to flush an unfinished last character, and knows no
+    tokenizers of characters.
     """
 
     def __init__(self, tokenizer: TextTokenizer):
@@ -219,7 +221,7 @@ class TextStream:
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def add(self, i: int) -> str:
-        """What can be printed now that this id has come; "" while a character is unfinished.
+        """Return the text that can be printed after this id; "" while a character is unfinished.
 
         Raises:
             ValueError: if the id is outside the vocabulary.
@@ -227,7 +229,7 @@ class TextStream:
         return self.decoder.decode(self.tokenizer.bytes_of(i))
 
     def finish(self) -> str:
-        """What is left: "�" if the last character was never finished, else nothing."""
+        """Return what is left: "�" if the last character is unfinished, else ""."""
         return self.decoder.decode(b"", final=True)
 
 
@@ -235,7 +237,7 @@ class TextStream:
 
 
 def pre_tokenizer(kind: Kind, marks: bool = False) -> Any:
-    """The library's part that cuts a text into words (of characters, or of bytes for BPE)."""
+    """Return the pre-tokenizer, which cuts text into words (of characters, or of bytes for BPE)."""
     library = from_text_extra("tokenizers", "Words and BPE")
     if kind == "bpe" and marks:
         words = library.pre_tokenizers.Split(library.Regex(MARKS), "isolated")
@@ -247,7 +249,7 @@ def pre_tokenizer(kind: Kind, marks: bool = False) -> Any:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """The byte that each sign of a byte-level token stands for.
+    """Return the byte for each character of a byte-level token.
 
     GPT-2 writes a byte that prints as its Latin-1 character, and the others, in order, as the
     characters from number 256 on.
@@ -281,7 +283,7 @@ def check_vocabulary(kind: Kind, ids: Mapping[str, int], merges: Sequence[tuple[
 
 
 def unknown_character(character: str, line: int, column: int) -> str:
-    """The sentence about a character that has no id."""
+    """Return the message about a character that has no id."""
     return (
         f"Line {line}, column {column} has {character!r} (U+{ord(character):04X}), a character "
         "that the tokenizer was not trained on: leave it out, or use a BPE tokenizer, which takes "

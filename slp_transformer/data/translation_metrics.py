@@ -1,23 +1,23 @@
-"""How good translations are, by BLEU and chrF, counted by sacrebleu.
+"""BLEU and chrF of translations, computed by sacrebleu.
 
-A score means something beside its signature alone, which tells how it was counted.
+Scores can be compared only where their signatures, the settings of the metrics, are the same.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer._internal.atomic_write import from_text_extra
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What translations were worth.
+    """Scores of a corpus of translations.
 
     Attributes:
         bleu: BLEU, from 0 to 100 (Papineni et al. 2002).
         chrf: chrF2, from 0 to 100 (Popović 2015), the fairer one for languages without spaces.
-        bleu_signature: how BLEU was counted.
-        chrf_signature: how chrF was counted.
+        bleu_signature: settings of BLEU.
+        chrf_signature: settings of chrF.
     """
 
     bleu: float
@@ -26,7 +26,7 @@ class Judgement:
     chrf_signature: str
 
     def in_words(self) -> dict[str, str]:
-        """The scores with their signatures, as a reader wants them."""
+        """Return the scores with their signatures, for printing."""
         return {
             "BLEU": f"{self.bleu:.2f}  ({self.bleu_signature})",
             "chrF2": f"{self.chrf:.2f}  ({self.chrf_signature})",
@@ -34,7 +34,7 @@ class Judgement:
 
 
 def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
-    """BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
+    """Compute BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
 
     Raises:
         ValueError: if there is not one reference for each translation, or none at all.
@@ -45,7 +45,7 @@ def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
             f"Each translation is judged by one reference, but there are {len(translations)} and "
             f"{len(references)}."
         )
-    library, told = from_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
+    library, told = from_text_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
     for metric in (library.BLEU(), library.CHRF()):
         score = metric.corpus_score(list(translations), [list(references)]).score
         told.append((score, str(metric.get_signature())))

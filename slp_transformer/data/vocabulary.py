@@ -1,4 +1,4 @@
-"""Learning a vocabulary from text: the characters in it, its words, or the merges of BPE."""
+"""Training of tokenizers: of characters, words or BPE."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def train_tokenizer(
 
 
 def some_text(texts: Iterable[str]) -> Iterator[str]:
-    """The texts that are not empty, as they come.
+    """Return an iterator over the texts that are not empty.
 
     Raises:
         ValueError: if there is none.
@@ -75,7 +75,7 @@ def some_text(texts: Iterable[str]) -> Iterator[str]:
 
 
 def train_words(texts: Iterable[str], size: int | None, special: list[str]) -> TextTokenizer:
-    """The most frequent words; one token stands for the others."""
+    """Train a tokenizer of the most frequent words; one token stands for all others."""
     special = special if UNK in special else [*special, UNKNOWN]
     unknown = UNK if UNK in special else UNKNOWN
     library = from_text_extra("tokenizers", "Words and BPE")
@@ -91,7 +91,7 @@ def train_words(texts: Iterable[str], size: int | None, special: list[str]) -> T
 def train_bpe(
     texts: Iterable[str], size: int | None, special: list[str], marks: bool
 ) -> TextTokenizer:
-    """Bytes, and the merges of the most frequent pairs."""
+    """Train byte-level BPE: bytes, and merges of the most frequent pairs."""
     library = from_text_extra("tokenizers", "Words and BPE")
     tokenizer = library.Tokenizer(library.models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizer("bpe", marks)
@@ -107,7 +107,7 @@ def train_bpe(
 
 
 def in_order(ids: Mapping[str, int]) -> list[str]:
-    """The tokens of a vocabulary, in the order of their ids."""
+    """Return the tokens of a vocabulary, sorted by id."""
     return sorted(ids, key=ids.__getitem__)
 
 

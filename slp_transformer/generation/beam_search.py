@@ -27,8 +27,8 @@ class Hypothesis:
 def normalised(log_probability: float, length: int, alpha: float = 1.0) -> float:
     r"""The score of a hypothesis, $\frac{1}{T^\alpha}\sum_{t=1}^T\log P(y_t\mid y_{<t},x)$.
 
-    Source: `beam-score` for α = 0, the plain sum (13.15 in the Aug 2026 draft), which favours short
-    hypotheses, since every word adds something negative; `beam-norm` for α = 1, the mean (13.16).
+    Source: `beam-score` for α = 0, the plain sum, which favours short
+    hypotheses, since every word adds something negative; `beam-norm` for α = 1, the mean.
 
     Args:
         log_probability: the sum over the words written.
@@ -41,7 +41,7 @@ def normalised(log_probability: float, length: int, alpha: float = 1.0) -> float
 class Beam:
     """The hypotheses of one prompt: those that grow, and those that are complete.
 
-    Source: the beam search algorithm of the translation chapter (13 in the Aug 2026 draft).
+    Source: the beam search algorithm of the translation chapter.
 
     Attributes:
         ids: a row for each hypothesis that grows; before the first step the prompt alone.

@@ -13,32 +13,34 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from slp_transformer._internal.eval_mode import keeps_nothing
 from slp_transformer._internal.reference_mode import switched_on
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.block import TransformerBlock
+from slp_transformer.block import ResidualBlock, TransformerBlock
 from slp_transformer.cache import KVCache, LayerCache
 from slp_transformer.embedding import InputEncoding, LearnedPositions, SinusoidalPositions
-from slp_transformer.hooks import Watched
 from slp_transformer.language_model import TransformerLM, lm_head
-from slp_transformer.multi_head import MultiHeadAttention
+from slp_transformer.multi_head import BaseAttention, MultiHeadAttention
 
-WORTH = 16  # words to come from which on recording is made up for
-OWN = {
-    *(InputEncoding, LearnedPositions, SinusoidalPositions, TransformerBlock, MultiHeadAttention),
-}
+MIN_NEW_TOKENS = 16  # below, recording is not made up for
+OWN = (InputEncoding, LearnedPositions, SinusoidalPositions, ResidualBlock, BaseAttention)
+KNOWN = {*OWN[:3], TransformerBlock, MultiHeadAttention}
 
 
 def can_be_recorded(model: nn.Module, cache: KVCache) -> bool:
     """Whether a step of a model is the same work each time: on CUDA, with the book's own parts."""
     if not (switched_on() and on_cuda(model)) or type(model) is not TransformerLM:
         return False
-    if cache.length == 0 or cache.capacity is None or cache.capacity - cache.length < WORTH:
+    if (
+        cache.length == 0
+        or cache.capacity is None
+        or cache.capacity - cache.length < MIN_NEW_TOKENS
+    ):
         return False
     parts = list(model.modules())
-    watched = any(isinstance(part, Watched) and part.watch is not None for part in parts)
-    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
-    own = {type(part) for part in parts if isinstance(part, tuple(OWN))} <= OWN
-    return own and not (watched or hooked or nn.modules.module._has_any_global_hook())
+    known = {type(part) for part in parts if isinstance(part, OWN)} <= KNOWN
+    hooked = nn.modules.module._has_any_global_hook()
+    return known and not hooked and all(map(keeps_nothing, parts))
 
 
 def on_cuda(model: nn.Module) -> bool:
@@ -79,7 +81,7 @@ class Blocks(KVCache):
             self[l].own = Rows(cache[l].own, position)
 
 
-class Recording:
+class CudaGraphStep:
     """Reads one token of each sequence at a time, always by the same work.
 
     Attributes:

@@ -18,7 +18,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.generation.batch_state import Drafts
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import Recording, can_be_recorded
+from slp_transformer.generation.cuda_graphs import CudaGraphStep, can_be_recorded
 from slp_transformer.generation.encoder_cache import Sources
 from slp_transformer.generation.request_checks import (
     Ids,
@@ -28,7 +28,7 @@ from slp_transformer.generation.request_checks import (
     check_prompt,
     check_sources,
 )
-from slp_transformer.generation.sharded_weights import laid_out
+from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
 
 
@@ -42,7 +42,7 @@ class Generated:
         ended: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
-        score: of a beam search, see `slp_transformer.generation.beam_search.normalised`; None otherwise.
+        score: of a beam search, see `generation.beam_search.normalised`; None otherwise.
         others: of a beam search, the other hypotheses that it found, best first.
     """
 
@@ -91,13 +91,13 @@ def generate(
             the target.
         max_new_tokens: how many to write at the most; None for as many as the window holds.
         sources: for an encoder-decoder, one source for each prompt, without padding.
-        temperature: τ of the softmax (7.50, 7.51); 0 takes the most probable word (7.49).
+        temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
-        top_p: draw from the fewest words that together have this probability (8.48, 7.52).
+        top_p: draw from the fewest words that together have this probability (`top-p`).
         repetition_penalty: θ of Keskar et al. 2019; above 1 disfavours what has been said.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
-            divided by: 1 (13.16 in the Aug 2026 draft) or 0 (13.15), or what else works.
+            divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
         stop: an id, or ids, after which to stop.
         allowed: called with the ids so far at each step; returns the ids that may come next (or
             booleans, one for each word), or None for any.
@@ -185,7 +185,7 @@ class Reader:
         self.cache = None if room is None else KVCache(room)
         self.single: Model | None = None
         self.unsound = torch.zeros((), dtype=torch.bool, device=device_of(model))
-        self.recording: Recording | None = None
+        self.recording: CudaGraphStep | None = None
         cached = self.cache is not None
         self.sources = None if sources is None else Sources(model, sources, cached)
 
@@ -210,7 +210,8 @@ class Reader:
     def _one_token(self, rows: int) -> Model:
         """What to read single tokens with; made at the first of them."""
         if self.single is None:
-            self.single = laid_out(self.model, rows, self.cache.capacity - self.cache.length)
+            to_come = self.cache.capacity - self.cache.length
+            self.single = with_sharded_weights(self.model, rows, to_come)
         return self.single
 
     def check_sound(self) -> None:
@@ -231,7 +232,7 @@ class Reader:
             return False
         if self.recording is None or not self.recording.fits(new):
             pays = can_be_recorded(self.model, self.cache)
-            self.recording = Recording(self.model, self.cache, len(new)) if pays else None
+            self.recording = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
         return self.recording is not None
 
     def reorder(self, rows: list[int]) -> None:

@@ -116,7 +116,7 @@ class Across(nn.Module):
     ) -> Float[Tensor, "rows N d"]:
         """Attend from each row to its source."""
         Q = split_heads(self.sources.gather(X @ self.W_Q), self.mha.num_heads)
-        head, _ = self.mha.look(Q, cache.K, cache.V, self.sources.mask, False)
+        head, _ = self.mha._attend(Q, cache.K, cache.V, self.sources.mask, False)
         return self.sources.scatter(join_heads(head)) @ self.mha.W_O
 
 

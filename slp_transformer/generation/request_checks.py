@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from slp_transformer._internal.argument_checks import check_ids
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
@@ -64,11 +65,11 @@ def check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token
     Raises:
         ValueError: naming the option.
     """
-    for name, number in (("num_beams", num_beams), ("max_new_tokens", max_new_tokens)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise ValueError(f"{name} must be a whole number of 1 or more, not {number!r}.")
+    if max_new_tokens is not None:
+        check_size(max_new_tokens=max_new_tokens)
     if num_beams is None:
         return
+    check_size(num_beams=num_beams)
     if temperature != 1 or top_k is not None or top_p is not None:
         raise ValueError(
             "Beam search draws nothing, so it has no use for temperature, top_k or top_p: leave "

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.tab_metrics import (
         is_playable_event,
         mean_hand_shift,
-        notes_per_event,
         playable_share,
         well_formed_share,
     )
@@ -58,7 +57,6 @@ __all__ = [
     "is_playable",
     "is_playable_event",
     "mean_hand_shift",
-    "notes_per_event",
     "playable_share",
     "practice_corpus",
     "practice_studies",

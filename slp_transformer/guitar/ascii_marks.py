@@ -1,13 +1,13 @@
-"""How notes are played, as marks beside frets in ASCII tablature say.
+r"""How notes are played, as marks beside frets in ASCII tablature say.
 
-``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\\5`` slides, ``7~`` a vibrato, ``<12>`` a
+``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\5`` slides, ``7~`` a vibrato, ``<12>`` a
 harmonic, ``7b9`` a bend by a whole step: a string is struck once, at the first fret, and bent.
 """
 
 import re
 
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Played, Technique
+from slp_transformer.guitar.tab import Technique
 
 _BEND = re.compile(
     r"(?<=[0-9])b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
@@ -20,7 +20,6 @@ BENT = 0xE000  # from here on, beyond what people write: a bend of so many quart
 MOST = 24
 AFTER = {"h": "hammer", "H": "hammer", "p": "pull", "P": "pull", "/": "slide", "\\": "slide"}
 AFTER |= {"~": "vibrato"}
-MARKS = {"hammer": "h", "pull": "p", "slide": "/", "vibrato": "~"}
 _DEAD = re.compile(r"(?<=[-|])[xX](?=[-|])")
 
 
@@ -64,17 +63,3 @@ def _beside(row: str, column: int, fret: str) -> tuple[Technique, ...]:
     if after and BENT < ord(after) <= BENT + MOST:
         return (Technique("bend", ord(after) - BENT),)
     return (Technique(AFTER[after]),) if after in AFTER else ()
-
-
-def written_note(played: Played) -> str:
-    """A fret with the first of its marks that can be written: ``7``, ``7h``, ``7b1/2``, ``x``."""
-    fret = played.note.fret
-    for kind, size in played.techniques:
-        if kind == "dead":
-            return "x"
-        if kind == "bend":
-            parts = {1: "1/4", 2: "1/2", 3: "3/4", FULL: ""}
-            return f"{fret}b" + parts.get(size, str(fret + (size + 1) // 2))
-        if kind in MARKS:
-            return f"{fret}{MARKS[kind]}"
-    return str(fret)

@@ -43,8 +43,7 @@ from slp_transformer.guitar.ascii_time import (
     timed_bars,
 )
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab import Problem, Tab
 from slp_transformer.guitar.tab_header import is_about_style, style_of, title_of
 
 SUFFIXES = (".txt", ".tab")

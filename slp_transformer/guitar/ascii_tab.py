@@ -31,8 +31,8 @@ _BARRE = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASHES = "-=\u2013\u2014"
 _STAVE = re.compile(r"[-=~|0-9\u2013\u2014]+")
 _UPRIGHTS = "|I[]!\u00a6"
-_PLAIN_UPRIGHTS = {ord(mark): "|" for mark in _UPRIGHTS}
-_WITHOUT_STAVE = {ord(mark): None for mark in _DASHES + DIGITS + "~_" + _UPRIGHTS}
+_PLAIN_UPRIGHTS = str.maketrans(dict.fromkeys(_UPRIGHTS, "|"))
+_WITHOUT_STAVE = str.maketrans("", "", _DASHES + DIGITS + "~_" + _UPRIGHTS)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from statistics import median
 from slp_transformer.guitar.ascii_bars import Segments
 from slp_transformer.guitar.ascii_frets import RawBar
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.tab_checks import FINEST
+from slp_transformer.guitar.tab import FINEST, Bar, Event, Tab
 
 _TIME = re.compile(
     r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"

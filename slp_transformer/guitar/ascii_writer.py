@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.guitar.ascii_marks import written_note
+from slp_transformer.guitar.ascii_marks import FULL
 from slp_transformer.guitar.ascii_time import beats_of, said_of, time_lines
 from slp_transformer.guitar.fretboard import string_names
-from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.guitar.tab_checks import check_tab
+from slp_transformer.guitar.tab import Bar, Played, Tab, check_tab
 from slp_transformer.guitar.tab_header import is_about_style, tuning_line
+
+MARKS = {"hammer": "h", "pull": "p", "slide": "/", "vibrato": "~"}
 
 
 def format_tab(
@@ -182,3 +183,17 @@ def _draw(system: list[_Piece], labels: list[str], margin: int, counted: bool) -
         row = "|".join(piece.rows[string] for piece in system)
         lines.append(f"{label:<{margin}}{left}{row}{right}")
     return lines
+
+
+def written_note(played: Played) -> str:
+    """A fret with the first of its marks that can be written: ``7``, ``7h``, ``7b1/2``, ``x``."""
+    fret = played.note.fret
+    for kind, size in played.techniques:
+        if kind == "dead":
+            return "x"
+        if kind == "bend":
+            parts = {1: "1/4", 2: "1/2", 3: "3/4", FULL: ""}
+            return f"{fret}b" + parts.get(size, str(fret + (size + 1) // 2))
+        if kind in MARKS:
+            return f"{fret}{MARKS[kind]}"
+    return str(fret)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slp_transformer.guitar.keys import most_in_one_scale
 from slp_transformer.guitar.memorization import Copies, Moment, moments
 from slp_transformer.guitar.tab import Event, Tab
 from slp_transformer.guitar.tab_metrics import hand_shifts, is_playable_event
+from slp_transformer.guitar.theory import most_in_one_scale
 
 FAR = 4  # frets
 WINDOW, DIFFERENT = 8, 4

@@ -22,8 +22,7 @@ from typing import Any
 from slp_transformer._internal.folders import files_in
 from slp_transformer.guitar.formats.safe_read import content_of, understood
 from slp_transformer.guitar.fretboard import STANDARD, Note
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab
+from slp_transformer.guitar.tab import Bar, Event, Played, Problem, Tab
 from slp_transformer.guitar.timing import only_changes
 
 STEPS = 12
@@ -35,18 +34,9 @@ HIGHEST_FRET = 24
 MOST_BYTES = 16 << 20
 MOST_SECONDS, MOST_EXCERPTS = 3600.0, 10_000
 _NAME = re.compile(
-    r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)(?P<progression>\d)-(?P<tempo>\d{2,3})-"
-    r"(?P<key>[A-G][#b]?)_(?P<mode>comp|solo)"
+    r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-"
+    r"[A-G][#b]?_(?P<mode>comp|solo)"
 )
-
-
-@dataclass(frozen=True)
-class Chord:
-    """A chord from one moment in seconds to another, by its name in Harte's notation."""
-
-    start: float
-    end: float
-    name: str
 
 
 @dataclass(frozen=True)
@@ -56,28 +46,15 @@ class Excerpt:
     Attributes:
         name: as its file is called, ``00_BN1-129-Eb_solo``.
         player: "00" to "05".
-        style: "Jazz", "BN" (bossa nova), "Rock", "SS" (singer-songwriter) or "Funk".
-        progression: 1 to 3; the lead sheet is style and progression.
-        key: as ``Eb``.
         mode: "comp" for chords, "solo" for a melody.
-        tab: the notes, twelve steps to a quarter, and the style.
-        seconds: for each event of the tab when each of its notes began.
-        beats: when the beats are, in seconds.
-        written: the chords as the player was told them.
-        performed: the chords as they were played.
+        tab: the notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock",
+            "SS" (singer-songwriter) or "Funk".
     """
 
     name: str
     player: str
-    style: str
-    progression: int
-    key: str
     mode: str
     tab: Tab
-    seconds: tuple[tuple[float, ...], ...]
-    beats: tuple[float, ...]
-    written: tuple[Chord, ...]
-    performed: tuple[Chord, ...]
 
 
 def holds_guitarset(path: str | Path) -> bool:
@@ -177,23 +154,15 @@ def read_jams(content: bytes, name: str) -> tuple[Excerpt, list[Problem]]:
         late = LATE.get(said.group(), 0.0)
         notes, told = _notes(annotations, late)
         times, positions, metre = _beats(annotations)
-        chords = [_chords(each) for each in annotations if each["namespace"] == "chord"]
-        bars, seconds, doubled = _bars(notes, times, positions, metre, int(said["tempo"]))
+        bars, doubled = _bars(notes, times, positions, metre, int(said["tempo"]))
     told += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
     source = Path(name).name
     title = said.group().split("_", 1)[1].replace("_", " ")
     excerpt = Excerpt(
         name=said.group(),
         player=said["player"],
-        style=said["style"],
-        progression=int(said["progression"]),
-        key=said["key"],
         mode=said["mode"],
         tab=Tab(title, STANDARD, tuple(bars), source, STEPS, said["style"]),
-        seconds=tuple(seconds),
-        beats=tuple(times),
-        written=chords[0] if chords else (),
-        performed=chords[1] if len(chords) > 1 else (),
     )
     return excerpt, [Problem(source, 0, what) for what in told]
 
@@ -254,22 +223,14 @@ def _beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, i
     return times, [int(value["position"]) for _, value in beats], metre
 
 
-def _chords(annotation: Any) -> tuple[Chord, ...]:
-    """The chords of an annotation."""
-    return tuple(
-        Chord(start := _seconds(each["time"]), start + _seconds(each["duration"]), each["value"])
-        for each in annotation["data"]
-    )
-
-
 def _bars(
     notes: list[TimedNote],
     times: list[float],
     positions: list[int],
     metre: tuple[int, int],
     tempo: int,
-) -> tuple[list[Bar], list[tuple[float, ...]], int]:
-    """Bars, the seconds of their events, and how many notes had no room on their string."""
+) -> tuple[list[Bar], int]:
+    """Bars, and how many notes had no room on their string."""
     beat, whole = STEPS * 4 // metre[1], STEPS * 4 * metre[0] // metre[1]
 
     def step(seconds: float) -> int:
@@ -279,7 +240,7 @@ def _bars(
         return round((place + share) * beat)
 
     pickup = (1 - positions[0]) % metre[0] * beat  # what comes before the first whole bar
-    events: dict[int, dict[int, tuple[float, Played]]] = {}
+    events: dict[int, dict[int, Played]] = {}
     doubled, begun, group = 0, -math.inf, set()
     for onset, end, note in notes:
         if onset - begun > TOGETHER or note.string in group:
@@ -291,17 +252,14 @@ def _bars(
             doubled += 1
             continue
         length = max(1, step(begun + end - onset) - at)
-        moment[note.string] = onset, Played(note, length)
+        moment[note.string] = Played(note, length)
     starts = [0, pickup] if pickup else [0]
     last = max([*events, (len(times) - 1) * beat])
     while starts[-1] <= last:
         starts.append(starts[-1] + whole)
-    bars, seconds = [], []
+    bars = []
     for start, end in zip(starts, starts[1:], strict=False):
-        own = []
-        for at in sorted(at for at in events if start <= at < end):
-            moment = events[at]
-            own.append(Event.of(at - start, [played for _, played in moment.values()]))
-            seconds.append(tuple(moment[note.string][0] for note in own[-1].notes))
-        bars.append(Bar(end - start, tuple(own), metre, tempo))
-    return only_changes(bars), seconds, doubled
+        own = sorted(at for at in events if start <= at < end)
+        inside = tuple(Event.of(at - start, events[at].values()) for at in own)
+        bars.append(Bar(end - start, inside, metre, tempo))
+    return only_changes(bars), doubled

@@ -59,7 +59,7 @@ class Score:
         return [list(same) for _, same in groupby(places, key=lambda i: self.notes[i].onset)]
 
 
-def score_of(tab: Tab, tuning: Tuning | None = None) -> Score:
+def score_of(tab: Tab) -> Score:
     """What a tab sounds like, its repeats played and its dead notes left out.
 
     A note whose duration is not said lasts until the next one on its string, and at most to the end
@@ -67,15 +67,13 @@ def score_of(tab: Tab, tuning: Tuning | None = None) -> Score:
 
     Args:
         tab: the tab, which has time.
-        tuning: what it is played on, if not on its own.
 
     Raises:
         ValueError: if the tab's steps are columns, or its repeats are too many.
     """
     unit, tab = unit_of(tab), unfolded(tab)
-    guitar = tuning or tab.tuning
     notes = [
-        Sounding(onset, duration, guitar.pitch(each.note), each.note.string)
+        Sounding(onset, duration, tab.tuning.pitch(each.note), each.note.string)
         for onset, duration, each in timed_notes(tab)
         if all(technique.kind != "dead" for technique in each.techniques)
     ]
@@ -148,16 +146,13 @@ def _last(changes: Sequence[tuple[int, int]], step: int) -> int | None:
     return changes[place - 1][1] if place else None
 
 
-def tab_of(
-    score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD, title: str = ""
-) -> Tab:
+def tab_of(score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
     """A tab from a score and a place on the neck for each of its notes.
 
     Args:
         score: what sounds.
         places: for each of `score.notes` where it is played; None leaves it out.
         tuning: the guitar.
-        title: what to call it, if not as the score is called.
 
     Raises:
         ValueError: if the places are not as many as the notes, or two notes that begin together
@@ -179,4 +174,4 @@ def tab_of(
             events[number].append(Event.of(onset - ends[number], played))
     filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
     told = score.source, score.steps_per_quarter, score.style
-    return Tab(title or score.title, tuning, tuple(filled), *told)
+    return Tab(score.title, tuning, tuple(filled), *told)

@@ -10,8 +10,7 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.guitar.ascii_reader import read_tabs
 from slp_transformer.guitar.guitarset import holds_guitarset, read_guitarset
 from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab import Problem, Tab
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer, token_stream
 from slp_transformer.guitar.token_grammar import STRINGS
 

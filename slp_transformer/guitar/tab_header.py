@@ -17,7 +17,7 @@ from slp_transformer.guitar.fretboard import (
     string_names,
 )
 from slp_transformer.guitar.styles import is_style
-from slp_transformer.guitar.tab_checks import FEWEST_STRINGS, MOST_STRINGS
+from slp_transformer.guitar.tab import FEWEST_STRINGS, MOST_STRINGS
 from slp_transformer.guitar.theory import pitch_class
 
 Pitches = tuple[int, ...]

@@ -45,12 +45,6 @@ def playable_share(
     return sum(verdicts) / len(verdicts) if verdicts else 0.0
 
 
-def notes_per_event(events: Iterable[Event]) -> float:
-    """How many notes sound together on average; 0.0 if there are no events."""
-    counts = [len(event.notes) for event in events]
-    return sum(counts) / len(counts) if counts else 0.0
-
-
 def hand_shifts(events: Iterable[Event]) -> list[int]:
     """How many frets the hand moves from one event to the next, never negative.
 

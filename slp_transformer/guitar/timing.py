@@ -5,8 +5,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
 
-from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.guitar.tab_checks import FINEST
+from slp_transformer.guitar.tab import FINEST, Bar, Tab
 
 LONGEST = 100_000
 """Most bars that repeats are unfolded to."""

@@ -1,7 +1,7 @@
 """The names of the tokens of tabs; `slp_transformer.guitar.token_grammar` reads them back.
 
 In the placed code the header goes on with the metre of the first bar and with the key, which is
-estimated from all notes (`slp_transformer.guitar.keys`); either may be ``none``. Where the
+estimated from all notes (`slp_transformer.guitar.theory.key_of`); either may be ``none``. Where the
 tokenizer has styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of
 them::
 
@@ -21,20 +21,12 @@ same.
 """
 
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.keys import KEYS, key_of
-from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.tab_checks import events_in_order
+from slp_transformer.guitar.tab import Bar, Event, Tab, events_in_order
+from slp_transformer.guitar.theory import KEYS, METRES, key_of
 from slp_transformer.guitar.token_grammar import STRINGS
 
 FARTHEST = 128
 """How many bars back a bar can be called by ``SAME``."""
-METRES = tuple(
-    (beats, kind)
-    for kind, most in ((2, (2, 3, 4)), (4, (2, 3, 4, 5, 6)), (8, (3, 5, 6, 7, 9, 12)))
-    for beats in most
-)
-"""The metres that have a token."""
-
 Moments = tuple[tuple[int, tuple[Note, ...]], ...]
 
 

@@ -23,11 +23,11 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Tensor, shape_of
-from slp_transformer.block import TransformerBlock, TransformerStack
-from slp_transformer.hooks import Watched, Watcher
+from slp_transformer.block import BlockStack, ResidualBlock
+from slp_transformer.hooks import Hook, HookedModule
 
 Change = Callable[[Tensor], Tensor] | Tensor
-Place = tuple[Watched, str]
+Place = tuple[HookedModule, str]
 
 OF_BLOCKS = ("X", "T1", "T2", "T3", "C1", "C2", "C3", "T4", "T5", "H")
 OF_ATTENTION = ("Q", "K", "V", "alpha", "head")
@@ -58,12 +58,12 @@ def watching(
     if unknown := sorted((kept | changes.keys()) - places.keys()):
         raise ValueError(f'There is no point "{unknown[0]}": there are {", ".join(places)}.')
     seen: dict[str, Tensor] = {}
-    wanted: dict[Watched, dict[str, str]] = {}
+    wanted: dict[HookedModule, dict[str, str]] = {}
     for name in kept | changes.keys():
         part, letter = places[name]
         wanted.setdefault(part, {})[letter] = name
 
-    def watcher(full: dict[str, str], before: Watcher | None) -> Watcher:
+    def watcher(full: dict[str, str], before: Hook | None) -> Hook:
         def watch(letter: str, X: Tensor) -> Tensor:
             X = X if before is None else before(letter, X)
             name = full.get(letter)
@@ -77,14 +77,14 @@ def watching(
 
     with ExitStack() as undo:
         for part, full in wanted.items():
-            undo.callback(setattr, part, "watch", part.watch)
-            part.watch = watcher(full, part.watch)
+            undo.callback(setattr, part, "hook", part.hook)
+            part.hook = watcher(full, part.hook)
         yield seen
 
 
 def points(model: nn.Module) -> dict[str, Place]:
     """All points of a model by name, lowest block first, each with the part that passes it."""
-    stacks = {n: m for n, m in model.named_modules() if isinstance(m, TransformerStack)}
+    stacks = {n: m for n, m in model.named_modules() if isinstance(m, BlockStack)}
     found: dict[str, Place] = {}
     for name, stack in stacks.items():
         stem = f"{name}." if len(stacks) > 1 else ""
@@ -93,7 +93,7 @@ def points(model: nn.Module) -> dict[str, Place]:
     return found
 
 
-def _of_block(block: TransformerBlock) -> dict[str, Place]:
+def _of_block(block: ResidualBlock) -> dict[str, Place]:
     across = block.cross_attention
     steps = [s for s in OF_BLOCKS if across is not None or not s.startswith("C")]
     found = {step: (block, step) for step in steps}

@@ -11,10 +11,10 @@ W_O W_V, is the transpose of the one here.
 """
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.multi_head import MultiHeadAttention
+from slp_transformer.multi_head import BaseAttention
 
 
-def qk_circuit(mha: MultiHeadAttention, c: int) -> Float[Tensor, "d d"]:
+def qk_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
     """Where head c looks, W^{Qc} (W^{Kc})ᵀ: rows ask, columns are looked at; not yet over √d_k.
 
     Args:
@@ -25,7 +25,7 @@ def qk_circuit(mha: MultiHeadAttention, c: int) -> Float[Tensor, "d d"]:
     return head.W_Q @ head.W_K.T
 
 
-def ov_circuit(mha: MultiHeadAttention, c: int) -> Float[Tensor, "d d"]:
+def ov_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
     """What head c writes for what it looks at, W^{Vc} W^{Oc}: rows are read, columns written.
 
     Args:

@@ -42,7 +42,7 @@ def induction_score(alpha: Float[Tensor, "*batch A N N"], period: int) -> Float[
     On `repeated_tokens`, token i of a later copy was at i − P before, so an induction head looks at
     i − P + 1 (prefix matching). A head that knows nothing gives 1/i there.
 
-    Source: `induction` (the rule A B … A → B in the prose of 8.9.1 and 10.6); Olsson et al. 2022.
+    Source: `induction` (the rule A B … A → B); Olsson et al. 2022.
 
     Args:
         alpha: attention weights on such a sequence.

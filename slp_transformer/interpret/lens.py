@@ -39,7 +39,7 @@ def logit_lens(
 ) -> Float[Tensor, "*batch N V"]:
     r"""Read the stream as if it were the last layer's: $\mathbf u=\mathbf h^\ell\mathbf E^\top$.
 
-    Source: `logit-lens` (in the prose of 8.9.2 and 10.3). The book does not mention the final layer
+    Source: `logit-lens`. The book does not mention the final layer
     norm; most who use the lens apply it, since that is how the last layer's stream is read.
 
     Args:

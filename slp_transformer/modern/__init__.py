@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.modern.attention import TodaysAttention, shared
+    from slp_transformer.modern.attention import GroupedQueryAttention, repeat_kv
     from slp_transformer.modern.bert import Bert, BertConfig
-    from slp_transformer.modern.config import TodaysConfig
+    from slp_transformer.modern.config import ModernConfig
     from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer, load_tokenizer
-    from slp_transformer.modern.language_model import TodaysBlock, TodaysLM
+    from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
     from slp_transformer.modern.rms_norm import RMSNorm
-    from slp_transformer.modern.rotary import LongContext, RotaryPositions, rotate
+    from slp_transformer.modern.rotary import Llama3RopeScaling, RotaryPositions, rotate
 
 __all__ = [
     "Bert",
     "BertConfig",
-    "LongContext",
+    "Llama3RopeScaling",
     "PretrainedTokenizer",
     "RMSNorm",
     "RotaryPositions",
-    "TodaysAttention",
-    "TodaysBlock",
-    "TodaysConfig",
-    "TodaysLM",
+    "GroupedQueryAttention",
+    "ModernBlock",
+    "ModernConfig",
+    "ModernLM",
     "from_pretrained",
     "load_tokenizer",
     "rotate",
     "save_pretrained",
-    "shared",
+    "repeat_kv",
 ]
 
 __getattr__, __dir__ = attach(__name__)

@@ -12,15 +12,15 @@ from slp_transformer._internal.weight_matrices import affine, matrix
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.modern.config import Activation, Normalisation, Positions, TodaysConfig
-from slp_transformer.modern.language_model import TodaysStack
+from slp_transformer.modern.config import Activation, ModernConfig, Normalisation, Positions
+from slp_transformer.modern.language_model import make_stack
 
 
 @dataclass(frozen=True)
-class BertConfig(TodaysConfig):
+class BertConfig(ModernConfig):
     """What a BERT is made of; the defaults are those of Devlin et al. 2019.
 
-    It has every setting of `TodaysConfig`.
+    It has every setting of `ModernConfig`.
 
     Attributes:
         num_segments: kinds of segment that a token can belong to.
@@ -51,7 +51,7 @@ class BertConfig(TodaysConfig):
 class Bert(nn.Module):
     """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
 
-    Every token sees every other, `bidirectional` (9.2 in the Aug 2026 draft). In post-norm, as the
+    Every token sees every other, `bidirectional`. In post-norm, as the
     original Transformer; where the book's model has X = E + P, here a row for the segment is added
     and the sum is normalised.
 
@@ -86,7 +86,7 @@ class Bert(nn.Module):
         self.embedding = InputEncoding(*sizes, config.positions)
         self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
         self.norm_0, self.norm_head = LayerNorm(d, config.eps), LayerNorm(d, config.eps)
-        self.stack = TodaysStack(config)
+        self.stack = make_stack(config)
         self.W_head, self.b_head = matrix(d, d), nn.Parameter(zeros(d))
         self.b_words = nn.Parameter(zeros(config.vocab_size))
         self.W_pool = self.b_pool = self.W_next = self.b_next = None

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
 from slp_transformer.modern.attention import check_groups
-from slp_transformer.modern.rotary import LongContext
+from slp_transformer.modern.rotary import Llama3RopeScaling
 from slp_transformer.multi_head import head_sizes
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
@@ -15,7 +15,7 @@ Normalisation = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True)
-class TodaysConfig(TransformerConfig):
+class ModernConfig(TransformerConfig):
     """What a model of today is made of; the defaults are those of Llama.
 
     It has every setting of `TransformerConfig`. With `normalisation="layer"`,
@@ -23,7 +23,7 @@ class TodaysConfig(TransformerConfig):
     it is the book's model again.
 
     Attributes:
-        activation: "swiglu" (7.22), "relu" (8.21), "gelu", or "gelu_tanh", its approximation in
+        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", or "gelu_tanh", as in
             GPT-2.
         positions: "rotary", "learned" (the book's) or "sinusoidal".
         normalisation: "rms" or "layer" (the book's).
@@ -35,7 +35,7 @@ class TodaysConfig(TransformerConfig):
         ffn_bias: whether the feedforward layers have biases.
         tied: whether the head's matrix is E (the book's), or one of its own.
         rope_base: base of the rotary frequencies.
-        rope_long: how rotary angles are stretched to a longer context.
+        rope_scaling: how rotary angles are stretched to a longer context.
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
     """
@@ -50,7 +50,7 @@ class TodaysConfig(TransformerConfig):
     ffn_bias: bool = False
     tied: bool = True
     rope_base: float = 10000.0
-    rope_long: LongContext | dict[str, Any] | None = None
+    rope_scaling: Llama3RopeScaling | dict[str, Any] | None = None
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
 
@@ -60,8 +60,8 @@ class TodaysConfig(TransformerConfig):
         Raises:
             ValueError: naming the setting, what it was and what would do.
         """
-        if isinstance(self.rope_long, dict):  # as `to_dict` writes it
-            object.__setattr__(self, "rope_long", LongContext(**self.rope_long))
+        if isinstance(self.rope_scaling, dict):  # as `to_dict` writes it
+            object.__setattr__(self, "rope_scaling", Llama3RopeScaling(**self.rope_scaling))
         object.__setattr__(self, "end_ids", tuple(self.end_ids))
         super().__post_init__()
         if self.scaled_embeddings or self.initialisation != "gpt2":
@@ -71,18 +71,14 @@ class TodaysConfig(TransformerConfig):
             )
         if not self.eps >= 0:
             raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")
-        shared = self.num_heads if self.num_kv_heads is None else self.num_kv_heads
-        check_groups(self.num_heads, shared)
+        check_groups(
+            self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
+        )
         key_dim, _ = head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         if self.positions == "rotary" and key_dim % 2:
             raise ValueError(
                 f"Rotary positions turn pairs, so key_dim must be even: not {key_dim}."
             )
-
-    @property
-    def gated(self) -> bool:
-        """Whether the feedforward layer is SwiGLU."""
-        return self.activation == "swiglu"
 
     def qkv_widths(self) -> tuple[int, int, int]:
         """Columns of queries, keys and values in W_QKV."""
@@ -91,6 +87,6 @@ class TodaysConfig(TransformerConfig):
         return A * key_dim, G * key_dim, G * value_dim
 
     def attention_options(self) -> dict[str, Any]:
-        """The settings of an attention layer, as `TodaysAttention` takes them."""
+        """The settings of an attention layer, as `GroupedQueryAttention` takes them."""
         names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
         return {name: getattr(self, name) for name in names}

@@ -6,7 +6,7 @@ from typing import Any
 
 from slp_transformer._internal.atomic_write import from_text_extra, whole_file
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 
 FILE = "tokenizer.json"
 
@@ -97,7 +97,7 @@ class PretrainedStream:
         return self.library.decode(self.held)
 
 
-def load_tokenizer(folder: str | Path, config: TodaysConfig) -> PretrainedTokenizer:
+def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokenizer:
     """Read the tokenizer of a published model.
 
     Args:

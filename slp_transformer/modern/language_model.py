@@ -1,49 +1,46 @@
 """The language model of today: the book's, with a few of its parts exchanged."""
 
-from functools import partial
-
-import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_length
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.block import TransformerBlock, TransformerStack
+from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
 from slp_transformer.feedforward import FeedForward, SwiGLU
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.modern.attention import TodaysAttention
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.attention import GroupedQueryAttention
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions
 
 
-def make_norm(config: TodaysConfig) -> RMSNorm | LayerNorm:
-    """A norm of the stream, as the configuration has it."""
+def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
+    """Make a norm of the stream, as the configuration has it."""
     kind = RMSNorm if config.normalisation == "rms" else LayerNorm
     return kind(config.model_dim, config.eps)
 
 
-def make_feedforward(config: TodaysConfig) -> FeedForward | SwiGLU:
-    """A feedforward layer; without biases where there are to be none."""
-    if config.gated:
-        ffn = SwiGLU(config.model_dim, config.hidden_dim)
-    else:
-        plain = "relu" if config.activation == "relu" else "gelu"
-        ffn = FeedForward(config.model_dim, config.hidden_dim, plain)
-    if config.activation == "gelu_tanh":
-        ffn.activation = partial(F.gelu, approximate="tanh")
-    if not config.ffn_bias:
-        for name in [name for name, _ in ffn.named_parameters() if name.startswith("b_")]:
-            ffn.register_parameter(name, None)
-    return ffn
+def make_feedforward(config: ModernConfig) -> FeedForward | SwiGLU:
+    """Make a feedforward layer, as the configuration has it."""
+    if config.activation == "swiglu":
+        return SwiGLU(config.model_dim, config.hidden_dim, config.ffn_bias)
+    return FeedForward(config.model_dim, config.hidden_dim, config.activation, config.ffn_bias)
 
 
-class TodaysBlock(TransformerBlock):
-    """The book's block with other parts in it: its forward pass is `TransformerBlock`'s own."""
+def make_rotary(config: ModernConfig) -> RotaryPositions | None:
+    """Make the rotations that all blocks share; None where positions are not rotary."""
+    if config.positions != "rotary":
+        return None
+    key_dim = config.key_dim or config.model_dim // config.num_heads
+    return RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
 
-    def __init__(self, config: TodaysConfig, rotary: RotaryPositions | None = None):
+
+class ModernBlock(ResidualBlock):
+    """A block of the parts that a configuration names; the forward pass is the book's."""
+
+    def __init__(self, config: ModernConfig, rotary: RotaryPositions | None = None):
         """Make a block.
 
         Args:
@@ -53,46 +50,25 @@ class TodaysBlock(TransformerBlock):
         Raises:
             ValueError: if the sizes do not fit together.
         """
-        nn.Module.__init__(self)
-        self.norm = config.norm
-        eps = config.eps if config.qk_norm else None
-        how = {"bias": config.attention_bias, "qk_norm_eps": eps, "rotary": rotary}
-        self.attention = TodaysAttention(**config.attention_options(), **how)
-        self.cross_attention = self.norm_cross = None
-        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
-        self.ffn = make_feedforward(config)
-        self.drop = Dropout(config.dropout)
+        attention = GroupedQueryAttention(
+            **config.attention_options(),
+            bias=config.attention_bias,
+            qk_norm_eps=config.eps if config.qk_norm else None,
+            rotary=rotary,
+        )
+        parts = (attention, make_norm(config), make_feedforward(config), make_norm(config))
+        super().__init__(*parts, norm=config.norm, dropout=config.dropout)
 
 
-class TodaysStack(TransformerStack):
-    """The book's stack of such blocks."""
-
-    def __init__(self, config: TodaysConfig):
-        """Make a stack.
-
-        Args:
-            config: its sizes and choices.
-
-        Raises:
-            ValueError: if the sizes do not fit together.
-        """
-        nn.Module.__init__(self)
-        rotary = make_rotary(config)
-        self.blocks = nn.ModuleList(TodaysBlock(config, rotary) for _ in range(config.num_blocks))
-        self.final_norm = make_norm(config) if config.norm == "pre" else None
-        self.initialise()
+def make_stack(config: ModernConfig) -> BlockStack:
+    """Make the blocks, and the final norm of a pre-norm stack."""
+    rotary = make_rotary(config)
+    blocks = [ModernBlock(config, rotary) for _ in range(config.num_blocks)]
+    return BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
 
 
-def make_rotary(config: TodaysConfig) -> RotaryPositions | None:
-    """The rotations that all blocks share, if positions are told by them."""
-    if config.positions != "rotary":
-        return None
-    key_dim = config.key_dim or config.model_dim // config.num_heads
-    return RotaryPositions(key_dim, config.rope_base, config.rope_long)
-
-
-class PlaceFree(InputEncoding):
-    """The input where positions are told in attention: a row of E for each token, and no more.
+class TokenEmbeddingOnly(nn.Module):
+    """The input where attention encodes positions: a row of E for each token, and no more.
 
     Attributes:
         tokens: the token embedding.
@@ -105,13 +81,13 @@ class PlaceFree(InputEncoding):
         Raises:
             ValueError: if a size is not a positive whole number.
         """
-        nn.Module.__init__(self)
+        super().__init__()
         self.tokens = TokenEmbedding(vocab_size, model_dim)
         self.context_length = context_length
         self.drop = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
-        """The rows of E for a sequence of ids.
+        """Look up the rows of E for a sequence of ids.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
@@ -120,15 +96,15 @@ class PlaceFree(InputEncoding):
         return self.drop(self.tokens(ids))
 
 
-def make_input(config: TodaysConfig) -> InputEncoding:
-    """The input, with positions or without."""
+def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
+    """Make the input, with positions or without."""
     sizes = (config.vocab_size, config.context_length, config.model_dim)
     if config.positions == "rotary":
-        return PlaceFree(*sizes, config.dropout)
+        return TokenEmbeddingOnly(*sizes, config.dropout)
     return InputEncoding(*sizes, config.positions, config.dropout)
 
 
-class TodaysLM(TransformerLM):
+class ModernLM(TransformerLM):
     """A decoder-only language model of today; its forward pass is `TransformerLM`'s own.
 
     Attributes:
@@ -138,7 +114,7 @@ class TodaysLM(TransformerLM):
         E_out: the head's own matrix [|V|×d]; None if it is E.
     """
 
-    def __init__(self, config: TodaysConfig):
+    def __init__(self, config: ModernConfig):
         """Make a language model.
 
         Args:
@@ -147,10 +123,7 @@ class TodaysLM(TransformerLM):
         Raises:
             ValueError: if the sizes do not fit together.
         """
-        nn.Module.__init__(self)
-        self.config = config
-        self.embedding = make_input(config)
-        self.stack = TodaysStack(config)
+        super().__init__(config, make_embedding(config), make_stack(config))
         own = None if config.tied else TokenEmbedding(config.vocab_size, config.model_dim).E
         self.register_parameter("E_out", own)
 

@@ -12,11 +12,11 @@ from slp_transformer._internal.atomic_write import flush_to_disk, read_json, wri
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.modern.bert import Bert, BertConfig
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping import bert, gpt2, llama
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Place, Places
-from slp_transformer.modern.language_model import TodaysLM
+from slp_transformer.modern.hf_mapping.param_map import HFTensor, ParamMap
+from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG
 from slp_transformer.modern.weight_files import SHARD, WeightFiles, has_weights, write_weights
 
@@ -25,7 +25,7 @@ GENERATING, END = "generation_config.json", "eos_token_id"
 HEAD = "lm_head.weight"
 
 
-def read_config(folder: str | Path) -> TodaysConfig:
+def read_config(folder: str | Path) -> ModernConfig:
     """Our configuration of a model of others; of its weights at most the names are looked at.
 
     Args:
@@ -37,7 +37,7 @@ def read_config(folder: str | Path) -> TodaysConfig:
     return _read(Path(folder))[0]
 
 
-def _read(folder: Path) -> tuple[TodaysConfig, ModuleType]:
+def _read(folder: Path) -> tuple[ModernConfig, ModuleType]:
     path = folder / CONFIG
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
@@ -52,7 +52,7 @@ def _read(folder: Path) -> tuple[TodaysConfig, ModuleType]:
     layout = settings.one_of("model_type", LAYOUTS, "")
     settings.none_of(("quantization_config",))
     try:
-        config = layout.read(settings)
+        config = layout.from_hf_config(settings)
     except ValueError as error:
         said = str(error)
         raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
@@ -66,7 +66,7 @@ def from_pretrained(
     *,
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
-) -> TodaysLM | Bert:
+) -> ModernLM | Bert:
     """Load a GPT-2, Llama, Qwen3 or BERT from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
@@ -79,7 +79,7 @@ def from_pretrained(
         device: where the model is to live.
 
     Returns:
-        The model, in evaluation mode: a `TodaysLM`, or a `Bert`.
+        The model, in evaluation mode: a `ModernLM`, or a `Bert`.
 
     Raises:
         ValueError: naming what is missing, damaged, or of a kind that we don't have.
@@ -101,21 +101,21 @@ def from_pretrained(
     return model.requires_grad_(True).eval()
 
 
-def empty_model(config: TodaysConfig) -> TodaysLM | Bert:
+def empty_model(config: ModernConfig) -> ModernLM | Bert:
     """A model of shapes alone, on PyTorch's meta device: it takes no memory."""
-    kind = Bert if isinstance(config, BertConfig) else TodaysLM
+    kind = Bert if isinstance(config, BertConfig) else ModernLM
     with torch.device("meta"):
         return kind(config)
 
 
-def find(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> Places:
+def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> ParamMap:
     """Where each of our tensors is.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.
     """
-    places: Places = {}
-    for some in layout.places(config):
+    places: ParamMap = {}
+    for some in layout.param_maps(config):
         for ours, theirs in some.items():
             for place in theirs:
                 if place.name not in files.files:
@@ -124,7 +124,7 @@ def find(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> Places
     used = {place.name for theirs in places.values() for place in theirs}
     used |= _twice(layout, config).keys()
     for name in sorted(files.files.keys() - used):
-        if not name.endswith(layout.BUFFERS):
+        if not name.endswith(layout.IGNORED_BUFFERS):
             raise ValueError(
                 f"{files.files[name]}: there is no such part here as {files.names[name]}, so the "
                 "model cannot be loaded as it was made."
@@ -132,18 +132,18 @@ def find(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> Places
     return places
 
 
-def _twice(layout: ModuleType, config: TodaysConfig) -> dict[str, str]:
+def _twice(layout: ModuleType, config: ModernConfig) -> dict[str, str]:
     """Tensors that a file may hold a second time, under the name of the head."""
     if layout is bert:
-        return bert.TWICE
-    E = next(iter(layout.places(config)))["embedding.tokens.E"][0].name
+        return bert.TIED_KEYS
+    E = next(iter(layout.param_maps(config)))["embedding.tokens.E"][0].name
     return {HEAD: E} if config.tied else {}
 
 
-def _check_twice(files: WeightFiles, layout: ModuleType, config: TodaysConfig) -> None:
+def _check_twice(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> None:
     for again, first in _twice(layout, config).items():
         if again in files.files and not torch.equal(
-            files.read(Place(again)), files.read(Place(first))
+            files.read(HFTensor(again)), files.read(HFTensor(first))
         ):
             raise ValueError(
                 f"{files.files[again]}: {again} is not {first}, though config.json says that the "
@@ -159,7 +159,7 @@ def save_pretrained(
 ) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
 
-    A `TodaysLM` becomes a Llama, a Qwen3 or a GPT-2, whichever has its parts; the book's own
+    A `ModernLM` becomes a Llama, a Qwen3 or a GPT-2, whichever has its parts; the book's own
     `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
 
     Args:
@@ -177,7 +177,7 @@ def save_pretrained(
     """
     folder = Path(folder)
     config, layout = _layout_of(model)
-    settings = layout.written(config)
+    settings = layout.to_hf_config(config)
     state = model.state_dict()
     if config.positions != "rotary":  # those that are not learned are kept, too
         state["embedding.positions.P"] = model.embedding.positions.P
@@ -201,21 +201,21 @@ def save_pretrained(
     return folder
 
 
-def _layout_of(model: TransformerLM | Bert) -> tuple[TodaysConfig, ModuleType]:
+def _layout_of(model: TransformerLM | Bert) -> tuple[ModernConfig, ModuleType]:
     config = model.config
     if isinstance(model, Bert):
         return config, bert
-    if not isinstance(config, TodaysConfig):
+    if not isinstance(config, ModernConfig):
         choices = {"normalisation": "layer", "attention_bias": True, "ffn_bias": True}
-        config = TodaysConfig(**config.to_dict(), **choices)
+        config = ModernConfig(**config.to_dict(), **choices)
     return config, llama if config.positions == "rotary" else gpt2
 
 
 def _theirs(
-    state: dict[str, Tensor], layout: ModuleType, config: TodaysConfig
+    state: dict[str, Tensor], layout: ModuleType, config: ModernConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Their tensors by their names, views of ours; the biases that the book's lacks are 0."""
-    for ours, places in chain.from_iterable(some.items() for some in layout.places(config)):
+    for ours, places in chain.from_iterable(some.items() for some in layout.param_maps(config)):
         W, begin = state.get(ours), 0
         if W is None:
             beside = state[ours.replace(".b_", ".W_")]
@@ -223,5 +223,5 @@ def _theirs(
         for place in places:
             columns = place.columns or W.shape[-1]
             part = W.narrow(-1, begin, columns)
-            yield place.name, part.T if place.turned else part
+            yield place.name, part.T if place.transposed else part
             begin += columns

@@ -11,7 +11,7 @@ from slp_transformer._internal.shape_types import Float, Tensor
 
 
 @dataclass(frozen=True)
-class LongContext:
+class Llama3RopeScaling:
     """How Llama 3.1 stretches the angles of a model trained on a shorter context.
 
     Pairs that turn slowly, less than `low` times in the old context, turn `factor` times slower;
@@ -50,7 +50,10 @@ class LongContext:
 
 
 def rotation_angles(
-    positions: Float[Tensor, "N"], size: int, base: float = 10000.0, long: LongContext | None = None
+    positions: Float[Tensor, "N"],
+    size: int,
+    base: float = 10000.0,
+    long: Llama3RopeScaling | None = None,
 ) -> Float[Tensor, "N pairs"]:
     r"""The angle by which each pair of columns turns at each position.
 
@@ -92,7 +95,7 @@ class RotaryPositions(nn.Module):
     $$(\mathbf q_i\mathbf R_i)\cdot(\mathbf k_j\mathbf R_j)=\mathbf q_i\mathbf R_{i-j}\mathbf k_j
     ^\top$$
 
-    Source: `rope` (named in the Aug 2026 draft, which gives no equation), Su et al. 2021 (arXiv
+    Source: `rope` (without an equation in the book), Su et al. 2021 (arXiv
     2104.09864), equation 16.
 
     Nothing is learned: cosines and sines are kept once they have been needed.
@@ -103,7 +106,7 @@ class RotaryPositions(nn.Module):
         long: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(self, size: int, base: float = 10000.0, long: LongContext | None = None):
+    def __init__(self, size: int, base: float = 10000.0, long: Llama3RopeScaling | None = None):
         """Choose the frequencies.
 
         Raises:
@@ -123,7 +126,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int
     ) -> Float[Tensor, "*batch N d_k"]:
-        """Rotate rows that stand at positions `start`, `start` + 1, …"""
+        """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
         cos, sin = self._table(end, X)
         return rotate(X, cos[start:end], sin[start:end])

@@ -12,7 +12,7 @@ from slp_transformer._internal.atomic_write import (
     write_json,
 )
 from slp_transformer._internal.shape_types import Tensor, shape_of
-from slp_transformer.modern.hf_mapping.param_map import Place
+from slp_transformer.modern.hf_mapping.param_map import HFTensor
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 KNOWN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
@@ -87,7 +87,7 @@ class WeightFiles:
                 self.files[known], self.names[known] = path, name
                 self.shapes[known], self.kinds[known] = part.get_shape(), part.get_dtype()
 
-    def check(self, ours: str, places: tuple[Place, ...], shape: torch.Size) -> None:
+    def check(self, ours: str, places: tuple[HFTensor, ...], shape: torch.Size) -> None:
         """Refuse tensors that ours cannot be made of.
 
         Raises:
@@ -96,7 +96,7 @@ class WeightFiles:
         for place in places:
             path, name = self.files[place.name], self.names[place.name]
             needed = [*shape[:-1], place.columns or shape[-1]]
-            needed = needed[::-1] if place.turned else needed
+            needed = needed[::-1] if place.transposed else needed
             if (found := self.shapes[place.name]) != needed:
                 raise ValueError(
                     f"{path}: {name} is {shape_of(found)}, but config.json makes it "
@@ -108,15 +108,15 @@ class WeightFiles:
                     f"{', '.join(KNOWN)}."
                 )
 
-    def read(self, place: Place) -> Tensor:
+    def read(self, place: HFTensor) -> Tensor:
         """The tensor of a place in our orientation, mapped rather than read."""
         with opened(self.files[place.name]) as file:  # anew, to let go of the pages read
             W = file.get_tensor(self.names[place.name])
-        return W.T if place.turned else W
+        return W.T if place.transposed else W
 
     def copied(
         self,
-        places: tuple[Place, ...],
+        places: tuple[HFTensor, ...],
         shape: torch.Size,
         dtype: torch.dtype | None,
         device: torch.device | str,

@@ -87,7 +87,7 @@ class AttentionPicture:
         return "<AttentionPicture>"
 
     def svg(self) -> str:
-        """All maps in one SVG element."""
+        """Return all maps in one SVG element."""
         inside, y, width = [], 0.0, 0.0
         for drawing in [_Drawing(part, titled=True) for part in self.parts]:
             inside.append(f'<g transform="translate(0 {y:g})">{drawing.drawn()}</g>')
@@ -95,7 +95,7 @@ class AttentionPicture:
         return _element(width, y, "".join(inside))
 
     def html(self) -> str:
-        """A page of its own, that asks for nothing from elsewhere."""
+        """Return a self-contained page."""
         sections = []
         for part in self.parts:
             drawing, title = _Drawing(part, titled=False), escape(part.title)
@@ -109,7 +109,7 @@ class AttentionPicture:
         return f'<div class="slp-figure">{self.svg()}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Writes a page (.html) or a drawing (.svg), whole.
+        """Write a page (.html) or a drawing (.svg), whole.
 
         Raises:
             ValueError: if the name ends in something else.
@@ -131,7 +131,7 @@ class AttentionPicture:
 
 
 def attention(*parts: Maps, title: str = "Attention") -> AttentionPicture:
-    """Draws the weights of attention, every layer and head of each part.
+    """Draw the weights of attention, every layer and head of each part.
 
     Args:
         parts: one for each kind of attention.
@@ -168,7 +168,7 @@ class _Drawing:
         self.height = self.top + self.layers * (self.above + self.map_height + _GAP)
 
     def drawn(self) -> str:
-        """Every map with its words, below the title if it is drawn too."""
+        """Return every map with its words, and the title above them if there is one."""
         parts = []
         for k, line in enumerate(self.title):
             how = 'font-weight="bold" font-size="13"' if k == 0 else 'font-size="11"'

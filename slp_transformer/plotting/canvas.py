@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_extra
+from slp_transformer._internal.atomic_write import from_text_extra
 
 # A middling blue and orange, laid on with an opacity that grows with the value, so that text in
 # the page's own color stays readable on light and on dark pages, and to color-blind readers.
@@ -29,17 +29,17 @@ LEAST = 8.25 / SMALL  # the smallest scale, at which small letters have eleven p
 
 
 def matplotlib():
-    """The library.
+    """Import Matplotlib.
 
     Raises:
-        ImportError: without it; the sentence says how to get it.
+        ImportError: naming the extra, if it is not installed.
     """
-    from_extra("matplotlib.figure", "Figures", "docs")
-    return from_extra("matplotlib", "Figures", "docs")
+    from_text_extra("matplotlib.figure", "Figures", "docs")
+    return from_text_extra("matplotlib", "Figures", "docs")
 
 
 def svg_of(figure: Any) -> str:
-    """The figure as an SVG element: transparent, text as text, ids of its own."""
+    """Return the figure as an SVG element: transparent, text as text, ids of its own."""
     settings = {"svg.fonttype": "none", "svg.hashsalt": "slp", "font.family": "sans-serif"}
     buffer = io.StringIO()
     with matplotlib().rc_context(settings):
@@ -50,7 +50,7 @@ def svg_of(figure: Any) -> str:
 
 
 def _tidy(svg: str) -> str:
-    """Makes Matplotlib's SVG file fit to stand in a page, beside other figures."""
+    """Clean Matplotlib's SVG file so that it can be embedded in a page with other figures."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <", ">\n<")
@@ -77,7 +77,7 @@ def _tidy(svg: str) -> str:
 
 
 def canvas(width: float, bottom: float, top: float) -> Any:
-    """Axes without a frame whose unit is a pixel, from 0 to the right and from bottom to top."""
+    """Return axes without a frame, in pixels, from 0 to the right and from bottom to top."""
     margin = 2.0
     size = ((width + 2 * margin) / 96, (top - bottom + 2 * margin) / 96)
     figure = matplotlib().figure.Figure(figsize=size)
@@ -89,7 +89,7 @@ def canvas(width: float, bottom: float, top: float) -> Any:
 
 
 def box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float) -> None:
-    """A rectangle without a rim; none at all where nothing would be seen."""
+    """Draw a rectangle without a border, unless it would be invisible."""
     from matplotlib.patches import Rectangle
 
     if width and alpha:
@@ -98,7 +98,7 @@ def box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha
 
 
 def text(axes, x, y, words, size=NORMAL, align="center", weight="normal", alpha=1.0, **more):
-    """Words in the color of the page."""
+    """Draw text in the color of the page."""
     options = {"ha": align, "va": "center", "fontsize": size, "fontweight": weight, **more}
     # A lone dollar sign would begin TeX.
     axes.text(x, y, str(words).replace("$", r"\$"), color=INK, alpha=alpha, **options)
@@ -106,7 +106,7 @@ def text(axes, x, y, words, size=NORMAL, align="center", weight="normal", alpha=
 
 @cache
 def width_of(words: str, size: float = NORMAL, bold: bool = False) -> float:
-    """How wide words are, in pixels; a page's own font is hardly ever wider than this one."""
+    """Return the width of words in pixels; the font of a page is hardly ever wider."""
     matplotlib()
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
@@ -118,12 +118,12 @@ def width_of(words: str, size: float = NORMAL, bold: bool = False) -> float:
 
 
 def longest(labels: Sequence[Any] | None, size: float = NORMAL) -> float:
-    """The width of the widest label, in pixels."""
+    """Return the width of the widest label, in pixels."""
     return max((width_of(str(label), size) for label in labels or ()), default=0.0)
 
 
 def number(value: float, decimals: int) -> str:
-    """A number as figures write it, with a real minus sign."""
+    """Format a number for a figure, with a real minus sign."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

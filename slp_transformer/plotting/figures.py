@@ -36,7 +36,7 @@ class Picture:
         return self._draw()
 
     def svg(self) -> str:
-        """The figure as an SVG element: transparent, text as text, ids of its own."""
+        """Return the figure as an SVG element: transparent, text as text, ids of its own."""
         return canvas.svg_of(self.figure)
 
     def _repr_html_(self) -> str:
@@ -44,7 +44,7 @@ class Picture:
         return f'<div class="slp-figure" style="{_ROW}">{content}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Writes the figure to a file, whole; the format is the one that the name ends in."""
+        """Write the figure to a file, whole; the format is the one that the name ends in."""
         path = Path(path)
         with whole_file(path) as unfinished:
             self.figure.savefig(unfinished, format=path.suffix[1:])
@@ -97,7 +97,7 @@ def heatmap(
     top: float | None = None,
     decimals: int | None = 2,
 ) -> Picture:
-    """Draws one matrix, its numbers in its cells; −∞ is hatched.
+    """Draw one matrix, its numbers in its cells; −∞ is hatched.
 
     Args:
         matrix: [rows × columns]; tensor, array or lists.
@@ -115,7 +115,7 @@ def heatmap(
 
 
 def panels(*parts: Panel | str, title: str = "") -> Picture:
-    """Draws several matrices side by side, with what stands between them ("×", "+", "=", "→").
+    """Draw several matrices side by side, with what stands between them ("×", "+", "=", "→").
 
     Args:
         parts: panels and texts, from left to right.
@@ -136,7 +136,7 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
 def bars(
     values: Any, labels: Sequence[Any], title: str = "", top: float | None = None, decimals: int = 3
 ) -> Picture:
-    """Draws a distribution, or any list of numbers, as one bar for each label.
+    """Draw a distribution, or any list of numbers, as one bar for each label.
 
     Args:
         values: [n], such as the probabilities of n words.
@@ -164,7 +164,7 @@ def flow(
     title: str = "",
     row: int | None = None,
 ) -> Picture:
-    """Draws who looks at whom: inputs below, outputs above, a line where the weight is not 0.
+    """Draw who looks at whom: inputs below, outputs above, a line where the weight is not 0.
 
     Args:
         weights: [outputs × inputs], the attention weights, or True where attention is allowed.
@@ -188,7 +188,7 @@ def lines(
     at: Sequence[float] | None = None,
     levels: Mapping[str, float] | None = None,
 ) -> Picture:
-    """Draws curves, such as a loss over the steps, each named at its right end.
+    """Draw curves, such as a loss over the steps, each named at its right end.
 
     Args:
         series: the values [n] under their names, or the values of one curve; values given as

@@ -1,4 +1,4 @@
-"""Draws matrices: their cells, labels, names and shapes.
+"""Draw matrices: their cells, labels, names and shapes.
 
 A page gets each matrix as a picture of its own, so that those which do not fit beside each other
 stand below each other; a file gets all of them as one.
@@ -34,7 +34,7 @@ _APART = 13.0  # from one label to the next, at least
 
 
 def draw_panels(parts: Sequence[Any], title: str) -> Any:
-    """Draws what `plotting.panels` was given, side by side on one canvas."""
+    """Draw what `plotting.panels` was given, side by side on one canvas."""
     boxes = [part for part in parts if not isinstance(part, str)]
     head, foot = _head(boxes), _foot(boxes)
     tallest = max(_height(panel) for panel in boxes)
@@ -98,7 +98,7 @@ def _pieces(panel: Any) -> Iterator[Any]:
 
 
 def _draw(axes: Any, panel: Any, x: float, room: float) -> None:
-    """Draws a panel in the room that begins at x, halfway up at 0."""
+    """Draw a panel in the room that begins at x, halfway up at 0."""
     height, width = panel.values.shape
     side, rise = _cell(panel)
     half, start = height * rise / 2, x
@@ -167,7 +167,7 @@ def _draw_pixels(axes: Any, panel: Any, x: float, half: float) -> None:
 
 
 def _cell(panel: Any) -> tuple[float, float]:
-    """Width and height of a cell: as large as its numbers, smaller where it has none."""
+    """Return width and height of a cell: as large as its numbers, smaller without."""
     height, width = panel.values.shape
     if panel.decimals is not None:
         shown = [number(value, _decimals(panel)) for value in panel.values.flatten().tolist()]
@@ -185,7 +185,7 @@ def _decimals(panel: Any) -> int:
 
 
 def _width(panel: Any) -> float:
-    """The room that a panel takes: cells and row labels, or its title, or its shape."""
+    """Return the width of a panel: its cells and row labels, or its title, or its shape."""
     cells = _left(panel) + panel.values.shape[1] * _cell(panel)[0]
     shape = width_of(f"[{panel.shape}]", SMALL) if panel.shape else 0.0
     needed = max(panel.values.shape[1] * _cell(panel)[0], shape)
@@ -197,30 +197,30 @@ def _height(panel: Any) -> float:
 
 
 def _left(panel: Any) -> float:
-    """The room that the row labels take."""
+    """Return the width of the row labels."""
     return 7 + longest(panel.rows, SMALL) if panel.rows is not None else 0.0
 
 
 def _above(panel: Any) -> float:
-    """The room that the column labels take."""
+    """Return the height of the column labels."""
     if panel.columns is None:
         return 0.0
     return 7 + longest(panel.columns, SMALL) if _upright(panel) else _LINE
 
 
 def _head(panels: Sequence[Any]) -> float:
-    """The room above the cells."""
+    """Return the height above the cells."""
     named = _LINE + 4 if any(panel.title for panel in panels) else 0.0
     return max(map(_above, panels)) + named
 
 
 def _foot(panels: Sequence[Any]) -> float:
-    """The room below the cells."""
+    """Return the height below the cells."""
     return _LINE + 2 if any(panel.shape for panel in panels) else 0.0
 
 
 def _upright(panel: Any) -> bool:
-    """Whether the column labels stand upright, for want of room."""
+    """Return whether the column labels are vertical because they are too wide."""
     if panel.columns is None:
         return False
     return longest(panel.columns, SMALL) > _cell(panel)[0] - 2
@@ -231,6 +231,6 @@ def _sign_width(sign: str) -> float:
 
 
 def full_value(panel: Any) -> float:
-    """The value that gets the full color."""
+    """Return the value that gets the full color."""
     finite = panel.values[torch.isfinite(panel.values)].abs()
     return panel.top or (finite.max().item() if finite.numel() else 1.0) or 1.0

@@ -1,4 +1,4 @@
-"""Draws bars, curves, and who looks at whom."""
+"""Draw bars, curves, and who looks at whom."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ from slp_transformer.plotting.matrix_figures import full_value
 
 
 def draw_bars(numbers, labels, title, top, decimals) -> Any:
-    """Draws what `plotting.bars` was given: from a zero line, the negative to its left."""
+    """Draw what `plotting.bars` was given: from a zero line, the negative to its left."""
     finite = [value for value in numbers if math.isfinite(value)]
     low, high = min([0.0, *finite]), max([0.0, *finite])
     high = top if top else high
@@ -54,7 +54,7 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
 
 
 def draw_flow(panel: Any, row: int | None) -> Any:
-    """Draws what `plotting.flow` was given."""
+    """Draw what `plotting.flow` was given."""
     outputs, inputs = panel.values.shape
     tops = _labels(panel.rows, "a", outputs)
     lows = _labels(panel.columns, "x", inputs)
@@ -92,7 +92,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
 
 
 def draw_lines(curves, x, y, title, levels) -> Any:
-    """Draws what `plotting.lines` was given."""
+    """Draw what `plotting.lines` was given."""
     size = (WIDE / 96, 2.75)
     figure = matplotlib().figure.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
@@ -126,7 +126,7 @@ def draw_lines(curves, x, y, title, levels) -> Any:
 
 
 def _name_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
-    """Writes the curves' names at the right edge, far enough apart to be read."""
+    """Write the curves' names at the right edge, far enough apart to be read."""
     low, high = axes.get_ylim()
     apart, last = 0.09 * (high - low), -math.inf
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
@@ -140,7 +140,7 @@ def _name_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
 
 
 def _name_above(axes: Any, names: list[str]) -> None:
-    """Names the curves above the axes, for want of room beside them, in as few rows as go."""
+    """Label the curves above the axes, in as few rows as possible."""
     widest = longest(names, SMALL) + 40
     columns = max(1, min(len(names), int((WIDE - 20) // widest)))
     axes.legend(

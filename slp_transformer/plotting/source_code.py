@@ -27,7 +27,7 @@ class Source:
 
 
 def source(*objects: Any, docstring: bool = False) -> Source:
-    """Shows the source of functions, classes, methods or properties, as it stands in the package.
+    """Show the source of functions, classes, methods or properties, as it stands in the package.
 
     Args:
         objects: what to show, in this order.

@@ -1,7 +1,5 @@
 """What a task brings to the one trainer and the one command line. Nothing here needs PyTorch."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +49,11 @@ class LoadedRun:
         config: the configuration of the run; None if it was trained from Python.
     """
 
-    task: Task
+    task: "Task"
     folder: Path
     model: Any
     tokenizer: Any
-    config: RunConfig | None
+    config: "RunConfig | None"
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,14 @@ class Task:
 
     # --- training ---
 
-    def check(self, config: RunConfig) -> None:
+    def check(self, config: "RunConfig") -> None:
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
             ValueError: saying which.
         """
 
-    def prepare(self, config: RunConfig, folder: Path | None) -> Dataset:
+    def prepare(self, config: "RunConfig", folder: Path | None) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:
@@ -110,7 +108,7 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} must have a method prepare.")
 
-    def open(self, config: RunConfig, folder: Path) -> Dataset:
+    def open(self, config: "RunConfig", folder: Path) -> Dataset:
         """Open the tokens that `prepare` kept.
 
         Raises:
@@ -118,13 +116,13 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} must have a method open.")
 
-    def build_model(self, config: RunConfig, tokenizer: Any) -> nn.Module:
+    def build_model(self, config: "RunConfig", tokenizer: Any) -> "nn.Module":
         """Make the model."""
         from slp_transformer.language_model import TransformerLM
 
         return TransformerLM(config.model.to_config(tokenizer.vocab_size))
 
-    def sources(self, config: RunConfig, data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: "RunConfig", data: Dataset) -> tuple[Any, Any]:
         """Return what training and validation draw their batches from."""
         return data.train, data.val
 
@@ -170,7 +168,7 @@ class Task:
             f"{options.run} writes text, not tabs",
         )
 
-    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
+    def session(self, run: LoadedRun, options: Any) -> "GenerationSession":
         """Return what continues prompts with a run.
 
         Raises:

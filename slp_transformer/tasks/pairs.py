@@ -1,7 +1,5 @@
 """The task of translating: pairs of sentences, and an encoder-decoder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,13 +149,15 @@ class PairTask(Task):
             ValueError: if the longest pair does not fit into a batch.
         """
         from slp_transformer.data.batches import PaddedPairs
-        from slp_transformer.data.bucketing import PairsByLength
+        from slp_transformer.data.bucketing import LengthBucketedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:
             return PaddedPairs(data.train, **special), PaddedPairs(data.val, **special)
         tokens = config.train.batch_tokens * config.train.gradient_accumulation_steps
-        train, val = (PairsByLength(p, tokens=tokens, **special) for p in (data.train, data.val))
+        train, val = (
+            LengthBucketedPairs(p, max_tokens=tokens, **special) for p in (data.train, data.val)
+        )
         return train, val
 
     def on_eval(self, model: Any, data: Dataset) -> Callable[[Any], None] | None:

@@ -1,7 +1,5 @@
 """Published language models, as a task without training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The task of modeling guitar tablature."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The task of modeling text."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch import nn
 
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.block import TransformerBlock
+from slp_transformer.block import ResidualBlock
 from slp_transformer.training.ddp import Replicas
 from slp_transformer.training.devices import own_device, pick_device
 from slp_transformer.training.strategy import Team
@@ -43,7 +43,7 @@ class Shards(Replicas):
         mesh = init_device_mesh(self.device.type, (self.size,))
         self.model = deepcopy(model)
         for module in self.model.modules():
-            if isinstance(module, TransformerBlock):
+            if isinstance(module, ResidualBlock):
                 fully_shard(module, mesh=mesh)
         return fully_shard(self.model, mesh=mesh).to(self.device)
 

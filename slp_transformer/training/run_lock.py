@@ -1,4 +1,4 @@
-"""One owner for a folder: a lock that the system takes back from a process that has died."""
+"""A lock on a run folder, which the system releases when its process dies."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def sole_owner(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if there is none, and let go of it at the end.
+    """Lock a folder, which is created if needed, and release it at the end.
 
-    Whoever holds it may ask again. If nothing was put into the folder, it is left as it was.
+    The same process may lock it again. A folder that was created and stays empty is removed.
 
     Raises:
-        ValueError: if another process holds it, or it cannot be written to.
+        ValueError: if another process has locked it, or it cannot be written to.
         ImportError: if filelock is not installed.
     """
     filelock = from_text_extra("filelock", "Kept runs")

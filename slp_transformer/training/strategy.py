@@ -1,7 +1,7 @@
 """The processes that train one model, and what they must do together: here, just one of them.
 
-A run by itself is a team of one, which does all of this by doing nothing. `replicas` and
-`distributed` have the teams of several. The loop knows no more of them than the methods of `Team`.
+A run by itself is a team of one, which does all of this by doing nothing. `ddp` and
+`fsdp` have the teams of several. The loop knows no more of them than the methods of `Team`.
 """
 
 from collections.abc import Callable, Iterator

@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def work(monkeypatch):
     """Some work; it returns what stderr, of that kind, shows of it."""
-    monkeypatch.setattr(progress_bar, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
@@ -44,7 +44,7 @@ def test_a_bar_comes_and_goes_again(work):
 
 
 def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
-    monkeypatch.setattr(progress_bar, "DELAY", 60)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 60)
     assert work() == ""
 
 
@@ -73,7 +73,7 @@ def told(monkeypatch):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "BLOCK", 1000)
-    monkeypatch.setattr(text_corpus, "CHUNK_TOKENS", 1000)
+    monkeypatch.setattr(text_corpus, "CHUNK", 1000)
     (tmp_path / "texts").mkdir()
     for name, end in (("a", "\n"), ("b", "\r\n")):
         text = TEXT.replace("\n", end)

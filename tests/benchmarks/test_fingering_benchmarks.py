@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_guitarset import REAL, jams
-from test_package import environment
+from own_process import environment
+from test_guitarset import jams
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,18 +76,3 @@ def test_one_player_alone_cannot_be_left_out(tmp_path):
         timeout=300,
     )
     assert done.returncode == 2 and "here there are 1" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
-def test_the_real_files_go_through_as_if_two_players_had_played_them(tmp_path):
-    for name in ("00_BN1-129-Eb_comp", "00_BN1-129-Eb_solo"):
-        content = (Path(REAL) / f"{name}.jams").read_bytes()
-        for player in ("00", "01"):
-            (tmp_path / f"{player}{name[2:]}.jams").write_bytes(content)
-    lines = lines_of("benchmarks/guitarset_fingering.py", tmp_path, "--draws", 20, "--steps", 2)
-    total = [line for line in lines if line.get("player") == "all"]
-    assert len(total) == 6 and all(line["pitch"] == 1 for line in total)
-    learned = {line["way"]: line["strings"] for line in total}
-    # The other player has played the very same, which habits and Viterbi together make use of.
-    assert learned["Viterbi + that prior"] > learned["random legal"]

@@ -10,27 +10,27 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import equations
 import jupytext
 import pytest
-from test_package import environment
+from own_process import environment
+
+from slp_transformer._internal.equations import equations
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import depending  # noqa: E402
-import proving  # noqa: E402
-import reading  # noqa: E402
-import running  # noqa: E402
+import chapter_source  # noqa: E402
+import execution  # noqa: E402
+import links  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
-LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
+LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
 @cache
-def read(chapter: Path) -> reading.Chapter:
-    return reading.read_chapter(chapter, ROOT)
+def read(chapter: Path) -> chapter_source.Chapter:
+    return chapter_source.read_chapter(chapter, ROOT)
 
 
 @cache
@@ -40,8 +40,8 @@ def cells(chapter: Path, kind: str) -> list[str]:
 
 
 @cache
-def labels(chapter: Path) -> list[tuple[str, str]]:
-    """The slug of each equation that a chapter labels, and what the label shows."""
+def labels(chapter: Path) -> list[str]:
+    """The slug of each equation that a chapter labels."""
     return [found for cell in cells(chapter, "markdown") for found in LABEL.findall(cell)]
 
 
@@ -58,7 +58,7 @@ LONG = {"06", "07", "08", "09", "11", "12", "13"}  # they train models
 def test_chapter_runs_and_says_nothing_on_stderr(chapter):
     """The site shows the outputs of this very run."""
     ran = read(chapter)
-    outputs = running.Cache(ROOT / ".cache" / "chapters").run(ran, depending.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").run(ran, chapter_source.key_of(ran))
     said = [out for cell in outputs for out in cell if out.get("name") == "stderr"]
     assert any(outputs) and not said
 
@@ -109,62 +109,48 @@ def test_cells_are_short_and_do_something(chapter):
         ), f"a cell that only shows a shape:\n{source}"
 
 
+BOOK = equations()
+NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers(slug)]
+
+
 @every_chapter
-def test_labels_give_the_numbers_of_both_drafts(chapter):
+def test_labels_and_tags_are_slugs_whose_numbers_come_from_the_file(chapter):
     found = labels(chapter)
-    twice = [slug for slug, count in Counter(slug for slug, _ in found).items() if count > 1]
-    assert not twice, f"labelled twice in one chapter: {twice}"
-    for slug, text in found:
-        assert slug in equations.ALL, f"unknown equation {slug!r}"
-        assert text.startswith(f"{slug} · "), text
-        s8, s7 = equations.ALL[slug]
-        if s8 and s7:
-            assert text == f"{slug} · {s8} · {s7}"
-        for number in (s8, s7):
-            assert not number or number in text, f"{text!r} should name {number}"
+    assert not [slug for slug, count in Counter(found).items() if count > 1], "labelled twice"
+    assert set(found) <= set(BOOK.slugs), "unknown equations"
+    text = "\n".join(cells(chapter, "markdown"))
+    assert text.count('class="eq"') == len(found), "a label holds its slug alone"
+    tags = re.findall(r"\\tag\{([^}]*)\}", text)
+    own = {*found, *(BOOK.numbers("temperature") if "temperature" in found else [])}
+    assert set(tags) <= own and len(tags) == len(set(tags)), tags
 
 
 @every_chapter
-def test_tags_are_numbers_of_equations_that_the_chapter_labels(chapter):
-    labelled = [slug for slug, _ in labels(chapter)]
-    known = {number for slug in labelled for number in every_number(slug)}
-    tags = re.findall(r"\\tag\{([^}]*)\}", "\n".join(cells(chapter, "markdown")))
-    assert set(tags) <= known, sorted(set(tags) - known)
-    assert len(tags) == len(set(tags)), "an equation is numbered once"
+def test_a_page_has_the_numbers_of_its_equations(chapter):
+    text = "\n".join(cell.source for cell in read(chapter).notebook.cells)
+    for slug in labels(chapter):
+        assert f'<span class="eq" id="eq-{slug}">{slug} · {BOOK.place(slug)}</span>' in text
 
 
-def every_number(slug: str) -> list[str]:
-    """All numbers of an equation; of a range those in between as well."""
-    found = []
-    for number in equations.ALL[slug]:
-        if "-" in number:
-            first, last = number.split("-")
-            chapter, low = first.split(".")
-            found += [f"{chapter}.{n}" for n in range(int(low), int(last.split(".")[1]) + 1)]
-        else:
-            found += [number] if number else []
-    return found
+def test_every_equation_is_explained_and_a_numbered_one_in_one_chapter():
+    homes = Counter(slug for chapter in CHAPTERS for slug in labels(chapter))
+    assert set(homes) == set(BOOK.slugs)
+    assert not [slug for slug in NUMBERED if homes[slug] != 1]
 
 
-@pytest.mark.parametrize("slug", equations.NUMBERED)
-def test_equation_stands_in_one_chapter(slug):
-    homes = [chapter.name for chapter in CHAPTERS for found, _ in labels(chapter) if found == slug]
-    assert len(homes) == 1, f"{slug} is labelled in {homes or 'no chapter'}"
-
-
-PROOFS = proving.proofs(ROOT)
+PROOFS = links.proofs(ROOT)
 
 
 def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
     proved = {slug for proof in PROOFS for slug in proof.slugs}
-    assert set(equations.NUMBERED) <= proved, sorted(set(equations.NUMBERED) - proved)
-    assert proved <= set(equations.ALL), sorted(proved - set(equations.ALL))
+    assert set(NUMBERED) <= proved, sorted(set(NUMBERED) - proved)
+    assert proved <= set(BOOK.slugs), sorted(proved - set(BOOK.slugs))
     for proof in PROOFS:
         assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
 
 
 def displayed(chapter: Path) -> list:
-    """What a chapter displays through `show.source`: functions, classes and methods."""
+    """What a chapter displays through `plotting.source`: functions, classes and methods."""
     tree = ast.parse(read(chapter).script)
     known = {}
     for node in ast.walk(tree):
@@ -174,7 +160,7 @@ def displayed(chapter: Path) -> list:
     return [
         eval(ast.unparse(thing), known)
         for call in calls
-        if ast.unparse(call.func) == "show.source"
+        if ast.unparse(call.func) == "plotting.source"
         for thing in call.args
     ]
 

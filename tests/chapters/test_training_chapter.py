@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_package import environment
+from own_process import environment
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "07_training.py"
 SMALL = ["--steps", "3", "--last-steps", "2", "--last-width", "8", "--last-blocks", "1"]

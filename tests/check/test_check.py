@@ -1,4 +1,4 @@
-"""Checks of readers' attempts: right ones pass, planted mistakes are named, nothing escapes."""
+"""Checks of readers' submissions: right ones pass, planted mistakes are named, nothing escapes."""
 
 import io
 import math
@@ -12,7 +12,8 @@ import planted
 import pytest
 import torch
 import torch.nn.functional as F
-from test_package import environment
+from own_process import environment
+from planted_marks import ODD, verdict
 
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
@@ -30,26 +31,26 @@ def label(one):
     return f"{one.check}: {one.what}"
 
 
-# --- Planted attempts ---------------------------------------------------------------------------
+# --- Planted submissions -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("one", planted.RIGHT, ids=label)
 def test_right_solution_passes_however_it_is_written(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert found, str(found)
 
 
 @pytest.mark.parametrize("one", planted.WRONG, ids=label)
 def test_planted_mistake_is_never_right_and_is_named(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert not found
     assert found.mistakes == (one.mistake,), str(found)
     assert found.text and found.example, "it says what is wrong and where it shows"
 
 
-@pytest.mark.parametrize("one", planted.ODD, ids=label)
+@pytest.mark.parametrize("one", ODD, ids=label)
 def test_odd_mistake_is_never_right(one):
-    found = planted.verdict(one)
+    found = verdict(one)
     assert not found
     assert found.text.endswith((".", "?")) and found.example
 
@@ -64,13 +65,13 @@ def test_enough_is_planted():
 # --- The table itself ---------------------------------------------------------------------------
 
 
-def attempt_of(one: check.Check, *slips: str):
-    """A reader's function that makes these slips."""
+def submission_of(one: check.Check, *mistakes: str):
+    """A reader's function that makes these mistakes."""
     arguments = ", ".join(one.arguments)
-    scope = {"solve": one.solve, "slips": frozenset(slips)}
-    given = ", ".join((*one.arguments, "slips"))
-    exec(f"def attempt({arguments}):\n    return solve({given})", scope)
-    return scope["attempt"]
+    scope = {"solve": one.solve, "mistakes": frozenset(mistakes)}
+    given = ", ".join((*one.arguments, "mistakes"))
+    exec(f"def submission({arguments}):\n    return solve({given})", scope)
+    return scope["submission"]
 
 
 every_check = pytest.mark.parametrize("name", check.CHECKS)
@@ -79,11 +80,11 @@ every_check = pytest.mark.parametrize("name", check.CHECKS)
 @every_check
 def test_every_known_mistake_is_told_from_every_other(name):
     one = check.CHECKS[name]
-    assert one(attempt_of(one))
-    for slip in one.accepted:
-        assert one(attempt_of(one, slip)), slip
-    for slip in one.slips:
-        assert one(attempt_of(one, slip)).mistakes == (slip.partition(" (")[0],), slip
+    assert one(submission_of(one))
+    for mistake in one.accepted:
+        assert one(submission_of(one, mistake)), mistake
+    for mistake in one.mistakes:
+        assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
 
 
 @every_check
@@ -91,7 +92,7 @@ def test_check_is_offered_and_explained(name):
     one = check.CHECKS[name]
     assert getattr(check, name) is one and name in check.__all__
     assert f"`{one.asked}" in one.__doc__.replace("\n    ", " ")
-    assert all(sentence.endswith(".") for sentence in one.slips.values())
+    assert all(sentence.endswith(".") for sentence in one.mistakes.values())
     assert one.asked in repr(one)
 
 
@@ -208,7 +209,7 @@ PACKAGE = {
     "qk_circuit": circuit,
     "rms_norm": rms_norm,
     "rotary": lambda X, start, base: modern.RotaryPositions(X.shape[1], base)(X, start),
-    "shared_keys": lambda K, A: modern.shared(K, A),
+    "shared_keys": lambda K, A: modern.repeat_kv(K, A),
     "todays_parameters": todays_parameters,
     "smoothed_loss": smoothed,
     "rate_of_2017": lambda step, d, warmup: TrainConfig.of_2017(d, 1, warmup).learning_rate_at(
@@ -267,7 +268,7 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "attempt, words",
+    "submission, words",
     [
         (lambda Q, K: Q, "called as attention(Q, K, V, mask), but yours takes (Q, K)"),
         (lambda a, b, c, d, e: a, "yours takes (a, b, c, d, e)"),
@@ -284,8 +285,8 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
         (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_sentence(attempt, words):
-    found = check.attention(attempt)
+def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
+    found = check.attention(submission)
     assert not found and not found.mistakes
     assert words in found.text, found.text
 
@@ -328,10 +329,10 @@ def hangs_and_swallows(scores):
             pass
 
 
-@pytest.mark.parametrize("attempt", [hangs, hangs_and_swallows])
-def test_a_loop_without_end_is_ended(attempt):
+@pytest.mark.parametrize("submission", [hangs, hangs_and_swallows])
+def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
-    found = check.softmax(attempt, seconds=0.2)
+    found = check.softmax(submission, seconds=0.2)
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
     assert time.monotonic() - start < 30  # against hanging, not a measure
 
@@ -438,5 +439,5 @@ def test_the_table_is_one_command():
         timeout=120,
     )
     assert result.returncode == 0, result.stderr
-    known = sum(len(one.slips) for one in check.CHECKS.values())
+    known = sum(len(one.mistakes) for one in check.CHECKS.values())
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in result.stdout

@@ -56,7 +56,7 @@ def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
 
 def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(progress_bar, "DELAY", 0)
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
     for run, quiet in (("a", ["--quiet"]), ("b", [])):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
@@ -130,7 +130,16 @@ def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
 def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     Path("prompt.txt").write_text("The quick\n", encoding="utf-8")
-    fine("generate", "a", "--prompt-file", "prompt.txt", "--max-new-tokens", "4", "--output", "out.txt")
+    fine(
+        "generate",
+        "a",
+        "--prompt-file",
+        "prompt.txt",
+        "--max-new-tokens",
+        "4",
+        "--output",
+        "out.txt",
+    )
     text = Path("out.txt").read_text(encoding="utf-8")
     assert text.startswith("The quick") and len(text.removesuffix("\n")) >= 9 + 3
     assert "Trained" in capsys.readouterr().out  # and no more
@@ -297,17 +306,36 @@ def test_guitar_without_a_source_practises(at, capsys):
     [
         (["trian"], 'did you mean "train"?'),
         (["train", "text", "fox.txt", "--out-dir", "a", "--stpes", "3"], 'did you mean "--steps"?'),
-        (["train", "text", "fox.txt", "--out-dir", "a", "--steps", "x"], "must be a whole number, not 'x'"),
-        (["train", "text", "fox.txt", "--out-dir", "a", "--steps", "0"], "steps must be a whole number of 1"),
         (
-            ["train", "text", "fox.txt", "--out-dir", "a", "--context-length", "9", "--num-heads", "3"],
+            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "x"],
+            "must be a whole number, not 'x'",
+        ),
+        (
+            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "0"],
+            "steps must be a whole number of 1",
+        ),
+        (
+            [
+                "train",
+                "text",
+                "fox.txt",
+                "--out-dir",
+                "a",
+                "--context-length",
+                "9",
+                "--num-heads",
+                "3",
+            ],
             "num_heads = 3",
         ),
         (["train", "text", "fox.txt"], "--run FOLDER"),
         (["train", "--out-dir", "a"], "Name what to learn from"),
         (["train", "text", "nowhere", "--out-dir", "a"], "nowhere"),
         (["train", "tabs", "nowhere", "--out-dir", "a"], "There is no folder"),
-        (["train", "text", "fox.txt", "--out-dir", "a", "--config", "txet"], 'did you mean "text"?'),
+        (
+            ["train", "text", "fox.txt", "--out-dir", "a", "--config", "txet"],
+            'did you mean "text"?',
+        ),
         (["train", "text", "fox.txt", "--out-dir", "a/b", "--context-length", "999"], "too little"),
         (["train", "text", "fox.txt", "--out-dir", "a", "--device", "tpu"], "device must be"),
         (["generate", "nowhere"], "There is no folder nowhere"),
@@ -315,7 +343,10 @@ def test_guitar_without_a_source_practises(at, capsys):
         (["generate", "nowhere", "--max-new-tokens", "0"], "--tokens must be 1 or more"),
         (["evaluate", "."], "There is no checkpoint in ."),
         (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
-        (["evaluate", "nowhere", "--samples", "1", "--max-new-tokens", "0"], "--tokens must be 1 or more"),
+        (
+            ["evaluate", "nowhere", "--samples", "1", "--max-new-tokens", "0"],
+            "--tokens must be 1 or more",
+        ),
         (["info", "nowhere"], "There is no folder nowhere"),
     ],
 )

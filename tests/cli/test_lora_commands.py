@@ -152,18 +152,32 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--init-from", "a", "--lora-rank", "0"], "lora must be a whole number of 1 or more, not 0"),
-        (["--init-from", "a", "--lora-rank", "-3"], "lora must be a whole number of 1 or more, not -3"),
+        (
+            ["--init-from", "a", "--lora-rank", "0"],
+            "lora must be a whole number of 1 or more, not 0",
+        ),
+        (
+            ["--init-from", "a", "--lora-rank", "-3"],
+            "lora must be a whole number of 1 or more, not -3",
+        ),
         (["--init-from", "a", "--lora-rank", "two"], "--lora: must be a whole number"),
         (["--lora-rank", "2"], "lora fine-tunes the model of another run"),
-        (["--init-from", "a", "--lora-rank", "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
-        (["--init-from", "b", "--lora-rank", "2"], "make it whole first, by slp-transformer merge "),
+        (
+            ["--init-from", "a", "--lora-rank", "9"],
+            "rank must be at most 8 for a matrix of [8×8], not 9",
+        ),
+        (
+            ["--init-from", "b", "--lora-rank", "2"],
+            "make it whole first, by slp-transformer merge ",
+        ),
         (["--init-from", "b"], "make it whole first, by slp-transformer merge "),
     ],
 )
 def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch, words, sentence):
     monkeypatch.delattr(train_command, "prepare_data")
-    assert sentence in refused(capsys, "train", "text", "wolf.txt", *words, "--out-dir", "n", *SMALL[-9:])
+    assert sentence in refused(
+        capsys, "train", "text", "wolf.txt", *words, "--out-dir", "n", *SMALL[-9:]
+    )
     assert not Path("n").exists()
 
 

@@ -159,7 +159,16 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
         Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
     begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
     options = [] if piped else ["--tokenizer", kind]
-    words = [*COMMAND, "train", "text", "-" if piped else "long.txt", "--out-dir", "a", *options, *SMALL]
+    words = [
+        *COMMAND,
+        "train",
+        "text",
+        "-" if piped else "long.txt",
+        "--out-dir",
+        "a",
+        *options,
+        *SMALL,
+    ]
     code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
     assert (code, said) == (
         130, "slp-transformer: Stopped before the first step; nothing is kept.\n",

@@ -11,8 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from tokenizers import decoders as decoding_of
 from transformers import PreTrainedTokenizerFast
 
-from slp_transformer import TransformerLM
-from slp_transformer.modern import TodaysConfig, from_pretrained, load_tokenizer
+from slp_transformer.modern import ModernConfig, load_tokenizer
 
 TEXT = "Le café est très chaud ce matin. " * 4 + "The quick brown fox jumps over the lazy dog. " * 4
 V = 300
@@ -53,11 +52,22 @@ def test_generate_writes_what_they_write(published, capsys):
     ids = tokenizer("The quick", return_tensors="pt").input_ids
     kind = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
     written = published.generate(ids, **kind, eos_token_id=[2, 3])[0]
-    fine("generate", "model", "--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0")
+    fine(
+        "generate", "model", "--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0"
+    )
     printed = capsys.readouterr().out
     assert printed == tokenizer.decode(written, skip_special_tokens=True) + "\n"
     assert printed.startswith("The quick") and len(printed) > 10
-    ending = ["generate", "model", "--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0"]
+    ending = [
+        "generate",
+        "model",
+        "--prompt",
+        "The quick",
+        "--max-new-tokens",
+        "12",
+        "--temperature",
+        "0",
+    ]
     fine(*ending, "--json")
     (one,) = json.loads(capsys.readouterr().out)
     assert one["text"] + "\n" == printed and one["tokens"] == len(written) - ids.shape[1]
@@ -99,7 +109,7 @@ def test_info_tells_what_it_is_made_of(published, capsys):
     E = published.get_input_embeddings().weight.numel()
     assert told["parameters"]["embeddings"] >= E
     assert sum(told["parameters"].values()) == 2 * total
-    assert told["model"]["kind"] == "TodaysLM" and told["model"]["vocab_size"] == V
+    assert told["model"]["kind"] == "ModernLM" and told["model"]["vocab_size"] == V
     assert told["tokenizer"] == {"kind": "BPE", "tokens": V - 3}
     fine("info", "model")
     assert f"{total:,}" in capsys.readouterr().out
@@ -124,7 +134,7 @@ def test_what_is_refused_is_refused_in_a_sentence(published, at, capsys):
 
 
 def test_a_tokenizer_of_another_model_is_refused(published, at):
-    config = TodaysConfig(V - 4)
+    config = ModernConfig(V - 4)
     with pytest.raises(ValueError, match=f"has token {V - 4}"):
         load_tokenizer(at / "model", config)
 
@@ -137,22 +147,13 @@ def test_bert_is_no_language_model(at, capsys, monkeypatch):
     assert "cannot write on" in refused(capsys, "generate", "model")
     fine("info", "model")
     assert "Bert" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="no language model, but a Bert"):
-        TransformerLM.from_pretrained(at / "model")
-
-
-def test_the_books_class_loads_them_too(published):
-    model = TransformerLM.from_pretrained("model", dtype=torch.float64)
-    assert isinstance(model, TransformerLM)
-    ids = torch.arange(3, 9)[None]
-    assert torch.equal(model(ids), from_pretrained("model", dtype=torch.float64)(ids))
 
 
 # --- Tokenizers --------------------------------------------------------------------------------
 
 
 def test_ids_come_and_go(published, at):
-    tokenizer = load_tokenizer(at / "model", TodaysConfig(V, begin_id=1, end_ids=(2, 3)))
+    tokenizer = load_tokenizer(at / "model", ModernConfig(V, begin_id=1, end_ids=(2, 3)))
     library = Tokenizer.from_file("model/tokenizer.json")
     assert tokenizer.encode(TEXT) == library.encode(TEXT, add_special_tokens=False).ids
     assert tokenizer.encode(TEXT, whole=True) == library.encode(TEXT).ids
@@ -163,13 +164,13 @@ def test_ids_come_and_go(published, at):
     again = at / "again"
     again.mkdir()
     tokenizer.save(again)
-    assert load_tokenizer(again, TodaysConfig(V)).encode(TEXT) == tokenizer.encode(TEXT)
+    assert load_tokenizer(again, ModernConfig(V)).encode(TEXT) == tokenizer.encode(TEXT)
     assert "BPE" in repr(tokenizer)
 
 
 def test_a_stream_says_the_same_piece_by_piece(published, at):
     """A character of several tokens comes when it is whole; one that never is, at the end."""
-    tokenizer = load_tokenizer(at / "model", TodaysConfig(V))
+    tokenizer = load_tokenizer(at / "model", ModernConfig(V))
     ids = tokenizer.encode("très chaud ☕ ça")
     stream = tokenizer.stream()
     said = [stream.add(i) for i in ids]
@@ -181,7 +182,7 @@ def test_a_stream_says_the_same_piece_by_piece(published, at):
 
 
 def test_a_stream_survives_bytes_that_are_no_text(published, at):
-    tokenizer = load_tokenizer(at / "model", TodaysConfig(V))
+    tokenizer = load_tokenizer(at / "model", ModernConfig(V))
     stream, generator = tokenizer.stream(), torch.Generator().manual_seed(3)
     for i in torch.randint(3, V, (400,), generator=generator).tolist():
         assert isinstance(stream.add(i), str)

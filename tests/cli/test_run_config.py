@@ -82,9 +82,7 @@ def test_the_saved_configuration_repeats_the_run(at, monkeypatch):
 )
 def test_a_wrong_configuration_is_refused_by_name(toml, sentence, at, capsys):
     Path("r.toml").write_text(toml, encoding="utf-8")
-    message = refused(
-        capsys, "train", "text", "fox.txt", "--config", "r.toml", "--out-dir", "a"
-    )
+    message = refused(capsys, "train", "text", "fox.txt", "--config", "r.toml", "--out-dir", "a")
     assert sentence in message and not Path("a").exists()
 
 

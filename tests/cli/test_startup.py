@@ -49,7 +49,11 @@ sys.exit(main(sys.argv[1:]))
         (["train", "text", "nowhere.txt", "--out-dir", "a"], 2, "nor a corpus of that name"),
         (["train", "tabs", "nowhere", "--out-dir", "a"], 2, "There is no folder"),
         (["train", "text", "moby-dick", "--out-dir", "a", "--dropout", "2"], 2, "share to drop"),
-        (["train", "text", "moby-dick", "--print-config", "--config", "txet"], 2, 'did you mean "text"?'),
+        (
+            ["train", "text", "moby-dick", "--print-config", "--config", "txet"],
+            2,
+            'did you mean "text"?',
+        ),
         (["generate", "nowhere"], 2, "There is no folder nowhere"),
         (["evaluate", "."], 2, "There is no checkpoint in ."),
         (["info", "nowhere"], 2, "There is no folder nowhere"),

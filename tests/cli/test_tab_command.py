@@ -11,8 +11,7 @@ from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
 from slp_transformer.guitar.fingering.hand_model_file import About, save_hand
 from slp_transformer.guitar.formats.alphatex import read_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
-from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
-from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 
@@ -164,7 +163,7 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
 
 
 def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
-    from slp_transformer.guitar.formats.guitar_pro_writer import write_guitar_pro
+    from slp_transformer.guitar.formats.guitar_pro import write_guitar_pro
 
     notes = (Note(6, 3), Note(1, 0))
     event = Event(0, notes, techniques=((Technique("dead"),), (Technique("vibrato"),)))

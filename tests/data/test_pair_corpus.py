@@ -19,7 +19,7 @@ from slp_transformer.data import (
     reopen_pairs,
     train_pair_tokenizer,
 )
-from slp_transformer.data.bucketing import PairsByLength
+from slp_transformer.data.bucketing import LengthBucketedPairs
 from slp_transformer.data.text_tokenizer import SENTENCE, TextTokenizer
 from slp_transformer.data.vocabulary import train_tokenizer
 
@@ -242,8 +242,8 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
     memory = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):
         assert kept.tokenizer == memory.tokenizer and kept.texts == memory.texts
-        for part in ("learned", "held_out"):
-            mine, theirs = getattr(kept, part), getattr(memory, part)
+        parts = (kept.learned, memory.learned), (kept.held_out, memory.held_out)
+        for mine, theirs in parts:
             assert len(mine) == len(theirs)
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
@@ -270,8 +270,8 @@ def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
     ]
 
 
-def by_length(count: int = 211, tokens: int = 61) -> PairsByLength:
-    return PairsByLength(rows(count), tokens=tokens, pad_id=0, begin_id=2, end_id=3)
+def by_length(count: int = 211, tokens: int = 61) -> LengthBucketedPairs:
+    return LengthBucketedPairs(rows(count), max_tokens=tokens, pad_id=0, begin_id=2, end_id=3)
 
 
 def seen(batch) -> list[int]:

@@ -83,7 +83,7 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
     origin = "-" if source == "-" else request.getfixturevalue(source)
     standard_input(monkeypatch, TEXT)
     memory = prepare(origin, kind, held_out=0.25)
-    monkeypatch.setattr(reading_module, "BLOCK", block)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     standard_input(monkeypatch, TEXT)
     disk = prepare(origin, kind, held_out=0.25, folder=tmp_path / "run")
     for corpus in (disk, reopen(tmp_path / "run")):
@@ -188,7 +188,7 @@ def test_one_odd_document_is_not_what_is_measured_on(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", 100)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 100)
     tokenizer, pieces = train_tokenizer([TEXT], kind), []
 
     def counted(path, tell):
@@ -288,7 +288,7 @@ def test_what_cannot_be_is_said_before_text_is_read():
 
 
 def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", 10)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
     (tmp_path / "new.txt").write_text("abc\n" * 20 + "ab\nab$\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"new.txt: Line 22, column 3 has '\$' \(U\+0024\)"):
         prepare(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))

@@ -67,25 +67,25 @@ def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_pieces_make_up_the_text(block, tmp_path, monkeypatch):
     """A byte order mark, the line ends of three systems, and characters of 1 to 4 bytes."""
-    monkeypatch.setattr(reading_module, "BLOCK", block)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes("\ufeffone\r\ntwo\rthree\n\n\n é🎸日\n\tend\r".encode())
     assert "".join(read_pieces(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
 
 
 def test_a_piece_ends_where_a_word_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", 10)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
     (tmp_path / "a").write_text("one\n\ntwo \n \nthree four", encoding="utf-8", newline="\n")
     assert list(read_pieces(tmp_path / "a")) == ["one\n\ntwo", " \n \nthree", " four"]
 
 
 def test_what_has_no_space_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", 10)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
     (tmp_path / "a").write_text("x" * 95, encoding="utf-8")
     assert [len(piece) for piece in read_pieces(tmp_path / "a")] == [10] * 9 + [5]
 
 
 def test_little_is_read_ahead_of_what_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", 100)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 100)
     read = []
 
     class Counted(io.BytesIO):
@@ -113,7 +113,7 @@ def test_little_is_read_ahead_of_what_is_asked_for(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("block", [1, 5, 1000])
 def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK", block)
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "bad.txt").write_bytes(content)
     with pytest.raises(ValueError, match=rf"bad.txt is not UTF-8: line {line} has .* 0x{byte}, "):
         list(read_documents(tmp_path))

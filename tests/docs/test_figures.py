@@ -18,9 +18,8 @@ from slp_transformer.sampling import filtered
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
+import diagrams  # noqa: E402
 import figures  # noqa: E402
-import pictures  # noqa: E402
-import whole  # noqa: E402
 
 WORDS = "the guitarist tuned the string because it was flat".split()
 
@@ -130,12 +129,12 @@ def test_several_drawings_side_by_side_are_one_figure_with_one_text():
 # --- Wiring --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", pictures.BEFORE)
+@pytest.mark.parametrize("slug", diagrams.BEFORE)
 def test_wiring_stands_before_its_equation_and_leads_to_equations(slug):
     homes = {one: path.stem for path in CHAPTERS for one, _ in labels_of(path)}
     assert slug in homes
     asked = []
-    svg = pictures.BEFORE[slug].svg(lambda one: asked.append(one) or link(one))
+    svg = diagrams.BEFORE[slug].svg(lambda one: asked.append(one) or link(one))
     assert len(asked) >= 3 and set(asked) <= set(homes), set(asked) - set(homes)
     width = float(re.search(r'viewBox="0 0 (\d+)', svg)[1])
     assert width <= 350 and svg.count("<a ") == len(asked)
@@ -152,9 +151,9 @@ def labels_of(path):
 
 @pytest.mark.parametrize("upright", [False, True])
 def test_each_part_of_the_whole_leads_to_its_equation(upright):
-    svg = whole.drawing(link, frozenset({"mha"}), upright)
+    svg = diagrams.drawing(link, frozenset({"mha"}), upright)
     led = set(re.findall(r'href="#eq-([^"]+)"', svg))
-    parts = [part for part in (*whole.CHAIN, *whole.BESIDE) if part.slugs]
+    parts = [part for part in (*diagrams.CHAIN, *diagrams.BESIDE) if part.slugs]
     assert led == {part.slugs[0] for part in parts}
     assert svg.count('class="w-here"') == 1 and 'role="group"' in svg and "aria-label=" in svg
 
@@ -163,12 +162,12 @@ def test_a_chapter_is_where_its_equations_are():
     places = {}
     for path in CHAPTERS:
         declared = {slug for slug, _ in labels_of(path)}
-        places[int(path.stem[:2])] = whole.here(int(path.stem[:2]), declared)
+        places[int(path.stem[:2])] = diagrams.here(int(path.stem[:2]), declared)
     assert places[1] == {"mha"} and {"ffn", "add1", "lnf"} <= places[2]
     assert places[4] == {"E", "sum", "P"} and {"head", "softmax"} <= places[5]
     assert {"choose", "cache"} <= places[6] and places[7] == {"loss"} and places[8] == {"lora"}
     assert all(places.values()) and "encoder" in places[10]
-    assert "positions" in whole.named(places[4])
+    assert "positions" in diagrams.named(places[4])
 
 
 # --- Figures to touch ----------------------------------------------------------------------------

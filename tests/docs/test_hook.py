@@ -14,17 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import depending  # noqa: E402
+import chapter_source  # noqa: E402
+import execution  # noqa: E402
 import figures  # noqa: E402
-import linking  # noqa: E402
-import maths  # noqa: E402
-import notebook  # noqa: E402
-import proving  # noqa: E402
-import reading  # noqa: E402
+import links  # noqa: E402
+import notebook_html  # noqa: E402
+import postprocess  # noqa: E402
 import reference  # noqa: E402
-import rooms  # noqa: E402
-import running  # noqa: E402
-import weaving  # noqa: E402
 
 CHAPTER = """\
 # %% [markdown]
@@ -34,7 +30,7 @@ CHAPTER = """\
 #
 # What `f` does, and *why*. More of it.
 #
-# <span class="eq" id="eq-one">one · 8.6 · 7.6</span>
+# <span class="eq" id="eq-one">one</span>
 # $$x_1$$
 
 # %%
@@ -50,19 +46,31 @@ plotting.box()
 
 PACKAGE = {
     "__init__": "from slp_transformer.low import g\nfrom .aside import h\n",
-    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three` (8.6-8.8, 7.6-7.8).\n    """\n'
-    "    return x + 1\n",
+    "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three`.\n    """\n    return x + 1\n',
     "middle": "from .low import g\n\n\ndef f(x):\n    return g(x)\n",
     "aside": "def h(x):\n    return x\n",
-    "show": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
+    "plotting": "class Box:\n    def _repr_html_(self):\n        return '<svg></svg>'\n\n\n"
     "def box():\n    return Box()\n",
 }
+
+
+EQUATIONS = """\
+[drafts]
+2026-01 = "Jan 2026 draft"
+2026-08 = "Aug 2026 draft"
+[equations]
+one = { title = "One", 2026-01 = "8.6", 2026-08 = "7.6" }
+two = { title = "Two", 2026-01 = "8.7", 2026-08 = "7.7" }
+three = { title = "Three", 2026-01 = "8.8", 2026-08 = "7.8" }
+four = { title = "Four", 2026-01 = "8.9", 2026-08 = "7.9" }
+"""
 
 
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "slp_transformer").mkdir()
     (tmp_path / "chapters").mkdir()
+    (tmp_path / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     for name, text in PACKAGE.items():
         (tmp_path / "slp_transformer" / f"{name}.py").write_text(text, encoding="utf-8")
     return tmp_path
@@ -71,11 +79,11 @@ def project(tmp_path):
 def chapter(project, text=CHAPTER, name="07_small"):
     path = project / "chapters" / f"{name}.py"
     path.write_text(text, encoding="utf-8")
-    return reading.read_chapter(path, project)
+    return chapter_source.read_chapter(path, project)
 
 
 def key(project, text=CHAPTER):
-    return depending.key_of(chapter(project, text))
+    return chapter_source.key_of(chapter(project, text))
 
 
 # --- What makes a chapter run again --------------------------------------------------------------
@@ -96,7 +104,7 @@ def test_code_runs_again(project):
 
 @pytest.mark.parametrize(
     ("module", "again"),
-    [("middle", True), ("low", True), ("show", True), ("aside", False), ("__init__", False)],
+    [("middle", True), ("low", True), ("plotting", True), ("aside", False), ("__init__", False)],
 )
 def test_a_module_runs_its_importers_again_and_no_others(project, module, again):
     before = key(project)
@@ -157,17 +165,17 @@ def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, cod
 )
 def test_imports_are_followed_to_the_files_that_define(project, line, files):
     small = chapter(project, f"# %%\n{line}\n")
-    assert {path.stem for path in depending.modules_behind(small)} == files
+    assert {path.stem for path in chapter_source.modules_behind(small)} == files
 
 
 def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
     before = key(project)
-    monkeypatch.setattr(depending, "version", lambda library: "0")
+    monkeypatch.setattr(chapter_source, "version", lambda library: "0")
     assert key(project) != before
 
 
 def test_the_cache_keeps_outputs_for_one_key(project):
-    cache, small = running.Cache(project / ".cache"), chapter(project)
+    cache, small = execution.Cache(project / ".cache"), chapter(project)
     assert cache.load(small, "a") is None
     cache.store(small, "a", [[], []])
     assert cache.load(small, "a") == [[], []]
@@ -196,16 +204,16 @@ BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cel
     ],
 )
 def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, said):
-    with pytest.raises(running.ChapterError) as raised:
-        running.run_chapter(chapter(project, BROKEN + cell))
+    with pytest.raises(execution.ChapterError) as raised:
+        execution.run_chapter(chapter(project, BROKEN + cell))
     assert str(raised.value).startswith(f"chapters/07_small.py, {said}")
     assert len(raised.value.outputs) == 2
 
 
 def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
-    cache, said = running.Cache(project / ".cache"), []
-    failures = running.run_all([(bad, "b"), (good, "g")], cache, said.append)
+    cache, said = execution.Cache(project / ".cache"), []
+    failures = execution.run_all([(bad, "b"), (good, "g")], cache, said.append)
     assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
     outputs = cache.load(good, "g")
     assert outputs[0][0]["data"]["text/plain"] == "2"
@@ -219,13 +227,13 @@ def test_beside_a_server_a_failure_is_kept_and_not_tried_again(project, monkeypa
     def run(small):
         tried.append(small.name)
         if "bad" in small.name:
-            raise running.ChapterError(f"{small.name}, line 1")
+            raise execution.ChapterError(f"{small.name}, line 1")
         return [[], []]
 
-    monkeypatch.setattr(running, "run_chapter", run)
+    monkeypatch.setattr(execution, "run_chapter", run)
     good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
-    cache = running.Cache(project / ".cache")
-    background = running.Background(cache, lambda _: None, lambda _: done.release())
+    cache = execution.Cache(project / ".cache")
+    background = execution.Background(cache, lambda _: None, lambda _: done.release())
     for _ in range(2):
         background.want(good, "g")
         background.want(bad, "b")
@@ -246,15 +254,15 @@ TEXT = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "<
 def test_a_figure_without_alt_text_is_named(project):
     without = chapter(project, CHAPTER.replace(' alt="A box."', ""))
     for shown in (PICTURE, PNG):
-        (sentence,) = running.missing_alts(without, [[], [shown]])
+        (sentence,) = execution.missing_alts(without, [[], [shown]])
         assert sentence.startswith("chapters/07_small.py, line 17 (cell 3): shows a figure")
-        assert running.missing_alts(chapter(project), [[], [shown]]) == []
-    assert running.missing_alts(without, [[], [TEXT]]) == []
+        assert execution.missing_alts(chapter(project), [[], [shown]]) == []
+    assert execution.missing_alts(without, [[], [TEXT]]) == []
 
 
 def test_the_alt_text_is_put_on_the_figure(project):
     quoted = chapter(project, CHAPTER.replace("A box.", "A <box> & more."))
-    notebook = weaving.filled(quoted.notebook, [[], [PICTURE]], figures=figures.of(quoted))
+    notebook = notebook_html.filled(quoted.notebook, [[], [PICTURE]], figures=figures.of(quoted))
     html = notebook.cells[2].outputs[0].data["text/html"]
     assert '<p><svg role="img" aria-label="A &lt;box&gt; &amp; more."></svg>' in html
     assert html.startswith('<figure class="slp-fig" id="fig-7-1">') and "Figure 7.1</a>. A" in html
@@ -266,7 +274,7 @@ def test_the_alt_text_is_put_on_the_figure(project):
 
 
 def test_headings_get_ids_of_their_own_and_tables_a_box():
-    html, headings = weaving.finished(
+    html, headings = notebook_html.finished(
         "<style>x</style><h1>One</h1><h2>Two <code>f</code></h2><h2>Two f</h2><table></table>"
     )
     assert headings == [(1, "one", "One"), (2, "two-f", "Two f"), (2, "two-f_1", "Two f")]
@@ -274,37 +282,37 @@ def test_headings_get_ids_of_their_own_and_tables_a_box():
 
 
 def test_a_chapter_says_what_it_is(project):
-    summary = linking.summarize(chapter(project))
+    summary = links.summarize(chapter(project))
     assert (summary.number, summary.title) == (7, "A small chapter")
     assert (summary.text, summary.equations) == ("What `f` does, and why.", "8.6")
 
 
 def test_the_index_joins_labels_and_docstrings(project):
-    labels = '# <span class="eq" id="eq-two">two · 8.7 · 7.7</span>\n'
+    labels = '# <span class="eq" id="eq-two">two</span>\n'
     text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
-    one, two, three = linking.equations([chapter(project, text)], project)
+    one, two, three = links.equations([chapter(project, text)], project)
     assert (one.slug, one.numbers, one.chapters) == ("one", ["8.6", "7.6"], ["07_small"])
     assert one.objects == two.objects == three.objects == ["slp_transformer.low.g"]
     assert (three.slug, three.chapters) == ("three", [])
 
 
 def test_source_on_the_landing_page_is_the_package_s(project):
-    assert linking.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
+    assert links.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
     with pytest.raises(KeyError):
-        linking.source_of("slp_transformer.low.missing", project)
+        links.source_of("slp_transformer.low.missing", project)
 
 
 def test_a_formula_belongs_to_the_label_above_it(project):
-    labels = '# <span class="eq" id="eq-two">two · 8.7</span>\n# $$\n# y_2 \\tag{8.7}\n# $$\n'
+    labels = '# <span class="eq" id="eq-two">two</span>\n# $$\n# y_2 \\tag{two}\n# $$\n'
     text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
-    assert linking.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
+    assert links.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
 
 
 def test_of_labels_in_a_row_each_has_the_formula_with_its_number(project):
-    label = '# <span class="eq" id="eq-{0}">{0} · {1} · 7.9</span>\n'
-    labels = label.format("two", "8.7") + label.format("three", "8.8") + label.format("four", "8.9")
-    displays = "# $$y_2 \\tag{8.7}$$\n#\n# $$y_3\\tag{8.8}$$\n"
-    found = linking.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
+    label = '# <span class="eq" id="eq-{0}">{0}</span>\n'
+    labels = label.format("two") + label.format("three") + label.format("four")
+    displays = "# $$y_2 \\tag{two}$$\n#\n# $$y_3\\tag{three}$$\n"
+    found = links.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
     assert found == {"one": "x_1", "two": "y_2", "three": "y_3", "four": "y_2"}
 
 
@@ -313,30 +321,42 @@ def test_an_equation_of_a_chapter_is_found_in_a_source_without_its_number(projec
     text = low.read_text(encoding="utf-8")
     named = '\n\ndef h():\n    """Add.\n\n    Source: Somebody, who has `one` and `h`.\n    """\n'
     low.write_text(text + named, encoding="utf-8")
-    (one, *_) = linking.equations([chapter(project, CHAPTER)], project)
+    (one, *_) = links.equations([chapter(project, CHAPTER)], project)
     assert one.slug == "one" and "slp_transformer.low.h" in one.objects
 
 
+def test_a_page_shows_the_numbers_of_the_equations_that_a_chapter_names(project):
+    text = (
+        '# %% [markdown]\n# <span class="eq" id="eq-two">two</span>\n#\n# $$x \\tag{two}$$\n#\n'
+        "# (`one` to `three`) Return it.\n#\n# (`a` and `two`) Stays.\n"
+    )
+    shown = chapter(project, text).notebook.cells[0].source
+    assert '<span class="eq" id="eq-two">two · 8.7 · 7.7</span>' in shown and "\\tag{8.7}" in shown
+    assert "(`one` to `three` · 8.6-8.8 · 7.6-7.8) Return" in shown and "(`a` and `two`) S" in shown
+
+
 def test_tests_that_prove_an_equation_are_found_with_their_source(project):
-    (project / "tests").mkdir()
+    (project / "tests" / "inner").mkdir(parents=True)
     source = '@pytest.mark.proves("one", "two")\ndef test_one():\n    assert 1 == 1'
     text = f"import pytest\n\n\n{source}\n\n\ndef test_other():\n    pass\n"
-    (project / "tests" / "test_small.py").write_text(text, encoding="utf-8")
-    (proof,) = proving.proofs(project)
-    assert (proof.id, proof.slugs) == ("tests/test_small.py::test_one", ("one", "two"))
+    (project / "tests" / "inner" / "test_small.py").write_text(text, encoding="utf-8")
+    (proof,) = links.proofs(project)
+    assert (proof.id, proof.slugs) == ("tests/inner/test_small.py::test_one", ("one", "two"))
     assert proof.source == source
 
 
 def test_a_notebook_taken_from_the_site_installs_what_it_needs_and_links_back(project):
     text = '# %% [markdown]\n# [Two](02_two.py#eq-x), <autoref identifier="a.f">`f`</autoref>\n'
-    cells = weaving.filled(chapter(project, text).notebook, None)
-    taken = notebook.to_take_away(cells, "https://host/me/it", "https://me/", {"a.f": "api/a/#a.f"})
+    cells = notebook_html.filled(chapter(project, text).notebook, None)
+    taken = notebook_html.to_take_away(
+        cells, "https://host/me/it", "https://me/", {"a.f": "api/a/#a.f"}
+    )
     assert (
         taken.cells[0].source == '%pip install -q "slp-transformer[docs] @ git+https://host/me/it"'
     )
     back = '[Two](https://me/chapters/02_two/#eq-x), <a href="https://me/api/a/#a.f">`f`</a>'
     assert taken.cells[1].source == back
-    alone = notebook.to_take_away(cells, "", "", {})
+    alone = notebook_html.to_take_away(cells, "", "", {})
     assert alone.cells[1].source == "[Two](02_two.py#eq-x), `f`"
     nbformat.validate(taken)
     assert len(cells.cells) == 1
@@ -345,30 +365,24 @@ def test_a_notebook_taken_from_the_site_installs_what_it_needs_and_links_back(pr
 def test_addresses_in_outputs_are_left_out(project):
     shown = {"output_type": "execute_result", "metadata": {}, "execution_count": 1}
     shown["data"] = {"text/plain": "<function f at 0x7f00c0ffee00>"}
-    filled = weaving.filled(chapter(project).notebook, [[shown], []])
+    filled = notebook_html.filled(chapter(project).notebook, [[shown], []])
     assert filled.cells[1].outputs[0].data["text/plain"] == "<function f>"
-
-
-def test_a_range_of_figures_is_no_range_of_equations(project):
-    text = (
-        '"""Low."""\n\n\ndef look():\n    """Looks.\n\n    Source: `x` (Figs 8.5-8.7).\n    """\n'
-    )
-    (project / "slp_transformer" / "low.py").write_text(text, encoding="utf-8")
-    one = linking.equations([chapter(project)], project)[0]
-    assert (one.slug, one.objects) == ("one", [])
 
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
     small = chapter(project, "# %%\nfrom slp_transformer import g, plotting\n")
-    assert depending.objects_named(small) == ["slp_transformer.low.g"]
-    assert depending.modules_named(small) == ["slp_transformer.low", "slp_transformer.plotting"]
+    assert chapter_source.objects_named(small) == ["slp_transformer.low.g"]
+    assert chapter_source.modules_named(small) == [
+        "slp_transformer.low",
+        "slp_transformer.plotting",
+    ]
 
 
 def test_what_is_shown_or_linked_counts_as_explained(project):
     linked = CHAPTER.replace("More of it.", '<autoref identifier="a.b">b</autoref>')
     shown = {"data": {"text/markdown": '<autoref identifier="a.c"><code>c</code></autoref>'}}
     cells = chapter(project, linked).notebook.cells
-    assert linking.explained(cells, [[], [shown]]) == ["a.b", "a.c"]
+    assert links.explained(cells, [[], [shown]]) == ["a.b", "a.c"]
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -378,11 +392,11 @@ def test_what_is_shown_or_linked_counts_as_explained(project):
     "written", ["$x_i$", "$$x_i$$", r"\(x_i\)", r"\[x_i\]", "$$\nx_i\n$$", "($x_i$)"]
 )
 def test_a_formula_is_drawn_with_what_a_screen_reader_says(written):
-    html = maths.drawn(f"<p>Let {written} be</p>")
-    assert maths.has_formulas(html)
+    html = postprocess.drawn(f"<p>Let {written} be</p>")
+    assert postprocess.has_formulas(html)
     assert "<msub><mi>x</mi><mi>i</mi></msub>" in html and 'class="katex-html" aria-hidden' in html
     assert ('display="block"' in html) == (written[1] in "$[" and written[0] != "(")
-    assert " ".join(re.sub(r"[()]", "", maths.as_text(html)).split()) == "<p>Let xi be</p>"
+    assert " ".join(re.sub(r"[()]", "", postprocess.as_text(html)).split()) == "<p>Let xi be</p>"
 
 
 @pytest.mark.parametrize(
@@ -390,18 +404,20 @@ def test_a_formula_is_drawn_with_what_a_screen_reader_says(written):
     ["<code>$x$</code>", "<pre>$$x$$</pre>", "from $5 to $10", "a$b$c", "$HOME", "<svg>$x$</svg>"],
 )
 def test_other_dollars_stay(html):
-    assert maths.drawn(html) == html
+    assert postprocess.drawn(html) == html
 
 
 def test_an_equation_keeps_its_number_and_signs():
-    html = maths.drawn(r"$$a &lt; b \tag{8.33}$$")
+    html = postprocess.drawn(r"$$a &lt; b \tag{8.33}$$")
     assert "<mo>&lt;</mo>" in html and 'class="katex-tag"' in html
-    assert maths.as_text(html).split() == ["a", "&lt;", "b", "(8.33)"]
+    assert postprocess.as_text(html).split() == ["a", "&lt;", "b", "(8.33)"]
 
 
 def test_a_wrong_formula_is_named():
-    with pytest.raises(maths.FormulaError, match=r"expected '}' .*, in the formula \\frac\{1"):
-        maths.drawn(r"$\frac{1$")
+    with pytest.raises(
+        postprocess.FormulaError, match=r"expected '}' .*, in the formula \\frac\{1"
+    ):
+        postprocess.drawn(r"$\frac{1$")
 
 
 # --- The whole, as a reader runs it --------------------------------------------------------------
@@ -454,28 +470,24 @@ def test_references_ask_by_the_name_under_which_a_thing_is_shown():
 
 
 def test_what_packages_hand_on_is_known_by_its_definition(project):
-    assert linking.offered(project) == {}
+    assert links.offered(project) == {}
     with open(project / "slp_transformer" / "__init__.py", "a", encoding="utf-8") as file:
         file.write('__all__ = ["g"]\n')
-    assert linking.offered(project) == {"slp_transformer.g": "slp_transformer.low.g"}
+    assert links.offered(project) == {"slp_transformer.g": "slp_transformer.low.g"}
 
 
-def test_rooms_are_the_ground_floor_then_wings_then_helpers():
-    names = ["zz", "decoding.beams", "heads", "decoding", "attention", "command_line"]
-    found = rooms.arranged({f"slp_transformer.{name}": None for name in names})
-    assert [room.name for room in found] == [
-        *("attention", "heads", "decoding", "command_line", "zz")
-    ]
-    assert [room.is_listed for room in found] == [True, True, True, False, False]
-    assert (
-        found[2].path
-        == rooms.path_of("slp_transformer.generation.beam_search")
-        == "api/decoding.md"
-    )
-    written = rooms.markdown(found[2], {"slp_transformer.generation.beam_search": ["Beam"]})
-    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
+def test_the_reference_has_modules_then_packages_and_lists_no_internals():
     beams = "slp_transformer.generation.beam_search"
-    assert rooms.url_of(beams) == f"api/decoding/#{beams}"
+    names = ["_internal", "generation.beam_search", "multi_head", "generation", "attention", "cli"]
+    found = reference.arranged({f"slp_transformer.{name}": None for name in names})
+    assert [page.name for page in found] == [
+        *("attention", "multi_head", "generation", "_internal", "cli")
+    ]
+    assert [page.is_listed for page in found] == [True, True, True, False, False]
+    assert found[2].path == reference.path_of(beams) == "api/generation.md"
+    written = reference.markdown(found[2], {beams: ["Beam"]})
+    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
+    assert reference.url_of(beams) == f"api/generation/#{beams}"
 
 
 def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change(project):
@@ -496,7 +508,7 @@ def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change
 
 def test_a_plain_notebook_is_marked_for_the_template(project):
     cells = chapter(project).notebook
-    assert weaving.filled(cells, None, plain=True).metadata["plain"] is True
-    assert "plain" not in weaving.filled(cells, None).metadata
-    html, _ = weaving.finished('<div class="highlight"><pre>f(1) &lt; 2</pre></div>')
+    assert notebook_html.filled(cells, None, plain=True).metadata["plain"] is True
+    assert "plain" not in notebook_html.filled(cells, None).metadata
+    html, _ = notebook_html.finished('<div class="highlight"><pre>f(1) &lt; 2</pre></div>')
     assert html == '<div class="highlight"><pre><code>f(1) &lt; 2</code></pre></div>'

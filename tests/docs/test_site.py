@@ -1,7 +1,7 @@
 """The built site: its links lead somewhere, it asks nothing of other hosts, its figures have words.
 
 The site is built once, strictly; chapters that did not change come from the cache. To check a site
-that is built already, name its folder: SLP_SITE=site python -m pytest tests/test_site.py
+that is built already, name its folder: SLP_SITE=site python -m pytest tests/docs/test_site.py
 """
 
 import gzip
@@ -14,9 +14,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-import equations
 import pytest
-from test_chapters import depending, every_chapter, read, running
+from test_chapters import BOOK, chapter_source, every_chapter, execution, read
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
 ROOT = Path(__file__).parents[2]
@@ -106,39 +105,41 @@ def target(site, page, link):
     return path, unquote(anchor)
 
 
-def test_every_chapter_and_every_room_of_the_package_has_a_page(pages):
+def test_every_chapter_and_every_module_of_the_package_has_a_page(pages):
     for stem in CHAPTERS:
         assert f"chapters/{stem}/index.html" in pages
-    for module in rooms_of_the_package():
-        room, *inner = module.split(".")
-        page = pages[f"api/{room}/index.html"]
+    for module in modules_of_the_package():
+        name, *inner = module.split(".")
+        page = pages[f"api/{name}/index.html"]
         anchor = f"slp_transformer.{module}"
         assert not inner or anchor in page.ids or "practice." in module, module
 
 
-def rooms_of_the_package():
+def modules_of_the_package():
     """The modules that the reference describes, within the package."""
     for path in sorted((ROOT / "slp_transformer").rglob("[a-z]*.py")):
         names = path.relative_to(ROOT / "slp_transformer").with_suffix("").parts
         yield ".".join(names)
 
 
-def test_what_a_wing_offers_comes_first_on_its_page_under_that_name(pages):
-    for wing, name in (("decoding", "generate"), ("training", "train"), ("guitar", "Tab")):
-        ids = [i for i in pages[f"api/{wing}/index.html"].ids if i.startswith("slp_transformer.")]
-        shown = f"slp_transformer.{wing}.{name}"
+def test_what_a_package_offers_comes_first_on_its_page_under_that_name(pages):
+    for package, name in (("generation", "generate"), ("training", "train"), ("guitar", "Tab")):
+        ids = [
+            i for i in pages[f"api/{package}/index.html"].ids if i.startswith("slp_transformer.")
+        ]
+        shown = f"slp_transformer.{package}.{name}"
         first_module = next(
             i for i, one in enumerate(ids) if one.count(".") > 2 and one.split(".")[2].islower()
         )
-        assert ids.index(shown) < first_module, (wing, ids[:12])
+        assert ids.index(shown) < first_module, (package, ids[:12])
 
 
-def test_the_navigation_names_wings_and_no_internals(site):
+def test_the_navigation_names_packages_and_no_internals(site):
     html = (site / "index.html").read_text(encoding="utf-8")
     named = re.findall(r'href="(?:\./)?api/([\w.]*)/"[^>]*class="md-nav__link"', html)
-    assert {"attention", "heads", "decoding", "training"} <= set(named)
-    assert not [name for name in named if "command_line" in name or "." in name]
-    assert not {"offers", "starting", "sizes"} & set(named) and len(named) < 40
+    assert {"attention", "multi_head", "generation", "training"} <= set(named)
+    assert not [name for name in named if name.startswith(("cli", "_")) or "." in name]
+    assert len(named) < 40
 
 
 def test_links_and_anchors_resolve(site, pages):
@@ -217,7 +218,8 @@ def test_formulas_are_drawn_and_numbered_without_javascript(site):
         written = (ROOT / "chapters" / f"{stem}.py").read_text(encoding="utf-8")
         tags = re.findall(r"\\tag\{([^}]*)\}", written)
         drawn = re.findall(r"<mtext>\(([\d.–-]+)\)</mtext>", page)
-        assert drawn == tags, stem
+        numbers = [(BOOK.numbers(tag) if tag in BOOK.slugs else [tag])[0] for tag in tags]
+        assert drawn == numbers, stem
         assert page.count('class="katex-tag"') == len(tags)
         assert ("katex.min.css" in page) == ('class="katex"' in page)
 
@@ -259,8 +261,8 @@ def typed(text):
 def test_types_in_the_reference_read_as_in_the_source(site):
     shown_anywhere = set()
     for path in sorted((site / "api").glob("*/index.html")):
-        room = ROOT / "slp_transformer" / path.parent.name
-        modules = sorted(room.rglob("*.py")) if room.is_dir() else [room.with_suffix(".py")]
+        own = ROOT / "slp_transformer" / path.parent.name
+        modules = sorted(own.rglob("*.py")) if own.is_dir() else [own.with_suffix(".py")]
         offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
         places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
         modules += [path for path in places if path.exists()]
@@ -285,7 +287,7 @@ def test_the_index_leads_to_each_equation_of_the_chapters(pages):
 def test_each_equation_leads_to_its_code_and_to_its_proof(site, pages):
     rows = json.loads((site / "equations.json").read_text(encoding="utf-8"))
     by_slug = {row["slug"]: row for row in rows}
-    assert set(by_slug) == set(equations.ALL)
+    assert set(by_slug) == set(BOOK.slugs)
     words = {"induction"}  # which the book has no formula for
     older = {"score-unscaled"}  # of the Feb 2024 draft: the chapter says what became of it
     for slug, row in by_slug.items():
@@ -380,10 +382,10 @@ def test_the_search_finds_first_what_a_reader_looks_for(words, search):
     [
         (
             "slp_transformer.generation.generate",
-            "api/decoding/#slp_transformer.generation.generate",
+            "api/generation/#slp_transformer.generation.generate",
         ),
-        ("beam_search", "api/decoding/#slp_transformer.generation.beam_search.beam_search"),
-        ("MultiHeadAttention", "api/heads/#slp_transformer.multi_head.MultiHeadAttention"),
+        ("beam_search", "api/generation/#slp_transformer.generation.beam_search.beam_search"),
+        ("MultiHeadAttention", "api/multi_head/#slp_transformer.multi_head.MultiHeadAttention"),
     ],
 )
 def test_the_search_finds_the_reference_by_a_dotted_or_joined_name(words, anchor, search):
@@ -400,11 +402,11 @@ def shown_numbers(outputs):
 @every_chapter
 def test_numbers_in_the_words_for_a_figure_are_those_that_it_shows(chapter, site):
     ran = read(chapter)
-    outputs = running.Cache(ROOT / ".cache" / "chapters").load(ran, depending.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").load(ran, chapter_source.key_of(ran))
     wrong = []
     for cell, shown in zip(ran.code_cells, outputs, strict=True):
         alt = str(cell.metadata.get("alt", "")).replace("minus ", "-").replace("−", "-")
-        if "show.lines" in cell.source:
+        if "plotting.lines" in cell.source:
             continue  # a curve does not write its values down
         for number in re.findall(r"-?(?<![\d.,])\d*\.\d+", alt):
             places = len(number.partition(".")[2])

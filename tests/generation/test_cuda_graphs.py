@@ -17,13 +17,13 @@ def everywhere(monkeypatch):
     """As if each device had CUDA's graphs, and each recording paid; counts the recordings."""
     made = []
 
-    class Counted(cuda_graphs.Recording):
+    class Counted(cuda_graphs.CudaGraphStep):
         def __init__(self, *args):
             made.append(self)
             super().__init__(*args)
 
-    monkeypatch.setattr(graphs, "on_cuda", lambda model: True)
-    monkeypatch.setattr("slp_transformer.generation.decoding.Recording", Counted)
+    monkeypatch.setattr(cuda_graphs, "on_cuda", lambda model: True)
+    monkeypatch.setattr("slp_transformer.generation.decoding.CudaGraphStep", Counted)
     return made
 
 
@@ -38,7 +38,7 @@ def test_logits_are_those_of_the_model(changes):
     with torch.no_grad():
         for cache in caches:
             model(ids[:, :4], cache=cache)
-        recording = cuda_graphs.Recording(model, caches[0], 2)
+        recording = cuda_graphs.CudaGraphStep(model, caches[0], 2)
         for n in range(4, 7):
             expected = model(ids[:, n : n + 1], cache=caches[1])
             torch.testing.assert_close(recording(ids[:, n : n + 1]), expected)
@@ -82,9 +82,9 @@ def test_what_has_parts_of_another_kind_is_run_as_it_is(everywhere):
     handle = model.stack.register_forward_hook(lambda *args: None)
     generate(model, [[1]], temperature=0)
     handle.remove()
-    model.stack.blocks[0].watch = lambda name, X: X
+    model.stack.blocks[0].hook = lambda name, X: X
     generate(model, [[1]], temperature=0)
-    model.stack.blocks[0].watch = None
+    model.stack.blocks[0].hook = None
     generate(model, [[1]], 10, temperature=0)  # too few words
     assert not everywhere
     generate(model, [[1]], temperature=0)
@@ -98,7 +98,7 @@ def test_a_step_is_never_waited_for(everywhere):
     cache, ids = KVCache(41), torch.zeros(2, 1, dtype=torch.long, device=standin.NAME)
     with torch.no_grad():
         model(ids, cache=cache)
-        recording = cuda_graphs.Recording(model, cache, 2)
+        recording = cuda_graphs.CudaGraphStep(model, cache, 2)
         standin.WAITS.clear()
         recording(ids), recording(ids)
     assert not standin.WAITS

@@ -4,9 +4,10 @@ import pytest
 import torch
 from writers import PROMPTS, SOURCES, V, make
 
-from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerLM, generate
+from slp_transformer import EncoderDecoder, TransformerLM, generate
 from slp_transformer._internal.reference_mode import plainly
 from slp_transformer.generation.decoding import Reader
+from slp_transformer.multi_head import BaseAttention
 
 
 def rows_read(monkeypatch, model, method: str) -> list[int]:
@@ -61,13 +62,13 @@ def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
 
 
 def test_beams_are_queries_of_one_source_that_stays_where_it_is(monkeypatch):
-    read, look = [], MultiHeadAttention.look
+    read, look = [], BaseAttention._attend
 
     def watched(self, Q, K, V, *more):
         read.append((Q.shape[0], Q.shape[2], K.shape[0], K.data_ptr()))
         return look(self, Q, K, V, *more)
 
-    monkeypatch.setattr(MultiHeadAttention, "look", watched)
+    monkeypatch.setattr(BaseAttention, "_attend", watched)
     model, sources = make(EncoderDecoder, seed=2), [[3, 1, 4], [2]]
     generate(model, [[1], [5]], 8, sources=sources, num_beams=3)
     blocks = len(model.decoder.blocks)

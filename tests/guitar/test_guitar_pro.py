@@ -6,8 +6,7 @@ import guitarpro
 import pytest
 from guitar_pieces import random_piece
 
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
-from slp_transformer.guitar.formats.guitar_pro_writer import write_guitar_pro
+from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
 from slp_transformer.guitar.formats.notation import Value, as_read, measures_of
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique

@@ -9,7 +9,7 @@ import pytest
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.datasets import prepare_data
 
-from slp_transformer.guitar.guitarset import Chord, read_guitarset, read_jams
+from slp_transformer.guitar.guitarset import read_guitarset, read_jams
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
@@ -56,21 +56,18 @@ def test_an_excerpt_by_hand():
     notes += [(2, 2.167, 1.0, 51.9)]
     excerpt, problems = read_jams(jams(notes), "02_Rock3-120-F#_comp.jams")
     assert problems == []
-    assert (excerpt.player, excerpt.style, excerpt.progression) == ("02", "Rock", 3)
-    assert (excerpt.key, excerpt.mode, excerpt.tab.title) == ("F#", "comp", "Rock3-120-F# comp")
+    assert (excerpt.player, excerpt.mode) == ("02", "comp")
+    assert excerpt.tab.title == "Rock3-120-F# comp"
     assert excerpt.tab.style == "Rock"
     assert events_of(excerpt) == [
         (0, 0, [(6, 3), (1, 3)], (12, 6)),
         (0, 12, [(5, 0)], (5,)),
         (1, 4, [(4, 2)], (24,)),
     ]
-    assert excerpt.seconds == ((0.004, 0.021), (0.51,), (2.167,))
     assert [(bar.steps, bar.metre, bar.tempo) for bar in excerpt.tab.bars] == [
         (48, (4, 4), 120), (48, None, None), (48, None, None),
     ]  # fmt: skip
-    assert excerpt.tab.steps_per_quarter == 12 and len(excerpt.beats) == 9
-    assert excerpt.written == (Chord(0.0, 2.0, "C:maj"),)
-    assert excerpt.performed == (Chord(0.0, 2.0, "C:maj/1"),)
+    assert excerpt.tab.steps_per_quarter == 12
 
 
 def test_bars_begin_where_the_beats_say():
@@ -97,9 +94,10 @@ def test_the_known_errors_are_corrected():
     assert "a note at 10.860 s stands there twice; it is read once" in str(problems[0])
     for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
         for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
-            notes = [(0, 1.0 + late, 0.5, 40.0)]
-            excerpt, _ = read_jams(jams(notes), f"{own}.jams")
-            assert excerpt.seconds[0][0] == pytest.approx(1.0 + late - shift)
+            excerpt, _ = read_jams(jams([(0, 1.0 + late, 0.5, 40.0)]), f"{own}.jams")
+            plain = jams([(0, 1.0 + late - shift, 0.5, 40.0)])
+            expected, _ = read_jams(plain, "00_BN1-120-C_solo.jams")
+            assert events_of(excerpt) == events_of(expected) != []
 
 
 def test_a_folder_and_an_archive_give_the_same(tmp_path):
@@ -164,13 +162,11 @@ def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
 def test_the_real_files():
     excerpts, problems = read_guitarset(Path(REAL))
     counts = {e.name: sum(len(event.notes) for event in e.tab.events()) for e in excerpts}
-    assert all(excerpt.tab.style == excerpt.style in excerpt.name for excerpt in excerpts)
+    assert all(excerpt.tab.style in excerpt.name for excerpt in excerpts)
     assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71
     for excerpt in excerpts[:2]:
-        assert len(excerpt.tab.bars) == 12 and len(excerpt.beats) == 48
+        assert len(excerpt.tab.bars) == 12
         assert excerpt.tab.bars[0].tempo == 129
-        steps = excerpt.beats[1] / 12
         starts = [step for step in range(0, 12 * 48, 48)]
         assert starts[-1] + excerpt.tab.bars[-1].steps == 48 * 12
-        assert all(second >= -steps for seconds in excerpt.seconds for second in seconds)
     assert all("fret 61" in problem.message for problem in problems)

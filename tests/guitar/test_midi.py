@@ -7,8 +7,8 @@ import mido
 import pytest
 from guitar_pieces import random_piece
 
-from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
-from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.formats import safe_read
+from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
 from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
 from slp_transformer.guitar.score import Sounding
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -173,7 +173,7 @@ def seconds_file():
     ],
 )
 def test_what_is_no_midi_file_is_said_in_a_sentence(tmp_path, monkeypatch, content, sentence):
-    monkeypatch.setattr(bounded, "SECONDS", 0.2)
+    monkeypatch.setattr(safe_read, "SECONDS", 0.2)
     path = tmp_path / "odd.mid"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=sentence):

@@ -9,12 +9,11 @@ import torch
 
 from slp_transformer.data.document_windows import PieceWindows
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
-from slp_transformer.guitar.keys import KEYS, key_of, most_in_one_scale
 from slp_transformer.guitar.practice import practice_corpus
 from slp_transformer.guitar.styles import styles_of
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_tokenizer import UNITS, TabTokenizer
-from slp_transformer.guitar.theory import SCALES
+from slp_transformer.guitar.theory import KEYS, SCALES, key_of, most_in_one_scale
 
 STYLES = ("Jazz", "Drop D, slow")
 PLACED = TabTokenizer(units=UNITS, code="placed")

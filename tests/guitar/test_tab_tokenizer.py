@@ -11,7 +11,6 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_metrics import (
     hand_shifts,
     mean_hand_shift,
-    notes_per_event,
     playable_share,
     well_formed_share,
 )
@@ -337,8 +336,6 @@ def test_hand_shifts_by_hand():
     assert hand_shifts(events) == [4, 2]
     assert mean_hand_shift(events) == 3.0
     assert mean_hand_shift(events[:2]) == 0.0
-    assert notes_per_event(events) == 6 / 4
-    assert notes_per_event([]) == 0.0
 
 
 def test_well_formed_share_by_hand():

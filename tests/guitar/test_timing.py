@@ -5,8 +5,7 @@ import pytest
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
 from slp_transformer.guitar.practice import practice_studies
 from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
-from slp_transformer.guitar.tab_checks import check_tab
+from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique, check_tab
 from slp_transformer.guitar.timing import (
     coarsest,
     common_unit,

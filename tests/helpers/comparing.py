@@ -29,6 +29,11 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return drawn.to(torch.get_default_device(), precise()).requires_grad_()
 
 
+def some_ids(*shape: int, below: int = V, seed: int = 7) -> Tensor:
+    """Token ids, the same for the same seed."""
+    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
+
+
 def randomised(module: nn.Module, seed: int = 0, scale: float = 0.4) -> nn.Module:
     """The module in that precision, every parameter random: no gain is 1 and no bias 0."""
     module = module.to(precise())

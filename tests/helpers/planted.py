@@ -1,14 +1,13 @@
 """Attempts at the exercises as readers write them, right and wrong: what the checks are tried on.
 
 Each was written from the exercise and its mistake, not from the package's own table of mistakes.
-Run as a script, this prints what the checks say to each.
 """
 
 import math
 
 import torch
 import torch.nn.functional as F
-from planted_marks import ALL, ODD, Planted, right, verdict, wrong
+from planted_marks import ALL, Planted, right, wrong
 from torch import nn
 
 
@@ -19,9 +18,7 @@ def tril(N, M=None):
 # --- softmax and sums --------------------------------------------------------------------------
 
 
-@right("softmax", "PyTorch's own")
-def _(z):
-    return F.softmax(z, dim=-1)
+right("softmax", "PyTorch's own")(lambda z: F.softmax(z, dim=-1))
 
 
 @right("softmax", "one row, as in the chapter", one_row=True)
@@ -45,9 +42,9 @@ class _softmax(nn.Module):
 ALL[-1] = Planted("softmax", "a module", None, _softmax())
 
 
-@wrong("softmax", "overflow", "exp over the sum, as printed")
-def _(scores):
-    return torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
+wrong("softmax", "overflow", "exp over the sum, as printed")(
+    lambda scores: torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
+)
 
 
 @wrong("softmax", "overflow", "one row, exp over the sum", one_row=True)
@@ -56,9 +53,7 @@ def _(scores):
     return torch.stack(e) / sum(e)
 
 
-@wrong("softmax", "other axis", "dim=0")
-def _(scores):
-    return scores.softmax(dim=0)
+wrong("softmax", "other axis", "dim=0")(lambda scores: scores.softmax(dim=0))
 
 
 @wrong("softmax", "all entries", "no axis")
@@ -67,19 +62,11 @@ def _(scores):
     return e / e.sum()
 
 
-@wrong("softmax", "not normalised", "forgot to divide")
-def _(scores):
-    return torch.exp(scores - scores.max(-1, keepdim=True)[0])
-
-
-@wrong("softmax", "logarithm", "log_softmax")
-def _(scores):
-    return F.log_softmax(scores, -1)
-
-
-@wrong("softmax", "plain shares", "no exp")
-def _(scores):
-    return scores / scores.sum(-1, keepdim=True)
+wrong("softmax", "not normalised", "forgot to divide")(
+    lambda scores: torch.exp(scores - scores.max(-1, keepdim=True)[0])
+)
+wrong("softmax", "logarithm", "log_softmax")(lambda scores: F.log_softmax(scores, -1))
+wrong("softmax", "plain shares", "no exp")(lambda scores: scores / scores.sum(-1, keepdim=True))
 
 
 @right("weighted_sum", "a loop")
@@ -90,14 +77,10 @@ def _(alpha, vectors):
     return total
 
 
-@right("weighted_sum", "a product")
-def _(alpha_i, rows):
-    return alpha_i @ rows[: len(alpha_i)]
-
-
-@wrong("weighted_sum", "no weights", "sum of the rows")
-def _(alpha_i, rows):
-    return rows[: len(alpha_i)].sum(0)
+right("weighted_sum", "a product")(lambda alpha_i, rows: alpha_i @ rows[: len(alpha_i)])
+wrong("weighted_sum", "no weights", "sum of the rows")(
+    lambda alpha_i, rows: rows[: len(alpha_i)].sum(0)
+)
 
 
 @wrong("weighted_sum", "mean", "mean instead of sum")
@@ -106,9 +89,9 @@ def _(alpha_i, rows):
     return (alpha_i.unsqueeze(1) * rows[:n]).mean(0)
 
 
-@wrong("weighted_sum", "last row left out", "range(len − 1)")
-def _(alpha_i, rows):
-    return sum(alpha_i[j] * rows[j] for j in range(len(alpha_i) - 1))
+wrong("weighted_sum", "last row left out", "range(len − 1)")(
+    lambda alpha_i, rows: sum(alpha_i[j] * rows[j] for j in range(len(alpha_i) - 1))
+)
 
 
 @wrong("weighted_sum", "sum over features", "dim=1")
@@ -125,29 +108,17 @@ def _(q, k):
     return dot / math.sqrt(len(q))
 
 
-@right("scaled_score", "einsum")
-def _(q_i, k_j):
-    return torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
-
-
-@wrong("scaled_score", "no scaling", "plain dot product")
-def _(q_i, k_j):
-    return torch.dot(q_i, k_j)
-
-
-@wrong("scaled_score", "scaled by d_k", "no root")
-def _(q_i, k_j):
-    return q_i.dot(k_j) / len(q_i)
-
-
-@wrong("scaled_score", "cosine", "cosine similarity")
-def _(q_i, k_j):
-    return F.cosine_similarity(q_i, k_j, dim=0)
-
-
-@wrong("scaled_score", "not summed", "elementwise product")
-def _(q_i, k_j):
-    return q_i * k_j / math.sqrt(len(k_j))
+right("scaled_score", "einsum")(
+    lambda q_i, k_j: torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
+)
+wrong("scaled_score", "no scaling", "plain dot product")(lambda q_i, k_j: torch.dot(q_i, k_j))
+wrong("scaled_score", "scaled by d_k", "no root")(lambda q_i, k_j: q_i.dot(k_j) / len(q_i))
+wrong("scaled_score", "cosine", "cosine similarity")(
+    lambda q_i, k_j: F.cosine_similarity(q_i, k_j, dim=0)
+)
+wrong("scaled_score", "not summed", "elementwise product")(
+    lambda q_i, k_j: q_i * k_j / math.sqrt(len(k_j))
+)
 
 
 @right("simple_attention", "all rows at once")
@@ -163,9 +134,7 @@ def _(X, i):
     return F.softmax(X[:i] @ X[i], 0) @ X[:i]
 
 
-@wrong("simple_attention", "the future", "no limit")
-def _(X, i):
-    return F.softmax(X @ X[i], 0) @ X
+wrong("simple_attention", "the future", "no limit")(lambda X, i: F.softmax(X @ X[i], 0) @ X)
 
 
 @wrong("simple_attention", "scaled", "divides by √d")
@@ -174,62 +143,30 @@ def _(X, i):
     return F.softmax(past @ X[i] / math.sqrt(X.shape[-1]), 0) @ past
 
 
-@wrong("simple_attention", "no softmax", "scores as weights")
-def _(X, i):
-    return sum((X[j] @ X[i]) * X[j] for j in range(i + 1))
+wrong("simple_attention", "no softmax", "scores as weights")(
+    lambda X, i: sum((X[j] @ X[i]) * X[j] for j in range(i + 1))
+)
 
 
 # --- masks -------------------------------------------------------------------------------------
 
 
-@right("causal_mask", "two loops")
-def _(N):
-    return [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
-
-
-@right("causal_mask", "masked_fill, float64")
-def _(n):
-    return torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
-
-
-@wrong("causal_mask", "wrong way round", "tril")
-def _(N):
-    return torch.full((N, N), -math.inf).tril(-1)
-
-
-@wrong("causal_mask", "diagonal", "triu(0)")
-def _(N):
-    return torch.full((N, N), -math.inf).triu()
-
-
-@wrong("causal_mask", "zeros and ones", "tril of ones")
-def _(N):
-    return tril(N)
-
-
-@wrong("causal_mask", "ones and zeros", "triu of ones")
-def _(N):
-    return 1 - tril(N)
-
-
-@wrong("causal_mask", "booleans", "what is allowed")
-def _(N):
-    return tril(N).bool()
-
-
-@wrong("causal_mask", "-1e9", "−1e9")
-def _(N):
-    return (1 - tril(N)) * -1e9
-
-
-@wrong("causal_mask", "not a number", "0 · ∞")
-def _(N):
-    return torch.triu(torch.ones(N, N), 1) * float("-inf")
-
-
-@wrong("causal_mask", "plus", "+∞")
-def _(N):
-    return torch.full((N, N), float("inf")).triu(1)
+right("causal_mask", "two loops")(
+    lambda N: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
+)
+right("causal_mask", "masked_fill, float64")(
+    lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
+)
+wrong("causal_mask", "wrong way round", "tril")(lambda N: torch.full((N, N), -math.inf).tril(-1))
+wrong("causal_mask", "diagonal", "triu(0)")(lambda N: torch.full((N, N), -math.inf).triu())
+wrong("causal_mask", "zeros and ones", "tril of ones")(lambda N: tril(N))
+wrong("causal_mask", "ones and zeros", "triu of ones")(lambda N: 1 - tril(N))
+wrong("causal_mask", "booleans", "what is allowed")(lambda N: tril(N).bool())
+wrong("causal_mask", "-1e9", "−1e9")(lambda N: (1 - tril(N)) * -1e9)
+wrong("causal_mask", "not a number", "0 · ∞")(
+    lambda N: torch.triu(torch.ones(N, N), 1) * float("-inf")
+)
+wrong("causal_mask", "plus", "+∞")(lambda N: torch.full((N, N), float("inf")).triu(1))
 
 
 @right("mask_after", "by places")
@@ -238,47 +175,31 @@ def _(N, held):
     return torch.where(torch.arange(held + N) <= queries, 0.0, -torch.inf)
 
 
-@wrong("mask_after", "not shifted", "as if nothing were held")
-def _(N, held):
-    return torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
-
-
-@wrong("mask_after", "new tokens only", "square")
-def _(N, held):
-    return torch.full((N, N), -torch.inf).triu(1)
-
-
-@wrong("mask_after", "nothing hidden", "no mask")
-def _(N, held):
-    return torch.zeros(N, N + held)
-
-
-@right("padding_mask", "where")
-def _(ids, pad):
-    return torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
-
-
-@wrong("padding_mask", "wrong way round", "!=")
-def _(ids, pad_id):
-    return torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
-
-
-@wrong("padding_mask", "always 0", "ids == 0")
-def _(ids, pad_id):
-    return torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
-
-
-@wrong("padding_mask", "booleans", "ids != pad_id")
-def _(ids, pad_id):
-    return ids != pad_id
+wrong("mask_after", "not shifted", "as if nothing were held")(
+    lambda N, held: torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
+)
+wrong("mask_after", "new tokens only", "square")(
+    lambda N, held: torch.full((N, N), -torch.inf).triu(1)
+)
+wrong("mask_after", "nothing hidden", "no mask")(lambda N, held: torch.zeros(N, N + held))
+right("padding_mask", "where")(
+    lambda ids, pad: torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
+)
+wrong("padding_mask", "wrong way round", "!=")(
+    lambda ids, pad_id: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
+)
+wrong("padding_mask", "always 0", "ids == 0")(
+    lambda ids, pad_id: torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
+)
+wrong("padding_mask", "booleans", "ids != pad_id")(lambda ids, pad_id: ids != pad_id)
 
 
 # --- attention ---------------------------------------------------------------------------------
 
 
-@right("attention", "the equation")
-def _(Q, K, V, mask):
-    return F.softmax(Q @ K.T / math.sqrt(K.shape[-1]) + mask, dim=-1) @ V
+right("attention", "the equation")(
+    lambda Q, K, V, mask: F.softmax(Q @ K.T / math.sqrt(K.shape[-1]) + mask, dim=-1) @ V
+)
 
 
 @right("attention", "other names, other order, weights too")
@@ -301,9 +222,11 @@ def _(Q, K, V, m):
     return out
 
 
-@right("attention", "PyTorch's kernel in float64")
-def _(Q, K, V, mask=None):
-    return F.scaled_dot_product_attention(Q.double(), K.double(), V.double(), mask.double())
+right("attention", "PyTorch's kernel in float64")(
+    lambda Q, K, V, mask=None: F.scaled_dot_product_attention(
+        Q.double(), K.double(), V.double(), mask.double()
+    )
+)
 
 
 class _Attention(nn.Module):
@@ -316,24 +239,18 @@ class _Attention(nn.Module):
 ALL.append(Planted("attention", "a module, masked_fill", None, _Attention()))
 
 
-@wrong("attention", "no scaling", "no √d_k")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T + mask, -1) @ V
-
-
-@wrong("attention", "scaled by d_k", "/ d_k")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / Q.size(-1) + mask, -1) @ V
-
-
-@wrong("attention", "scaled by √d_v", "√ of the wrong size")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / math.sqrt(V.size(-1)) + mask, -1) @ V
-
-
-@wrong("attention", "other axis", "dim=0")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / math.sqrt(Q.size(-1)) + mask, dim=0) @ V
+wrong("attention", "no scaling", "no √d_k")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T + mask, -1) @ V
+)
+wrong("attention", "scaled by d_k", "/ d_k")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / Q.size(-1) + mask, -1) @ V
+)
+wrong("attention", "scaled by √d_v", "√ of the wrong size")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / math.sqrt(V.size(-1)) + mask, -1) @ V
+)
+wrong("attention", "other axis", "dim=0")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / math.sqrt(Q.size(-1)) + mask, dim=0) @ V
+)
 
 
 @wrong("attention", "mask after softmax", "weights set to 0")
@@ -342,9 +259,9 @@ def _(Q, K, V, mask):
     return alpha.masked_fill(mask.isinf(), 0.0) @ V
 
 
-@wrong("attention", "mask added after softmax", "weights + mask")
-def _(Q, K, V, mask):
-    return (torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) + mask) @ V
+wrong("attention", "mask added after softmax", "weights + mask")(
+    lambda Q, K, V, mask: (torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) + mask) @ V
+)
 
 
 @wrong("attention", "mask turned", "masked_fill(mask == 0)")
@@ -366,19 +283,15 @@ def _(Q, K, V, mask):
     return torch.softmax(scores.masked_fill(mask != 0, -1e9), -1) @ V
 
 
-@wrong("attention", "no mask", "mask unused")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) @ V
-
-
-@wrong("attention", "mask multiplied", "scores * mask")
-def _(Q, K, V, mask):
-    return torch.softmax((Q @ K.T / Q.size(-1) ** 0.5) * mask, -1) @ V
-
-
-@wrong("attention", "mask subtracted", "scores − mask")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 - mask, -1) @ V
+wrong("attention", "no mask", "mask unused")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) @ V
+)
+wrong("attention", "mask multiplied", "scores * mask")(
+    lambda Q, K, V, mask: torch.softmax((Q @ K.T / Q.size(-1) ** 0.5) * mask, -1) @ V
+)
+wrong("attention", "mask subtracted", "scores − mask")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 - mask, -1) @ V
+)
 
 
 @wrong("attention", "overflow", "exp over the sum")
@@ -387,19 +300,15 @@ def _(Q, K, V, mask):
     return e / e.sum(-1, keepdim=True) @ V
 
 
-@wrong("attention", "no softmax", "linear attention")
-def _(Q, K, V, mask):
-    return (Q @ K.T / Q.size(-1) ** 0.5 + mask) @ V
-
-
-@wrong("attention", "keys as values", "alpha @ K")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1) @ K
-
-
-@wrong("attention", "the weights", "stops early")
-def _(Q, K, V, mask):
-    return torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1)
+wrong("attention", "no softmax", "linear attention")(
+    lambda Q, K, V, mask: (Q @ K.T / Q.size(-1) ** 0.5 + mask) @ V
+)
+wrong("attention", "keys as values", "alpha @ K")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1) @ K
+)
+wrong("attention", "the weights", "stops early")(
+    lambda Q, K, V, mask: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1)
+)
 
 
 # --- heads -------------------------------------------------------------------------------------
@@ -421,29 +330,23 @@ def _plain_head(X, Q, K, V, W_O, mask=True, root=None):
     return s.softmax(-1) @ V @ W_O
 
 
-@wrong("head", "no mask", "sees the future")
-def _(X, W_Q, W_K, W_V, W_O):
-    return _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, mask=False)
-
-
-@wrong("head", "scaled by √d", "√ of the model's size")
-def _(X, W_Q, W_K, W_V, W_O):
-    return _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, root=X.shape[1] ** 0.5)
-
-
-@wrong("head", "roles of Q and K", "W_Q and W_K swapped")
-def _(X, W_Q, W_K, W_V, W_O):
-    return _plain_head(X, X @ W_K, X @ W_Q, X @ W_V, W_O)
-
-
-@wrong("head", "no W_O", "no last product")
-def _(X, W_Q, W_K, W_V, W_O):
-    return _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, torch.eye(W_V.shape[1]))
-
-
-@wrong("head", "V from W_K", "V = X W_K")
-def _(X, W_Q, W_K, W_V, W_O):
-    return _plain_head(X, X @ W_Q, X @ W_K, X @ W_K, W_O)
+wrong("head", "no mask", "sees the future")(
+    lambda X, W_Q, W_K, W_V, W_O: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, mask=False)
+)
+wrong("head", "scaled by √d", "√ of the model's size")(
+    lambda X, W_Q, W_K, W_V, W_O: _plain_head(
+        X, X @ W_Q, X @ W_K, X @ W_V, W_O, root=X.shape[1] ** 0.5
+    )
+)
+wrong("head", "roles of Q and K", "W_Q and W_K swapped")(
+    lambda X, W_Q, W_K, W_V, W_O: _plain_head(X, X @ W_K, X @ W_Q, X @ W_V, W_O)
+)
+wrong("head", "no W_O", "no last product")(
+    lambda X, W_Q, W_K, W_V, W_O: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, torch.eye(W_V.shape[1]))
+)
+wrong("head", "V from W_K", "V = X W_K")(
+    lambda X, W_Q, W_K, W_V, W_O: _plain_head(X, X @ W_Q, X @ W_K, X @ W_K, W_O)
+)
 
 
 @right("split_heads", "slices")
@@ -452,54 +355,26 @@ def _(X, n_heads):
     return torch.stack([X[:, c * share : (c + 1) * share] for c in range(n_heads)])
 
 
-@right("split_heads", "chunk")
-def _(X, A):
-    return list(X.chunk(A, dim=-1))
-
-
-@wrong("split_heads", "view without transpose", "view")
-def _(X, A):
-    return X.view(A, X.shape[0], -1)
-
-
-@wrong("split_heads", "not transposed", "no transpose")
-def _(X, A):
-    return X.reshape(X.shape[0], A, -1)
-
-
-@wrong("split_heads", "columns dealt out", "every A-th column")
-def _(X, A):
-    return torch.stack([X[:, c::A] for c in range(A)])
-
-
-@right("join_heads", "cat")
-def _(heads):
-    return torch.cat(list(heads), dim=-1)
-
-
-@wrong("join_heads", "view without transpose", "reshape")
-def _(heads):
-    return heads.reshape(heads.shape[1], -1)
-
-
-@wrong("join_heads", "interleaved", "stack")
-def _(heads):
-    return torch.stack(list(heads), dim=-1).flatten(-2)
-
-
-@wrong("join_heads", "heads reversed", "last head first")
-def _(heads):
-    return torch.cat([heads[c] for c in reversed(range(len(heads)))], dim=1)
-
-
-@wrong("join_heads", "one below the other", "cat along tokens")
-def _(heads):
-    return torch.cat(tuple(heads))
-
-
-@wrong("join_heads", "added", "sum of heads")
-def _(heads):
-    return sum(heads)
+right("split_heads", "chunk")(lambda X, A: list(X.chunk(A, dim=-1)))
+wrong("split_heads", "view without transpose", "view")(lambda X, A: X.view(A, X.shape[0], -1))
+wrong("split_heads", "not transposed", "no transpose")(lambda X, A: X.reshape(X.shape[0], A, -1))
+wrong("split_heads", "columns dealt out", "every A-th column")(
+    lambda X, A: torch.stack([X[:, c::A] for c in range(A)])
+)
+right("join_heads", "cat")(lambda heads: torch.cat(list(heads), dim=-1))
+wrong("join_heads", "view without transpose", "reshape")(
+    lambda heads: heads.reshape(heads.shape[1], -1)
+)
+wrong("join_heads", "interleaved", "stack")(
+    lambda heads: torch.stack(list(heads), dim=-1).flatten(-2)
+)
+wrong("join_heads", "heads reversed", "last head first")(
+    lambda heads: torch.cat([heads[c] for c in reversed(range(len(heads)))], dim=1)
+)
+wrong("join_heads", "one below the other", "cat along tokens")(
+    lambda heads: torch.cat(tuple(heads))
+)
+wrong("join_heads", "added", "sum of heads")(lambda heads: sum(heads))
 
 
 def _mha(X, W_Q, W_K, W_V, W_O, A, split, join, root=None, mask=True, axis=-1):
@@ -543,39 +418,35 @@ class _Mha(nn.Module):
 ALL.append(Planted("multi_head_attention", "a module with linear layers", None, _Mha(6, 2)))
 
 
-@wrong("multi_head_attention", "view without transpose", "view")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join)
-
-
-@wrong("multi_head_attention", "joined without transpose", "reshape at the end")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1))
-
-
-@wrong("multi_head_attention", "scaled by all heads", "√(A·d_k)")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, root=W_Q.shape[1] ** 0.5)
-
-
-@wrong("multi_head_attention", "no mask", "sees the future")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, mask=False)
-
-
-@wrong("multi_head_attention", "heads reversed", "cat in reverse order")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: torch.cat(list(H)[::-1], -1))
-
-
-@wrong("multi_head_attention", "one head", "never split")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O)
-
-
-@wrong("multi_head_attention", "softmax over heads", "dim=0")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    return _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, axis=0)
+wrong("multi_head_attention", "view without transpose", "view")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(
+        X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join
+    )
+)
+wrong("multi_head_attention", "joined without transpose", "reshape at the end")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(
+        X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1)
+    )
+)
+wrong("multi_head_attention", "scaled by all heads", "√(A·d_k)")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(
+        X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, root=W_Q.shape[1] ** 0.5
+    )
+)
+wrong("multi_head_attention", "no mask", "sees the future")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, mask=False)
+)
+wrong("multi_head_attention", "heads reversed", "cat in reverse order")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(
+        X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: torch.cat(list(H)[::-1], -1)
+    )
+)
+wrong("multi_head_attention", "one head", "never split")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O)
+)
+wrong("multi_head_attention", "softmax over heads", "dim=0")(
+    lambda X, W_Q, W_K, W_V, W_O, A: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, axis=0)
+)
 
 
 @right("cached_step", "einsum and vstack")
@@ -595,9 +466,13 @@ def _(x, W_Q, W_K, W_V, K, V):
     return head, torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V])
 
 
-@wrong("cached_step", "not kept", "returns the old cache")
-def _(x, W_Q, W_K, W_V, K, V):
-    return _step(x @ W_Q, torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V])), K, V
+wrong("cached_step", "not kept", "returns the old cache")(
+    lambda x, W_Q, W_K, W_V, K, V: (
+        _step(x @ W_Q, torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V])),
+        K,
+        V,
+    )
+)
 
 
 @wrong("cached_step", "put in front", "vstack the wrong way")
@@ -616,17 +491,15 @@ def _(x, gamma, beta):
     return gamma * (x - mu) / sigma + beta
 
 
-@right("layer_norm", "PyTorch's function")
-def _(x, g, b):
-    return F.layer_norm(x, x.shape[-1:], g, b)
+right("layer_norm", "PyTorch's function")(lambda x, g, b: F.layer_norm(x, x.shape[-1:], g, b))
 
 
 ALL.append(Planted("layer_norm", "PyTorch's module", None, nn.LayerNorm(7)))
 
 
-@wrong("layer_norm", "unbiased", "std()")
-def _(x, gamma, beta):
-    return gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + beta
+wrong("layer_norm", "unbiased", "std()")(
+    lambda x, gamma, beta: gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + beta
+)
 
 
 @wrong("layer_norm", "unbiased", "var() with eps")
@@ -656,14 +529,12 @@ def _(x, gamma, beta):
     return gamma * x_hat + beta
 
 
-@wrong("layer_norm", "all rows together", "no axis")
-def _(x, gamma, beta):
-    return gamma * (x - x.mean()) / x.std(correction=0) + beta
-
-
-@wrong("layer_norm", "no gain", "γ forgotten")
-def _(x, gamma, beta):
-    return F.layer_norm(x, x.shape[-1:]) + beta
+wrong("layer_norm", "all rows together", "no axis")(
+    lambda x, gamma, beta: gamma * (x - x.mean()) / x.std(correction=0) + beta
+)
+wrong("layer_norm", "no gain", "γ forgotten")(
+    lambda x, gamma, beta: F.layer_norm(x, x.shape[-1:]) + beta
+)
 
 
 @wrong("layer_norm", "variance", "no root")
@@ -672,14 +543,12 @@ def _(x, gamma, beta):
     return gamma * (x - x.mean(-1, keepdim=True)) / (v + 1e-5) + beta
 
 
-@wrong("layer_norm", "gain on the offset", "a bracket too many")
-def _(x, gamma, beta):
-    return gamma * (F.layer_norm(x, x.shape[-1:]) + beta)
-
-
-@wrong("layer_norm", "root mean square", "RMSNorm")
-def _(x, gamma, beta):
-    return gamma * x / x.pow(2).mean(-1, keepdim=True).add(1e-6).sqrt() + beta
+wrong("layer_norm", "gain on the offset", "a bracket too many")(
+    lambda x, gamma, beta: gamma * (F.layer_norm(x, x.shape[-1:]) + beta)
+)
+wrong("layer_norm", "root mean square", "RMSNorm")(
+    lambda x, gamma, beta: gamma * x / x.pow(2).mean(-1, keepdim=True).add(1e-6).sqrt() + beta
+)
 
 
 @right("ffn", "a loop over units")
@@ -703,39 +572,21 @@ class _FFN(nn.Module):
 ALL.append(Planted("ffn", "a module", None, _FFN()))
 
 
-@wrong("ffn", "no ReLU", "linear")
-def _(x, W_1, b_1, W_2, b_2):
-    return (x @ W_1 + b_1) @ W_2 + b_2
-
-
-@wrong("ffn", "ReLU at the end", "ReLU of everything")
-def _(x, W_1, b_1, W_2, b_2):
-    return torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
-
-
-@wrong("ffn", "GELU", "GPT-2's")
-def _(x, W_1, b_1, W_2, b_2):
-    return F.gelu(x @ W_1 + b_1) @ W_2 + b_2
-
-
-@wrong("ffn", "no b_2", "b_2 forgotten")
-def _(x, W_1, b_1, W_2, b_2):
-    return torch.relu(x @ W_1 + b_1) @ W_2
-
-
-@wrong("ffn", "ReLU before b_1", "bracket")
-def _(x, W_1, b_1, W_2, b_2):
-    return (torch.relu(x @ W_1) + b_1) @ W_2 + b_2
-
-
-@right("unchanged", "X itself")
-def _(X, W_1, b_1, W_2, b_2):
-    return X.clone()
-
-
-@wrong("unchanged", "b_2 left", "0 · W_2 alone")
-def _(X, W_1, b_1, W_2, b_2):
-    return X + torch.relu(X @ W_1 + b_1) @ (0 * W_2) + b_2
+wrong("ffn", "no ReLU", "linear")(lambda x, W_1, b_1, W_2, b_2: (x @ W_1 + b_1) @ W_2 + b_2)
+wrong("ffn", "ReLU at the end", "ReLU of everything")(
+    lambda x, W_1, b_1, W_2, b_2: torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
+)
+wrong("ffn", "GELU", "GPT-2's")(lambda x, W_1, b_1, W_2, b_2: F.gelu(x @ W_1 + b_1) @ W_2 + b_2)
+wrong("ffn", "no b_2", "b_2 forgotten")(
+    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ W_2
+)
+wrong("ffn", "ReLU before b_1", "bracket")(
+    lambda x, W_1, b_1, W_2, b_2: (torch.relu(x @ W_1) + b_1) @ W_2 + b_2
+)
+right("unchanged", "X itself")(lambda X, W_1, b_1, W_2, b_2: X.clone())
+wrong("unchanged", "b_2 left", "0 · W_2 alone")(
+    lambda X, W_1, b_1, W_2, b_2: X + torch.relu(X @ W_1 + b_1) @ (0 * W_2) + b_2
+)
 
 
 @right("swiglu", "spelled out")
@@ -744,19 +595,17 @@ def _(x, W_1, b_1, W_2, b_2, W_3, b_3):
     return (a / (1 + torch.exp(-a)) * (x @ W_2 + b_2)) @ W_3 + b_3
 
 
-@wrong("swiglu", "gate on the other side", "Swish on W_2")
-def _(x, W_1, b_1, W_2, b_2, W_3, b_3):
-    return ((x @ W_1 + b_1) * F.silu(x @ W_2 + b_2)) @ W_3 + b_3
-
-
-@wrong("swiglu", "sigmoid", "GLU")
-def _(x, W_1, b_1, W_2, b_2, W_3, b_3):
-    return (torch.sigmoid(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
-
-
-@wrong("swiglu", "added", "+ for ⊗")
-def _(x, W_1, b_1, W_2, b_2, W_3, b_3):
-    return (F.silu(x @ W_1 + b_1) + x @ W_2 + b_2) @ W_3 + b_3
+wrong("swiglu", "gate on the other side", "Swish on W_2")(
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: ((x @ W_1 + b_1) * F.silu(x @ W_2 + b_2)) @ W_3 + b_3
+)
+wrong("swiglu", "sigmoid", "GLU")(
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (
+        (torch.sigmoid(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
+    )
+)
+wrong("swiglu", "added", "+ for ⊗")(
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x @ W_1 + b_1) + x @ W_2 + b_2) @ W_3 + b_3
+)
 
 
 @right("block", "two lines")
@@ -777,9 +626,9 @@ def _(X, attention, ffn, norm_1, norm_2):
     return O + ffn(norm_2(O))
 
 
-@wrong("block", "no second residual", "FFN replaces O")
-def _(X, attention, ffn, norm_1, norm_2):
-    return ffn(norm_2(X + attention(norm_1(X))))
+wrong("block", "no second residual", "FFN replaces O")(
+    lambda X, attention, ffn, norm_1, norm_2: ffn(norm_2(X + attention(norm_1(X))))
+)
 
 
 @wrong("block", "norm on the residual", "X overwritten by its norm")
@@ -801,9 +650,9 @@ def _(X, attention, ffn, norm_1, norm_2):
     return T3 + ffn(T3)
 
 
-@wrong("block", "parallel", "GPT-J's form")
-def _(X, attention, ffn, norm_1, norm_2):
-    return X + attention(norm_1(X)) + ffn(norm_2(X))
+wrong("block", "parallel", "GPT-J's form")(
+    lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)) + ffn(norm_2(X))
+)
 
 
 @wrong("block", "norms swapped", "norm_2 first")
@@ -815,54 +664,28 @@ def _(X, attention, ffn, norm_1, norm_2):
 # --- input and head ----------------------------------------------------------------------------
 
 
-@right("one_hot_lookup", "one_hot")
-def _(word, emb):
-    return F.one_hot(torch.tensor(word), len(emb)).float() @ emb
-
-
-@wrong("one_hot_lookup", "counted from 1", "E[w − 1]")
-def _(w, E):
-    return E[w - 1]
-
-
-@wrong("one_hot_lookup", "column", "E[:, w]")
-def _(w, E):
-    return E[:, w]
-
-
-@right("input_encoding", "a loop")
-def _(ids, E, P, start=0):
-    return torch.stack([E[w] + P[start + i] for i, w in enumerate(ids)])
-
-
-@wrong("input_encoding", "not offset", "start ignored")
-def _(ids, E, P, start):
-    return E[ids] + P[: len(ids)]
-
-
-@wrong("input_encoding", "counted from 1", "P[i + 1]")
-def _(ids, E, P, start):
-    return E[ids] + P[start + 1 : start + 1 + len(ids)]
-
-
-@wrong("input_encoding", "times √d", "as in the paper")
-def _(ids, E, P, start):
-    return E[ids] * E.shape[-1] ** 0.5 + P[start : start + len(ids)]
-
-
-@wrong("input_encoding", "positions by word", "P[ids]")
-def _(ids, E, P, start):
-    return E[ids] + P[ids]
-
-
-@wrong("input_encoding", "no positions", "E alone")
-def _(ids, E, P, start):
-    return F.embedding(ids, E)
-
-
-@wrong("input_encoding", "side by side", "cat")
-def _(ids, E, P, start):
-    return torch.cat([E[ids], P[start : start + len(ids)]], dim=1)
+right("one_hot_lookup", "one_hot")(
+    lambda word, emb: F.one_hot(torch.tensor(word), len(emb)).float() @ emb
+)
+wrong("one_hot_lookup", "counted from 1", "E[w − 1]")(lambda w, E: E[w - 1])
+wrong("one_hot_lookup", "column", "E[:, w]")(lambda w, E: E[:, w])
+right("input_encoding", "a loop")(
+    lambda ids, E, P, start=0: torch.stack([E[w] + P[start + i] for i, w in enumerate(ids)])
+)
+wrong("input_encoding", "not offset", "start ignored")(
+    lambda ids, E, P, start: E[ids] + P[: len(ids)]
+)
+wrong("input_encoding", "counted from 1", "P[i + 1]")(
+    lambda ids, E, P, start: E[ids] + P[start + 1 : start + 1 + len(ids)]
+)
+wrong("input_encoding", "times √d", "as in the paper")(
+    lambda ids, E, P, start: E[ids] * E.shape[-1] ** 0.5 + P[start : start + len(ids)]
+)
+wrong("input_encoding", "positions by word", "P[ids]")(lambda ids, E, P, start: E[ids] + P[ids])
+wrong("input_encoding", "no positions", "E alone")(lambda ids, E, P, start: F.embedding(ids, E))
+wrong("input_encoding", "side by side", "cat")(
+    lambda ids, E, P, start: torch.cat([E[ids], P[start : start + len(ids)]], dim=1)
+)
 
 
 @right("sinusoid", "interleaved by stack")
@@ -912,24 +735,12 @@ def _(row, k):
     return torch.stack([s * cos + c * sin, c * cos - s * sin], 1).flatten()
 
 
-@right("lm_head", "a loop over words")
-def _(hidden, E):
-    return torch.stack([hidden @ e for e in E], dim=-1)
-
-
-@wrong("lm_head", "probabilities", "softmax inside")
-def _(H, E):
-    return F.softmax(H @ E.T, -1)
-
-
-@wrong("lm_head", "last position only", "H[−1]")
-def _(H, E):
-    return H[-1] @ E.T
-
-
-@wrong("lm_head", "not transposed", "H @ E")
-def _(H, E):
-    return H @ E
+right("lm_head", "a loop over words")(
+    lambda hidden, E: torch.stack([hidden @ e for e in E], dim=-1)
+)
+wrong("lm_head", "probabilities", "softmax inside")(lambda H, E: F.softmax(H @ E.T, -1))
+wrong("lm_head", "last position only", "H[−1]")(lambda H, E: H[-1] @ E.T)
+wrong("lm_head", "not transposed", "H @ E")(lambda H, E: H @ E)
 
 
 @right("stack", "a loop")
@@ -960,37 +771,23 @@ def _(X, blocks, final_norm):
     return final_norm(H)
 
 
-@right("parameters", "matrix by matrix")
-def _(L, d):
-    return L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
-
-
-@wrong("parameters", "no W_O", "11Ld²")
-def _(L, d):
-    return L * (3 * d * d + 2 * d * 4 * d)
-
-
-@wrong("parameters", "one matrix of the feedforward layer", "8Ld²")
-def _(L, d):
-    return L * (4 * d**2 + 4 * d**2)
+right("parameters", "matrix by matrix")(
+    lambda L, d: (
+        L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
+    )
+)
+wrong("parameters", "no W_O", "11Ld²")(lambda L, d: L * (3 * d * d + 2 * d * 4 * d))
+wrong("parameters", "one matrix of the feedforward layer", "8Ld²")(
+    lambda L, d: L * (4 * d**2 + 4 * d**2)
+)
 
 
 # --- choosing ----------------------------------------------------------------------------------
 
 
-@right("temperature", "PyTorch's softmax")
-def _(logits, t):
-    return F.softmax(logits / t, dim=-1)
-
-
-@wrong("temperature", "multiplied", "u · τ")
-def _(u, tau):
-    return F.softmax(u * tau, -1)
-
-
-@wrong("temperature", "after softmax", "y / τ")
-def _(u, tau):
-    return F.softmax(u, -1) / tau
+right("temperature", "PyTorch's softmax")(lambda logits, t: F.softmax(logits / t, dim=-1))
+wrong("temperature", "multiplied", "u · τ")(lambda u, tau: F.softmax(u * tau, -1))
+wrong("temperature", "after softmax", "y / τ")(lambda u, tau: F.softmax(u, -1) / tau)
 
 
 @wrong("temperature", "no effect", "y / τ, renormalised")
@@ -999,19 +796,11 @@ def _(u, tau):
     return y / y.sum()
 
 
-@wrong("temperature", "overflow", "exp over the sum")
-def _(u, tau):
-    return torch.exp(u / tau) / torch.exp(u / tau).sum()
-
-
-@right("limits_of_temperature", "lists")
-def _():
-    return [1, 0, 0, 0], [0.25] * 4
-
-
-@wrong("limits_of_temperature", "swapped", "hot and cold")
-def _():
-    return [0.25] * 4, [1, 0, 0, 0]
+wrong("temperature", "overflow", "exp over the sum")(
+    lambda u, tau: torch.exp(u / tau) / torch.exp(u / tau).sum()
+)
+right("limits_of_temperature", "lists")(lambda: ([1, 0, 0, 0], [0.25] * 4))
+wrong("limits_of_temperature", "swapped", "hot and cold")(lambda: ([0.25] * 4, [1, 0, 0, 0]))
 
 
 @right("top_k", "probabilities cut and renormalised")
@@ -1027,9 +816,9 @@ def _(u, k):
     return torch.where(y >= y.topk(k).values[-1], y, 0)
 
 
-@wrong("top_k", "logits 0", "0 for −∞")
-def _(u, k):
-    return F.softmax(torch.where(u >= u.topk(k).values[-1], u, 0.0), -1)
+wrong("top_k", "logits 0", "0 for −∞")(
+    lambda u, k: F.softmax(torch.where(u >= u.topk(k).values[-1], u, 0.0), -1)
+)
 
 
 @wrong("top_k", "smallest", "largest=False")
@@ -1070,9 +859,9 @@ def _(u, p):
     return torch.zeros_like(y).scatter(-1, order, y)
 
 
-@wrong("top_p", "each above p", "y ≥ p")
-def _(u, p):
-    return u.masked_fill(F.softmax(u, -1) < p, -torch.inf).softmax(-1)
+wrong("top_p", "each above p", "y ≥ p")(
+    lambda u, p: u.masked_fill(F.softmax(u, -1) < p, -torch.inf).softmax(-1)
+)
 
 
 @wrong("top_p", "not sorted", "cumsum of the words as they stand")
@@ -1103,9 +892,9 @@ def _(scores, seen):
 # --- loss --------------------------------------------------------------------------------------
 
 
-@right("next_token_loss", "cross_entropy")
-def _(logits, tokens):
-    return F.cross_entropy(logits[:-1], tokens[1:])
+right("next_token_loss", "cross_entropy")(
+    lambda logits, tokens: F.cross_entropy(logits[:-1], tokens[1:])
+)
 
 
 @right("next_token_loss", "the equation in a loop")
@@ -1114,44 +903,30 @@ def _(U, ids):
     return sum(losses) / len(losses)
 
 
-@wrong("next_token_loss", "not shifted", "its own word")
-def _(U, ids):
-    return F.cross_entropy(U, ids)
-
-
-@wrong("next_token_loss", "shifted backwards", "the word before")
-def _(U, ids):
-    return F.cross_entropy(U[1:], ids[:-1])
-
-
-@wrong("next_token_loss", "summed", "reduction='sum'")
-def _(U, ids):
-    return F.cross_entropy(U[:-1], ids[1:], reduction="sum")
-
-
-@wrong("next_token_loss", "softmax twice", "probabilities to cross_entropy")
-def _(U, ids):
-    return F.cross_entropy(F.softmax(U[:-1], -1), ids[1:])
-
-
-@wrong("next_token_loss", "no minus", "mean of logarithms")
-def _(U, ids):
-    return F.log_softmax(U[:-1], -1).gather(1, ids[1:, None]).mean()
-
-
-@wrong("next_token_loss", "last position counted", "/ N")
-def _(U, ids):
-    return F.cross_entropy(U[:-1], ids[1:], reduction="sum") / len(ids)
-
-
-@right("padded_loss", "ignore_index")
-def _(U, ids, pad_id):
-    return F.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id)
-
-
-@wrong("padded_loss", "padding counted", "no ignore_index")
-def _(U, ids, pad_id):
-    return F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:])
+wrong("next_token_loss", "not shifted", "its own word")(lambda U, ids: F.cross_entropy(U, ids))
+wrong("next_token_loss", "shifted backwards", "the word before")(
+    lambda U, ids: F.cross_entropy(U[1:], ids[:-1])
+)
+wrong("next_token_loss", "summed", "reduction='sum'")(
+    lambda U, ids: F.cross_entropy(U[:-1], ids[1:], reduction="sum")
+)
+wrong("next_token_loss", "softmax twice", "probabilities to cross_entropy")(
+    lambda U, ids: F.cross_entropy(F.softmax(U[:-1], -1), ids[1:])
+)
+wrong("next_token_loss", "no minus", "mean of logarithms")(
+    lambda U, ids: F.log_softmax(U[:-1], -1).gather(1, ids[1:, None]).mean()
+)
+wrong("next_token_loss", "last position counted", "/ N")(
+    lambda U, ids: F.cross_entropy(U[:-1], ids[1:], reduction="sum") / len(ids)
+)
+right("padded_loss", "ignore_index")(
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id
+    )
+)
+wrong("padded_loss", "padding counted", "no ignore_index")(
+    lambda U, ids, pad_id: F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:])
+)
 
 
 @wrong("padded_loss", "padding in the mean", "divides by all")
@@ -1167,109 +942,43 @@ def _(U, ids, pad_id):
     return torch.stack(each).mean()
 
 
-@wrong("padded_loss", "not shifted", "its own word")
-def _(U, ids, pad_id):
-    return F.cross_entropy(U.flatten(0, 1), ids.flatten(), ignore_index=pad_id)
-
-
-@right("perplexity", "exp of the cross-entropy")
-def _(p):
-    return math.exp(-sum(math.log(x) for x in p) / len(p))
-
-
-@wrong("perplexity", "underflow", "product, then root")
-def _(p):
-    return torch.prod(p) ** (-1 / len(p))
-
-
-@wrong("perplexity", "no root", "1 / product")
-def _(p):
-    return 1 / torch.prod(p)
-
-
-@wrong("perplexity", "loss", "cross-entropy")
-def _(p):
-    return -p.log().mean()
-
-
-@wrong("perplexity", "mean of inverses", "arithmetic mean")
-def _(p):
-    return sum(1 / x for x in p) / len(p)
-
-
-@right("perplexity_of_loss", "math.exp")
-def _(loss):
-    return math.exp(loss)
-
-
-@wrong("perplexity_of_loss", "base 2", "2 ** loss")
-def _(loss):
-    return 2**loss
-
-
-@right("scaling_loss", "by logarithms")
-def _(N, N_c, alpha):
-    return math.exp(alpha * (math.log(N_c) - math.log(N)))
-
-
-@wrong("scaling_loss", "upside down", "N / N_c")
-def _(N, N_c, alpha):
-    return (N / N_c) ** alpha
-
-
-@right("cache_numbers", "a sum over blocks and heads")
-def _(T, L, A, d_k, d_v):
-    return sum(T * d_k + T * d_v for _ in range(L * A))
-
-
-@wrong("cache_numbers", "keys only", "K alone")
-def _(T, L, A, d_k, d_v):
-    return T * d_k * A * L
-
-
-@wrong("cache_numbers", "one block", "no L")
-def _(T, L, A, d_k, d_v):
-    return (d_k + d_v) * T * A
-
-
-@right("merged", "einsum")
-def _(W, A, B, alpha):
-    return W + torch.einsum("kr,rd->kd", A, B) * (alpha / B.shape[0])
-
-
-@wrong("merged", "no scale", "W + AB")
-def _(W, A, B, alpha):
-    return W + A @ B
-
-
-@wrong("merged", "A and B swapped", "W + BA")
-def _(W, A, B, alpha):
-    return W + alpha / A.shape[1] * (B @ A)
-
-
-@right("lora", "one matrix")
-def _(x, W, A, B, alpha):
-    return x @ (W + alpha / A.shape[1] * A @ B)
-
-
-@wrong("lora", "A and B swapped", "the paper's order")
-def _(x, W, A, B, alpha):
-    return x @ W + alpha / A.shape[1] * (x @ B @ A)
-
-
-@wrong("lora", "no scale", "the book's, without α/r")
-def _(x, W, A, B, alpha):
-    return x @ W + x @ A @ B
-
-
-@wrong("lora", "scaled by α", "α alone")
-def _(x, W, A, B, alpha):
-    return x @ W + alpha * x @ A @ B
-
-
-@wrong("lora", "W left out", "adapter alone")
-def _(x, W, A, B, alpha):
-    return alpha / A.shape[-1] * x @ A @ B
+wrong("padded_loss", "not shifted", "its own word")(
+    lambda U, ids, pad_id: F.cross_entropy(U.flatten(0, 1), ids.flatten(), ignore_index=pad_id)
+)
+right("perplexity", "exp of the cross-entropy")(
+    lambda p: math.exp(-sum(math.log(x) for x in p) / len(p))
+)
+wrong("perplexity", "underflow", "product, then root")(lambda p: torch.prod(p) ** (-1 / len(p)))
+wrong("perplexity", "no root", "1 / product")(lambda p: 1 / torch.prod(p))
+wrong("perplexity", "loss", "cross-entropy")(lambda p: -p.log().mean())
+wrong("perplexity", "mean of inverses", "arithmetic mean")(lambda p: sum(1 / x for x in p) / len(p))
+right("perplexity_of_loss", "math.exp")(lambda loss: math.exp(loss))
+wrong("perplexity_of_loss", "base 2", "2 ** loss")(lambda loss: 2**loss)
+right("scaling_loss", "by logarithms")(
+    lambda N, N_c, alpha: math.exp(alpha * (math.log(N_c) - math.log(N)))
+)
+wrong("scaling_loss", "upside down", "N / N_c")(lambda N, N_c, alpha: (N / N_c) ** alpha)
+right("cache_numbers", "a sum over blocks and heads")(
+    lambda T, L, A, d_k, d_v: sum(T * d_k + T * d_v for _ in range(L * A))
+)
+wrong("cache_numbers", "keys only", "K alone")(lambda T, L, A, d_k, d_v: T * d_k * A * L)
+wrong("cache_numbers", "one block", "no L")(lambda T, L, A, d_k, d_v: (d_k + d_v) * T * A)
+right("merged", "einsum")(
+    lambda W, A, B, alpha: W + torch.einsum("kr,rd->kd", A, B) * (alpha / B.shape[0])
+)
+wrong("merged", "no scale", "W + AB")(lambda W, A, B, alpha: W + A @ B)
+wrong("merged", "A and B swapped", "W + BA")(
+    lambda W, A, B, alpha: W + alpha / A.shape[1] * (B @ A)
+)
+right("lora", "one matrix")(lambda x, W, A, B, alpha: x @ (W + alpha / A.shape[1] * A @ B))
+wrong("lora", "A and B swapped", "the paper's order")(
+    lambda x, W, A, B, alpha: x @ W + alpha / A.shape[1] * (x @ B @ A)
+)
+wrong("lora", "no scale", "the book's, without α/r")(lambda x, W, A, B, alpha: x @ W + x @ A @ B)
+wrong("lora", "scaled by α", "α alone")(lambda x, W, A, B, alpha: x @ W + alpha * x @ A @ B)
+wrong("lora", "W left out", "adapter alone")(
+    lambda x, W, A, B, alpha: alpha / A.shape[-1] * x @ A @ B
+)
 
 
 # --- encoder and decoder -----------------------------------------------------------------------
@@ -1281,19 +990,17 @@ def _(X, memory, W_Q, W_K, W_V):
     return F.scaled_dot_product_attention(q, k, v)
 
 
-@wrong("cross_attention", "K from the decoder", "K = X W_K")
-def _(X, H_enc, W_Q, W_K, W_V):
-    return F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
-
-
-@wrong("cross_attention", "K and V from the decoder", "self-attention")
-def _(X, H_enc, W_Q, W_K, W_V):
-    return F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
-
-
-@wrong("cross_attention", "sides swapped", "the encoder asks")
-def _(X, H_enc, W_Q, W_K, W_V):
-    return F.scaled_dot_product_attention(H_enc @ W_Q, X @ W_K, X @ W_V)
+wrong("cross_attention", "K from the decoder", "K = X W_K")(
+    lambda X, H_enc, W_Q, W_K, W_V: (
+        F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
+    )
+)
+wrong("cross_attention", "K and V from the decoder", "self-attention")(
+    lambda X, H_enc, W_Q, W_K, W_V: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
+)
+wrong("cross_attention", "sides swapped", "the encoder asks")(
+    lambda X, H_enc, W_Q, W_K, W_V: F.scaled_dot_product_attention(H_enc @ W_Q, X @ W_K, X @ W_V)
+)
 
 
 @wrong("cross_attention", "causal", "is_causal=True")
@@ -1331,42 +1038,28 @@ def _(X, H_enc, attention, cross_attention, ffn, norm):
     return X + ffn(norm(X))
 
 
-@right("length_normalised", "mean")
-def _(log_probabilities):
-    return log_probabilities.mean()
-
-
-@wrong("length_normalised", "not normalised", "sum")
-def _(log_probabilities):
-    return sum(log_probabilities)
+right("length_normalised", "mean")(lambda log_probabilities: log_probabilities.mean())
+wrong("length_normalised", "not normalised", "sum")(
+    lambda log_probabilities: sum(log_probabilities)
+)
 
 
 # --- the guitar --------------------------------------------------------------------------------
 
 
-@right("pitch", "negative index")
-def _(string, fret, tuning):
-    return tuning[-string] + fret
-
-
-@wrong("pitch", "strings from the lowest", "tuning[string − 1]")
-def _(string, fret, tuning):
-    return tuning[string - 1] + fret
-
-
-@right("count_places", "a loop")
-def _(midi, tuning, frets):
-    return len([1 for s in tuning if midi - s in range(frets + 1)])
-
-
-@wrong("count_places", "last fret left out", "range(frets)")
-def _(midi, tuning, frets):
-    return len([1 for s in tuning if midi - s in range(frets)])
-
-
-@wrong("count_places", "open strings left out", "range(1, …)")
-def _(midi, tuning, frets):
-    return len([1 for s in tuning if 1 <= midi - s <= frets])
+right("pitch", "negative index")(lambda string, fret, tuning: tuning[-string] + fret)
+wrong("pitch", "strings from the lowest", "tuning[string − 1]")(
+    lambda string, fret, tuning: tuning[string - 1] + fret
+)
+right("count_places", "a loop")(
+    lambda midi, tuning, frets: len([1 for s in tuning if midi - s in range(frets + 1)])
+)
+wrong("count_places", "last fret left out", "range(frets)")(
+    lambda midi, tuning, frets: len([1 for s in tuning if midi - s in range(frets)])
+)
+wrong("count_places", "open strings left out", "range(1, …)")(
+    lambda midi, tuning, frets: len([1 for s in tuning if 1 <= midi - s <= frets])
+)
 
 
 @right("span", "pressed strings only")
@@ -1381,19 +1074,11 @@ def _(frets):
     return max(played) - min(played)
 
 
-@right("only_allowed", "−∞")
-def _(u, allowed):
-    return torch.where(allowed, u, -torch.inf).softmax(-1)
-
-
-@wrong("only_allowed", "logits 0", "u · allowed")
-def _(u, allowed):
-    return (u * allowed).softmax(-1)
-
-
-@wrong("only_allowed", "not renormalised", "after the softmax")
-def _(u, allowed):
-    return u.softmax(-1) * allowed
+right("only_allowed", "−∞")(lambda u, allowed: torch.where(allowed, u, -torch.inf).softmax(-1))
+wrong("only_allowed", "logits 0", "u · allowed")(lambda u, allowed: (u * allowed).softmax(-1))
+wrong("only_allowed", "not renormalised", "after the softmax")(
+    lambda u, allowed: u.softmax(-1) * allowed
+)
 
 
 import planted_fingering  # noqa: E402, F401  more attempts: they join the lists above
@@ -1404,25 +1089,3 @@ import planted_todays  # noqa: E402, F401
 
 RIGHT = [p for p in ALL if p.mistake is None]
 WRONG = [p for p in ALL if p.mistake is not None]
-
-
-def main() -> None:
-    """Print each planted attempt with the verdict, then how many were named."""
-    named = passed = 0
-    for planted in ALL:
-        found = verdict(planted)
-        said = ", ".join(found.mistakes) or ("right" if found else "wrong, no name")
-        hit = bool(found) if planted.mistake is None else found.mistakes == (planted.mistake,)
-        named += hit and planted.mistake is not None
-        passed += bool(found) and planted.mistake is not None
-        print(f"{'ok ' if hit else 'NOT'}  {planted.check:22} {planted.what:38} {said}")
-    print(f"\n{len(WRONG)} mistakes planted: {named} named, {passed} passed as right.")
-    lucky = sum(bool(verdict(p).mistakes) for p in ODD)
-    passed = sum(bool(verdict(p)) for p in ODD)
-    print(f"{len(ODD)} odder mistakes: {lucky} named, {passed} passed as right.")
-    right_ones = sum(bool(verdict(p)) for p in RIGHT)
-    print(f"{len(RIGHT)} right solutions: {right_ones} passed.")
-
-
-if __name__ == "__main__":
-    main()

@@ -25,9 +25,9 @@ def _(grip, span):
     return len(set(strings)) == len(strings) and max(frets) - min(frets) <= span
 
 
-@wrong("held", "span not looked at", "strings alone")
-def _(grip, span):
-    return len(dict(grip)) == len(grip)
+wrong("held", "span not looked at", "strings alone")(
+    lambda grip, span: len(dict(grip)) == len(grip)
+)
 
 
 @wrong("held", "one too few", "range(span)")
@@ -46,14 +46,8 @@ def _(v, e, m):
     return torch.stack(new)
 
 
-@wrong("cheapest_step", "the other way", "m[p, q]")
-def _(v, e, m):
-    return e + (v + m).min(1).values
-
-
-@wrong("cheapest_step", "moves free", "min of v")
-def _(v, e, m):
-    return e + v.min()
+wrong("cheapest_step", "the other way", "m[p, q]")(lambda v, e, m: e + (v + m).min(1).values)
+wrong("cheapest_step", "moves free", "min of v")(lambda v, e, m: e + v.min())
 
 
 @wrong("cheapest_step", "from the cheapest place", "argmin first")
@@ -78,9 +72,9 @@ def _(came, last):
     return places
 
 
-@wrong("path_back", "not followed", "came[:, last]")
-def _(came, last):
-    return [*came[:, last].tolist(), last]
+wrong("path_back", "not followed", "came[:, last]")(
+    lambda came, last: [*came[:, last].tolist(), last]
+)
 
 
 @right("takes_turns", "slices")
@@ -90,11 +84,9 @@ def _(notes, places):
     return reads
 
 
-@wrong("takes_turns", "last place read", "all of both")
-def _(notes, places):
-    return [x for pair in zip(notes, places, strict=True) for x in pair]
-
-
-@wrong("takes_turns", "places first", "the other in front")
-def _(notes, places):
-    return torch.stack([places, notes], 1).flatten()[:-1]
+wrong("takes_turns", "last place read", "all of both")(
+    lambda notes, places: [x for pair in zip(notes, places, strict=True) for x in pair]
+)
+wrong("takes_turns", "places first", "the other in front")(
+    lambda notes, places: torch.stack([places, notes], 1).flatten()[:-1]
+)

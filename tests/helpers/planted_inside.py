@@ -53,9 +53,7 @@ def _(ids):
     return max(after, key=after.count) if after else -1
 
 
-@right("induction_score", "a diagonal")
-def _(alpha, period):
-    return alpha.diagonal(1 - period)[1:].mean()
+right("induction_score", "a diagonal")(lambda alpha, period: alpha.diagonal(1 - period)[1:].mean())
 
 
 @right("induction_score", "a mask")
@@ -71,24 +69,20 @@ def _(alpha, period):
     return sum(alpha[i, i - period] for i in range(period, N)) / (N - period)
 
 
-@wrong("induction_score", "same token", "diagonal(−P)")
-def _(alpha, period):
-    return alpha.diagonal(-period).mean()
-
-
-@wrong("induction_score", "one too far", "i − P − 1")
-def _(alpha, period):
-    return torch.stack([alpha[i, i - period - 1] for i in range(period, len(alpha))]).mean()
-
-
-@wrong("induction_score", "one too far", "diagonal(−P − 1)")
-def _(alpha, period):
-    return alpha.diagonal(-period - 1).mean()
-
-
-@wrong("induction_score", "one token early", "the whole diagonal")
-def _(alpha, period):
-    return alpha.diagonal(1 - period).mean()
+wrong("induction_score", "same token", "diagonal(−P)")(
+    lambda alpha, period: alpha.diagonal(-period).mean()
+)
+wrong("induction_score", "one too far", "i − P − 1")(
+    lambda alpha, period: torch.stack(
+        [alpha[i, i - period - 1] for i in range(period, len(alpha))]
+    ).mean()
+)
+wrong("induction_score", "one too far", "diagonal(−P − 1)")(
+    lambda alpha, period: alpha.diagonal(-period - 1).mean()
+)
+wrong("induction_score", "one token early", "the whole diagonal")(
+    lambda alpha, period: alpha.diagonal(1 - period).mean()
+)
 
 
 @wrong("induction_score", "turned", "columns look")
@@ -97,19 +91,17 @@ def _(alpha, period):
     return sum(alpha[i - period + 1, i] for i in range(period, N)) / (N - period)
 
 
-@wrong("induction_score", "all tokens", "/ N")
-def _(alpha, period):
-    return alpha.diagonal(1 - period)[1:].sum() / alpha.shape[0]
-
-
-@odd("induction_score", "two places after")
-def _(alpha, period):
-    return torch.stack([alpha[i, i - period + 2] for i in range(period, len(alpha))]).mean()
-
-
-@right("logit_lens", "PyTorch's norm")
-def _(H, gamma, beta, E):
-    return F.linear(F.layer_norm(H, gamma.shape, gamma, beta), E)
+wrong("induction_score", "all tokens", "/ N")(
+    lambda alpha, period: alpha.diagonal(1 - period)[1:].sum() / alpha.shape[0]
+)
+odd("induction_score", "two places after")(
+    lambda alpha, period: torch.stack(
+        [alpha[i, i - period + 2] for i in range(period, len(alpha))]
+    ).mean()
+)
+right("logit_lens", "PyTorch's norm")(
+    lambda H, gamma, beta, E: F.linear(F.layer_norm(H, gamma.shape, gamma, beta), E)
+)
 
 
 @right("logit_lens", "row by row")
@@ -121,14 +113,10 @@ def _(stream, gain, offset, E):
     return torch.stack(rows)
 
 
-@wrong("logit_lens", "no norm", "H Eᵀ")
-def _(H, gamma, beta, E):
-    return H @ E.T
-
-
-@wrong("logit_lens", "plain norm", "layer_norm without weights")
-def _(H, gamma, beta, E):
-    return F.layer_norm(H, (H.shape[-1],)) @ E.T
+wrong("logit_lens", "no norm", "H Eᵀ")(lambda H, gamma, beta, E: H @ E.T)
+wrong("logit_lens", "plain norm", "layer_norm without weights")(
+    lambda H, gamma, beta, E: F.layer_norm(H, (H.shape[-1],)) @ E.T
+)
 
 
 @wrong("logit_lens", "unbiased", "std()")
@@ -137,9 +125,9 @@ def _(H, gamma, beta, E):
     return (gamma * centred / H.std(-1, keepdim=True) + beta) @ E.T
 
 
-@wrong("logit_lens", "probabilities", "softmax")
-def _(H, gamma, beta, E):
-    return (F.layer_norm(H, gamma.shape, gamma, beta) @ E.T).softmax(-1)
+wrong("logit_lens", "probabilities", "softmax")(
+    lambda H, gamma, beta, E: (F.layer_norm(H, gamma.shape, gamma, beta) @ E.T).softmax(-1)
+)
 
 
 @odd("logit_lens", "norm before and after")
@@ -200,24 +188,10 @@ def _(heads, W_O, c):
     return kept @ W_O[: kept.shape[1]]
 
 
-@right("qk_circuit", "einsum")
-def _(W_Q, W_K):
-    return torch.einsum("ik,jk->ij", W_Q, W_K)
-
-
-@wrong("qk_circuit", "keys ask", "W_K W_Qᵀ")
-def _(W_Q, W_K):
-    return W_K @ W_Q.mT
-
-
-@wrong("qk_circuit", "inside", "W_Qᵀ W_K")
-def _(W_Q, W_K):
-    return W_Q.T @ W_K
-
-
-@wrong("qk_circuit", "scaled", "with the root")
-def _(W_Q, W_K):
-    return W_Q @ W_K.T / W_Q.shape[-1] ** 0.5
+right("qk_circuit", "einsum")(lambda W_Q, W_K: torch.einsum("ik,jk->ij", W_Q, W_K))
+wrong("qk_circuit", "keys ask", "W_K W_Qᵀ")(lambda W_Q, W_K: W_K @ W_Q.mT)
+wrong("qk_circuit", "inside", "W_Qᵀ W_K")(lambda W_Q, W_K: W_Q.T @ W_K)
+wrong("qk_circuit", "scaled", "with the root")(lambda W_Q, W_K: W_Q @ W_K.T / W_Q.shape[-1] ** 0.5)
 
 
 @right("copied", "a loop")
@@ -235,9 +209,9 @@ def _(E, W_V, W_O):
     return (words.argmax(dim=0) == torch.arange(len(E))).double().mean()
 
 
-@wrong("copied", "raised at all", "diagonal above 0")
-def _(E, W_V, W_O):
-    return ((E @ W_V @ W_O * E).sum(-1) > 0).float().mean()
+wrong("copied", "raised at all", "diagonal above 0")(
+    lambda E, W_V, W_O: ((E @ W_V @ W_O * E).sum(-1) > 0).float().mean()
+)
 
 
 @wrong("copied", "number", "sum")
@@ -246,6 +220,6 @@ def _(E, W_V, W_O):
     return sum(int(row.argmax() == w) for w, row in enumerate(words))
 
 
-@odd("copied", "trace of the softmax")
-def _(E, W_V, W_O):
-    return (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
+odd("copied", "trace of the softmax")(
+    lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
+)

@@ -1,7 +1,4 @@
-"""Odder attempts, written after the table of known mistakes: none may pass, a name is a bonus.
-
-They tell how often a mistake that nobody planned for is named; `python tests/planted.py` counts.
-"""
+"""Odder attempts, written after the table of known mistakes: none may pass, a name is a bonus."""
 
 import math
 
@@ -22,19 +19,9 @@ def _(s):
     return e / e.shape[-1]
 
 
-@odd("softmax", "abs instead of exp")
-def _(s):
-    return s.abs() / s.abs().sum(-1, keepdim=True)
-
-
-@odd("softmax", "rounds to 2 decimals")
-def _(s):
-    return torch.round(F.softmax(s, -1), decimals=2)
-
-
-@odd("softmax", "sigmoid")
-def _(s):
-    return torch.sigmoid(s)
+odd("softmax", "abs instead of exp")(lambda s: s.abs() / s.abs().sum(-1, keepdim=True))
+odd("softmax", "rounds to 2 decimals")(lambda s: torch.round(F.softmax(s, -1), decimals=2))
+odd("softmax", "sigmoid")(lambda s: torch.sigmoid(s))
 
 
 @odd("softmax", "clamps scores to 50 instead of subtracting", one_row=True)
@@ -43,29 +30,11 @@ def _(s):
     return e / e.sum()
 
 
-@odd("weighted_sum", "starts with j=1")
-def _(a, r):
-    return sum(a[j] * r[j] for j in range(1, len(a)))
-
-
-@odd("weighted_sum", "matrix product with all rows")
-def _(a, r):
-    return a @ r
-
-
-@odd("scaled_score", "divides by d_k squared")
-def _(q, k):
-    return (q * k).sum() / len(q) ** 2
-
-
-@odd("scaled_score", "root of the product")
-def _(q, k):
-    return torch.sqrt((q * k).sum())
-
-
-@odd("scaled_score", "sqrt(q.k)/d precedence: q@k/d**1/2")
-def _(q, k):
-    return q @ k / len(q) ** 1 / 2
+odd("weighted_sum", "starts with j=1")(lambda a, r: sum(a[j] * r[j] for j in range(1, len(a))))
+odd("weighted_sum", "matrix product with all rows")(lambda a, r: a @ r)
+odd("scaled_score", "divides by d_k squared")(lambda q, k: (q * k).sum() / len(q) ** 2)
+odd("scaled_score", "root of the product")(lambda q, k: torch.sqrt((q * k).sum()))
+odd("scaled_score", "sqrt(q.k)/d precedence: q@k/d**1/2")(lambda q, k: q @ k / len(q) ** 1 / 2)
 
 
 @odd("simple_attention", "softmax over features")
@@ -74,34 +43,18 @@ def _(X, i):
     return (F.softmax(S, dim=-1) * X[: i + 1]).sum(0)
 
 
-@odd("simple_attention", "uses last token as query")
-def _(X, i):
-    return F.softmax(X[: i + 1] @ X[-1], 0) @ X[: i + 1]
-
-
-@odd("causal_mask", "float('-inf') everywhere then tril zero (NaN)")
-def _(N):
-    return torch.tril(torch.full((N, N), -math.inf)) * 0
-
-
-@odd("causal_mask", "1-D")
-def _(N):
-    return torch.zeros(N)
-
-
-@odd("causal_mask", "-inf below incl. diag")
-def _(N):
-    return torch.full((N, N), -math.inf).tril()
-
-
-@right("causal_mask", "log of tril")
-def _(N):
-    return torch.tril(torch.ones(N, N)).log()
-
-
-@odd("attention", "scale by sqrt of number of keys")
-def _(Q, K, V, mask):
-    return F.softmax(Q @ K.T / math.sqrt(K.shape[0]) + mask, -1) @ V
+odd("simple_attention", "uses last token as query")(
+    lambda X, i: F.softmax(X[: i + 1] @ X[-1], 0) @ X[: i + 1]
+)
+odd("causal_mask", "float('-inf') everywhere then tril zero (NaN)")(
+    lambda N: torch.tril(torch.full((N, N), -math.inf)) * 0
+)
+odd("causal_mask", "1-D")(lambda N: torch.zeros(N))
+odd("causal_mask", "-inf below incl. diag")(lambda N: torch.full((N, N), -math.inf).tril())
+right("causal_mask", "log of tril")(lambda N: torch.tril(torch.ones(N, N)).log())
+odd("attention", "scale by sqrt of number of keys")(
+    lambda Q, K, V, mask: F.softmax(Q @ K.T / math.sqrt(K.shape[0]) + mask, -1) @ V
+)
 
 
 @odd("attention", "forgets T on K for einsum: nd,nd->n")
@@ -110,31 +63,21 @@ def _(Q, K, V, mask):
     return F.softmax(s[:, None] + mask, -1) @ V
 
 
-@odd("attention", "precedence / d_k**1/2")
-def _(Q, K, V, mask):
-    return F.softmax(Q @ K.T / Q.shape[1] ** 1 / 2 + mask, -1) @ V
-
-
-@odd("attention", "softmax before scaling")
-def _(Q, K, V, mask):
-    return F.softmax(Q @ K.T + mask, -1) / math.sqrt(Q.shape[1]) @ V
-
-
-@odd("attention", "mask==0 hidden with -1e9")
-def _(Q, K, V, mask):
-    return (
+odd("attention", "precedence / d_k**1/2")(
+    lambda Q, K, V, mask: F.softmax(Q @ K.T / Q.shape[1] ** 1 / 2 + mask, -1) @ V
+)
+odd("attention", "softmax before scaling")(
+    lambda Q, K, V, mask: F.softmax(Q @ K.T + mask, -1) / math.sqrt(Q.shape[1]) @ V
+)
+odd("attention", "mask==0 hidden with -1e9")(
+    lambda Q, K, V, mask: (
         F.softmax((Q @ K.T / math.sqrt(Q.shape[1])).masked_fill(mask == 0, -1000000000.0), -1) @ V
     )
-
-
-@odd("attention", "no mask & no scale")
-def _(Q, K, V, mask):
-    return F.softmax(Q @ K.T, -1) @ V
-
-
-@odd("attention", "V.T weights")
-def _(Q, K, V, mask):
-    return V.T @ F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)
+)
+odd("attention", "no mask & no scale")(lambda Q, K, V, mask: F.softmax(Q @ K.T, -1) @ V)
+odd("attention", "V.T weights")(
+    lambda Q, K, V, mask: V.T @ F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)
+)
 
 
 @odd("attention", "always own causal mask instead of the given")
@@ -144,14 +87,14 @@ def _(Q, K, V, mask):
     return F.softmax(s + M, -1) @ V
 
 
-@right("attention", "mask scaled too")
-def _(Q, K, V, mask):
-    return F.softmax((Q @ K.T + mask) / math.sqrt(Q.shape[1]), -1) @ V
-
-
-@right("attention", "nan_to_num(right)")
-def _(Q, K, V, mask):
-    return torch.nan_to_num(F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)) @ V
+right("attention", "mask scaled too")(
+    lambda Q, K, V, mask: F.softmax((Q @ K.T + mask) / math.sqrt(Q.shape[1]), -1) @ V
+)
+right("attention", "nan_to_num(right)")(
+    lambda Q, K, V, mask: (
+        torch.nan_to_num(F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)) @ V
+    )
+)
 
 
 @odd("head", "mask in the wrong direction")
@@ -162,9 +105,9 @@ def _(X, W_Q, W_K, W_V, W_O):
     return F.softmax(s, -1) @ (X @ W_V) @ W_O
 
 
-@odd("head", "no scale, no mask")
-def _(X, W_Q, W_K, W_V, W_O):
-    return F.softmax(X @ W_Q @ (X @ W_K).T, -1) @ X @ W_V @ W_O
+odd("head", "no scale, no mask")(
+    lambda X, W_Q, W_K, W_V, W_O: F.softmax(X @ W_Q @ (X @ W_K).T, -1) @ X @ W_V @ W_O
+)
 
 
 @odd("multi_head_attention", "mean of heads then W_O chunk")
@@ -203,19 +146,11 @@ def _(x, g, b):
     return g * (x - mu) / torch.sqrt(v + 1e-06) + b
 
 
-@odd("layer_norm", "keepdim forgotten")
-def _(x, g, b):
-    return g * (x - x.mean(-1)) / x.std(-1, correction=0) + b
-
-
-@odd("layer_norm", "no gain no offset")
-def _(x, g, b):
-    return F.layer_norm(x, x.shape[-1:])
-
-
-@odd("layer_norm", "unbiased + dim 0")
-def _(x, g, b):
-    return g * (x - x.mean(0)) / x.std(0) + b
+odd("layer_norm", "keepdim forgotten")(
+    lambda x, g, b: g * (x - x.mean(-1)) / x.std(-1, correction=0) + b
+)
+odd("layer_norm", "no gain no offset")(lambda x, g, b: F.layer_norm(x, x.shape[-1:]))
+odd("layer_norm", "unbiased + dim 0")(lambda x, g, b: g * (x - x.mean(0)) / x.std(0) + b)
 
 
 @odd("layer_norm", "mean absolute deviation")
@@ -224,29 +159,17 @@ def _(x, g, b):
     return g * (x - mu) / (x - mu).abs().mean(-1, keepdim=True) + b
 
 
-@odd("ffn", "swapped biases raise")
-def _(x, W_1, b_1, W_2, b_2):
-    return torch.relu(x @ W_1 + b_2) @ W_2 + b_1
-
-
-@odd("ffn", "leaky relu")
-def _(x, W_1, b_1, W_2, b_2):
-    return F.leaky_relu(x @ W_1 + b_1) @ W_2 + b_2
-
-
-@odd("ffn", "no biases")
-def _(x, W_1, b_1, W_2, b_2):
-    return torch.relu(x @ W_1) @ W_2
-
-
-@odd("ffn", "nn.Linear orientation: x@W_1.T")
-def _(x, W_1, b_1, W_2, b_2):
-    return torch.relu(x @ W_1.T + b_1) @ W_2.T + b_2
-
-
-@odd("block", "norm only")
-def _(X, attention, ffn, norm_1, norm_2):
-    return X + ffn(norm_2(attention(norm_1(X))))
+odd("ffn", "swapped biases raise")(
+    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_2) @ W_2 + b_1
+)
+odd("ffn", "leaky relu")(lambda x, W_1, b_1, W_2, b_2: F.leaky_relu(x @ W_1 + b_1) @ W_2 + b_2)
+odd("ffn", "no biases")(lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1) @ W_2)
+odd("ffn", "nn.Linear orientation: x@W_1.T")(
+    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1.T + b_1) @ W_2.T + b_2
+)
+odd("block", "norm only")(
+    lambda X, attention, ffn, norm_1, norm_2: X + ffn(norm_2(attention(norm_1(X))))
+)
 
 
 @odd("block", "post-norm but residual kept pre: O=norm1(X)+att, etc")
@@ -255,9 +178,9 @@ def _(X, attention, ffn, norm_1, norm_2):
     return norm_2(O) + ffn(norm_2(O))
 
 
-@odd("block", "forgets all residuals")
-def _(X, attention, ffn, norm_1, norm_2):
-    return ffn(norm_2(attention(norm_1(X))))
+odd("block", "forgets all residuals")(
+    lambda X, attention, ffn, norm_1, norm_2: ffn(norm_2(attention(norm_1(X))))
+)
 
 
 @odd("block", "O computed, FFN on norm(X)")
@@ -266,19 +189,11 @@ def _(X, attention, ffn, norm_1, norm_2):
     return O + ffn(norm_2(X))
 
 
-@odd("input_encoding", "adds start to ids")
-def _(ids, E, P, start):
-    return E[ids] + P[start]
-
-
-@odd("input_encoding", "range(start,len)")
-def _(ids, E, P, start):
-    return E[ids] + P[start : len(ids)]
-
-
-@odd("input_encoding", "start+1 slice")
-def _(ids, E, P, start):
-    return E[ids] + P[[start + 1 + i for i in range(len(ids))]]
+odd("input_encoding", "adds start to ids")(lambda ids, E, P, start: E[ids] + P[start])
+odd("input_encoding", "range(start,len)")(lambda ids, E, P, start: E[ids] + P[start : len(ids)])
+odd("input_encoding", "start+1 slice")(
+    lambda ids, E, P, start: E[ids] + P[[start + 1 + i for i in range(len(ids))]]
+)
 
 
 @odd("lm_head", "bias-like: minus max")
@@ -301,14 +216,8 @@ def _(X, blocks, final_norm):
     return final_norm(X)
 
 
-@odd("temperature", "softmax twice")
-def _(u, tau):
-    return F.softmax(F.softmax(u, -1) / tau, -1)
-
-
-@odd("temperature", "power of probs not renormalised")
-def _(u, tau):
-    return F.softmax(u, -1) ** (1 / tau)
+odd("temperature", "softmax twice")(lambda u, tau: F.softmax(F.softmax(u, -1) / tau, -1))
+odd("temperature", "power of probs not renormalised")(lambda u, tau: F.softmax(u, -1) ** (1 / tau))
 
 
 @right("temperature", "power of probs renormalised")
@@ -323,9 +232,7 @@ def _(u, k):
     return F.softmax(u.masked_fill(u < th, -math.inf), -1)
 
 
-@odd("top_k", "ignores others: returns k values")
-def _(u, k):
-    return F.softmax(u.topk(k).values, -1)
+odd("top_k", "ignores others: returns k values")(lambda u, k: F.softmax(u.topk(k).values, -1))
 
 
 @odd("top_p", "> p off by one: keep until sum > p incl next")
@@ -344,24 +251,14 @@ def _(u, p):
     return y / y.sum()
 
 
-@odd("next_token_loss", "argmax accuracy")
-def _(U, ids):
-    return (U[:-1].argmax(-1) == ids[1:]).float().mean()
-
-
-@odd("next_token_loss", "sum and not shifted")
-def _(U, ids):
-    return F.cross_entropy(U, ids, reduction="sum")
-
-
-@odd("next_token_loss", "log10")
-def _(U, ids):
-    return F.cross_entropy(U[:-1], ids[1:]) / math.log(10)
-
-
-@right("perplexity", "2**H with log2")
-def _(p):
-    return 2 ** (-p.log2().mean())
+odd("next_token_loss", "argmax accuracy")(
+    lambda U, ids: (U[:-1].argmax(-1) == ids[1:]).float().mean()
+)
+odd("next_token_loss", "sum and not shifted")(
+    lambda U, ids: F.cross_entropy(U, ids, reduction="sum")
+)
+odd("next_token_loss", "log10")(lambda U, ids: F.cross_entropy(U[:-1], ids[1:]) / math.log(10))
+right("perplexity", "2**H with log2")(lambda p: 2 ** (-p.log2().mean()))
 
 
 @right("perplexity", "product of inverses to 1/T, loop")
@@ -372,29 +269,17 @@ def _(p):
     return r
 
 
-@odd("perplexity", "divides by T-1")
-def _(p):
-    return torch.exp(-p.log().sum() / (len(p) - 1))
-
-
-@odd("lora", "W+AB without alpha/r, bracket x(W+AB)")
-def _(x, W, A, B, alpha):
-    return x @ (W + A @ B)
-
-
-@odd("lora", "r from B columns")
-def _(x, W, A, B, alpha):
-    return x @ W + alpha / B.shape[1] * x @ A @ B
-
-
-@odd("cross_attention", "V from X")
-def _(X, H_enc, W_Q, W_K, W_V):
-    return F.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
-
-
-@odd("cross_attention", "no scale")
-def _(X, H_enc, W_Q, W_K, W_V):
-    return F.softmax(X @ W_Q @ (H_enc @ W_K).T, -1) @ (H_enc @ W_V)
+odd("perplexity", "divides by T-1")(lambda p: torch.exp(-p.log().sum() / (len(p) - 1)))
+odd("lora", "W+AB without alpha/r, bracket x(W+AB)")(lambda x, W, A, B, alpha: x @ (W + A @ B))
+odd("lora", "r from B columns")(lambda x, W, A, B, alpha: x @ W + alpha / B.shape[1] * x @ A @ B)
+odd("cross_attention", "V from X")(
+    lambda X, H_enc, W_Q, W_K, W_V: (
+        F.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
+    )
+)
+odd("cross_attention", "no scale")(
+    lambda X, H_enc, W_Q, W_K, W_V: F.softmax(X @ W_Q @ (H_enc @ W_K).T, -1) @ (H_enc @ W_V)
+)
 
 
 @odd("decoder_block", "cross reads unnormalised H and adds norm")
@@ -418,11 +303,5 @@ def _(x, W_Q, W_K, W_V, K, V):
     return (F.softmax(K @ (x @ W_Q) / K.shape[1] ** 0.5, 0)[:-1] @ V, K, V)
 
 
-@odd("split_heads", "permute wrong: N and d swapped")
-def _(X, A):
-    return X.T.reshape(A, -1, X.shape[0])
-
-
-@odd("join_heads", "transpose(0,2)")
-def _(h):
-    return h.transpose(0, 2).reshape(h.shape[1], -1)
+odd("split_heads", "permute wrong: N and d swapped")(lambda X, A: X.T.reshape(A, -1, X.shape[0]))
+odd("join_heads", "transpose(0,2)")(lambda h: h.transpose(0, 2).reshape(h.shape[1], -1))

@@ -6,10 +6,7 @@ import torch
 import torch.nn.functional as F
 from planted_marks import odd, right, wrong
 
-
-@right("rms_norm", "PyTorch's own")
-def _(x, gamma, eps):
-    return F.rms_norm(x, gamma.shape, gamma, eps)
+right("rms_norm", "PyTorch's own")(lambda x, gamma, eps: F.rms_norm(x, gamma.shape, gamma, eps))
 
 
 @right("rms_norm", "rsqrt, in float64")
@@ -18,9 +15,9 @@ def _(x, weight, eps=1e-6):
     return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps))
 
 
-@wrong("rms_norm", "layer norm", "F.layer_norm")
-def _(x, gamma, eps):
-    return F.layer_norm(x, gamma.shape, gamma, None, eps)
+wrong("rms_norm", "layer norm", "F.layer_norm")(
+    lambda x, gamma, eps: F.layer_norm(x, gamma.shape, gamma, None, eps)
+)
 
 
 @wrong("rms_norm", "mean subtracted", "x − mean over the rms")
@@ -29,39 +26,27 @@ def _(x, gamma, eps):
     return gamma * (x - x.mean(-1, keepdim=True)) / rms
 
 
-@wrong("rms_norm", "eps outside", "sqrt + eps")
-def _(x, gamma, eps):
-    return gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
-
-
-@wrong("rms_norm", "length", "F.normalize's norm")
-def _(x, gamma, eps):
-    return gamma * x / torch.sqrt((x**2).sum(-1, keepdim=True) + eps)
-
-
-@wrong("rms_norm", "no root", "mean square")
-def _(x, gamma, eps):
-    return gamma * x / (x.pow(2).mean(-1, keepdim=True) + eps)
-
-
-@wrong("rms_norm", "gain from 0", "1 + γ")
-def _(x, gamma, eps):
-    return F.rms_norm(x, gamma.shape, 1 + gamma, eps)
-
-
-@wrong("rms_norm", "all rows together", "mean() of all")
-def _(x, gamma, eps):
-    return gamma * x / (x.pow(2).mean() + eps).sqrt()
-
-
-@odd("rms_norm", "the gain before the mean")
-def _(x, gamma, eps):
-    return F.rms_norm(gamma * x, gamma.shape, None, eps)
-
-
-@odd("rms_norm", "root of the mean")
-def _(x, gamma, eps):
-    return gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
+wrong("rms_norm", "eps outside", "sqrt + eps")(
+    lambda x, gamma, eps: gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
+)
+wrong("rms_norm", "length", "F.normalize's norm")(
+    lambda x, gamma, eps: gamma * x / torch.sqrt((x**2).sum(-1, keepdim=True) + eps)
+)
+wrong("rms_norm", "no root", "mean square")(
+    lambda x, gamma, eps: gamma * x / (x.pow(2).mean(-1, keepdim=True) + eps)
+)
+wrong("rms_norm", "gain from 0", "1 + γ")(
+    lambda x, gamma, eps: F.rms_norm(x, gamma.shape, 1 + gamma, eps)
+)
+wrong("rms_norm", "all rows together", "mean() of all")(
+    lambda x, gamma, eps: gamma * x / (x.pow(2).mean() + eps).sqrt()
+)
+odd("rms_norm", "the gain before the mean")(
+    lambda x, gamma, eps: F.rms_norm(gamma * x, gamma.shape, None, eps)
+)
+odd("rms_norm", "root of the mean")(
+    lambda x, gamma, eps: gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
+)
 
 
 def angles(X, start, base):
@@ -179,14 +164,12 @@ def _(q, k, K, rotate):
     return keys @ rotate(q, len(K)) / len(q) ** 0.5
 
 
-@wrong("rotary_step", "turned again", "nothing is turned")
-def _(q, k, K, rotate):
-    return torch.vstack([K, k]) @ q / len(q) ** 0.5
-
-
-@wrong("rotary_step", "query as it is", "keys alone are turned")
-def _(q, k, K, rotate):
-    return torch.vstack([K, rotate(k, len(K))]) @ q / len(q) ** 0.5
+wrong("rotary_step", "turned again", "nothing is turned")(
+    lambda q, k, K, rotate: torch.vstack([K, k]) @ q / len(q) ** 0.5
+)
+wrong("rotary_step", "query as it is", "keys alone are turned")(
+    lambda q, k, K, rotate: torch.vstack([K, rotate(k, len(K))]) @ q / len(q) ** 0.5
+)
 
 
 @wrong("rotary_step", "one too far", "len after the new key")
@@ -195,9 +178,9 @@ def _(q, k, K, rotate):
     return torch.vstack([K, rotate(k, n)]) @ rotate(q, n) / len(q) ** 0.5
 
 
-@wrong("rotary_step", "new key left out", "the old ones")
-def _(q, k, K, rotate):
-    return K @ rotate(q, len(K)) / len(q) ** 0.5
+wrong("rotary_step", "new key left out", "the old ones")(
+    lambda q, k, K, rotate: K @ rotate(q, len(K)) / len(q) ** 0.5
+)
 
 
 @right("shared_keys", "expand and flatten")
@@ -212,64 +195,44 @@ def _(keys, num_heads):
     return torch.stack([keys[c // each] for c in range(num_heads)])
 
 
-@wrong("shared_keys", "in turn", "c % G")
-def _(K, A):
-    return torch.stack([K[c % len(K)] for c in range(A)])
-
-
-@wrong("shared_keys", "in turn", "repeat")
-def _(K, A):
-    return K.repeat(A // len(K), 1, 1)
-
-
-@wrong("shared_keys", "along tokens", "dim=1")
-def _(K, A):
-    return K.repeat_interleave(A // len(K), 1)
-
-
-@wrong("shared_keys", "A times", "A for A/G")
-def _(K, A):
-    return K.repeat_interleave(A, 0)
-
-
-@wrong("shared_keys", "first for all", "K[0]")
-def _(K, A):
-    return torch.stack([K[0]] * A)
-
-
-@odd("shared_keys", "the flattened numbers repeated")
-def _(K, A):
-    return K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
-
-
-@right("published_ffn", "F.linear")
-def _(x, gate_proj, up_proj, down_proj):
-    return F.linear(F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj)
-
-
-@wrong("published_ffn", "gate and up swapped", "silu on up")
-def _(x, gate_proj, up_proj, down_proj):
-    return F.linear(F.silu(F.linear(x, up_proj)) * F.linear(x, gate_proj), down_proj)
-
-
-@wrong("published_ffn", "not turned", "x @ W")
-def _(x, gate_proj, up_proj, down_proj):
-    return (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
-
-
-@wrong("published_ffn", "GELU", "GeGLU")
-def _(x, gate_proj, up_proj, down_proj):
-    return (F.gelu(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
-
-
-@wrong("published_ffn", "sigmoid", "GLU")
-def _(x, gate_proj, up_proj, down_proj):
-    return (torch.sigmoid(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
-
-
-@wrong("published_ffn", "bent late", "silu of the product")
-def _(x, gate_proj, up_proj, down_proj):
-    return F.silu((x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
+wrong("shared_keys", "in turn", "c % G")(
+    lambda K, A: torch.stack([K[c % len(K)] for c in range(A)])
+)
+wrong("shared_keys", "in turn", "repeat")(lambda K, A: K.repeat(A // len(K), 1, 1))
+wrong("shared_keys", "along tokens", "dim=1")(lambda K, A: K.repeat_interleave(A // len(K), 1))
+wrong("shared_keys", "A times", "A for A/G")(lambda K, A: K.repeat_interleave(A, 0))
+wrong("shared_keys", "first for all", "K[0]")(lambda K, A: torch.stack([K[0]] * A))
+odd("shared_keys", "the flattened numbers repeated")(
+    lambda K, A: K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
+)
+right("published_ffn", "F.linear")(
+    lambda x, gate_proj, up_proj, down_proj: F.linear(
+        F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj
+    )
+)
+wrong("published_ffn", "gate and up swapped", "silu on up")(
+    lambda x, gate_proj, up_proj, down_proj: F.linear(
+        F.silu(F.linear(x, up_proj)) * F.linear(x, gate_proj), down_proj
+    )
+)
+wrong("published_ffn", "not turned", "x @ W")(
+    lambda x, gate_proj, up_proj, down_proj: (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
+)
+wrong("published_ffn", "GELU", "GeGLU")(
+    lambda x, gate_proj, up_proj, down_proj: (
+        (F.gelu(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
+    )
+)
+wrong("published_ffn", "sigmoid", "GLU")(
+    lambda x, gate_proj, up_proj, down_proj: (
+        (torch.sigmoid(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
+    )
+)
+wrong("published_ffn", "bent late", "silu of the product")(
+    lambda x, gate_proj, up_proj, down_proj: (
+        F.silu((x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
+    )
+)
 
 
 @odd("published_ffn", "gate alone twice")
@@ -284,21 +247,15 @@ def _(L, d, A, G, d_k, d_ff):
     return L * sum([W_Q, W_K, W_V, W_O, d * d_ff, d * d_ff, d_ff * d])
 
 
-@wrong("todays_parameters", "keys for every head", "4 A d d_k")
-def _(L, d, A, G, d_k, d_ff):
-    return L * (4 * d * A * d_k + 3 * d * d_ff)
-
-
-@wrong("todays_parameters", "two matrices", "the book's layer")
-def _(L, d, A, G, d_k, d_ff):
-    return L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
-
-
-@wrong("todays_parameters", "square", "d · d")
-def _(L, d, A, G, d_k, d_ff):
-    return L * (2 * d * d + 2 * d * G * d_k + 3 * d * d_ff)
-
-
-@odd("todays_parameters", "W_O for G heads")
-def _(L, d, A, G, d_k, d_ff):
-    return L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
+wrong("todays_parameters", "keys for every head", "4 A d d_k")(
+    lambda L, d, A, G, d_k, d_ff: L * (4 * d * A * d_k + 3 * d * d_ff)
+)
+wrong("todays_parameters", "two matrices", "the book's layer")(
+    lambda L, d, A, G, d_k, d_ff: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
+)
+wrong("todays_parameters", "square", "d · d")(
+    lambda L, d, A, G, d_k, d_ff: L * (2 * d * d + 2 * d * G * d_k + 3 * d * d_ff)
+)
+odd("todays_parameters", "W_O for G heads")(
+    lambda L, d, A, G, d_k, d_ff: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
+)

@@ -13,7 +13,7 @@ from slp_transformer import (
     causal_mask,
     lm_head,
 )
-from slp_transformer.hooks import Watched, tracing
+from slp_transformer.hooks import HookedModule, tracing
 from slp_transformer.interpret import (
     in_words,
     induction_score,
@@ -158,7 +158,7 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
         model(IDS)
     seen.clear()
     assert torch.equal(model(IDS), U) and seen == {}
-    assert all(part.watch is None for part in model.modules() if isinstance(part, Watched))
+    assert all(part.hook is None for part in model.modules() if isinstance(part, HookedModule))
 
 
 @torch.no_grad()
@@ -258,7 +258,7 @@ def test_circuits_are_what_a_head_does_with_two_tokens():
     torch.manual_seed(0)
     mha, X = MultiHeadAttention(15, 3, 5, 7), torch.randn(11, 15)
     seen = {}
-    mha.watch = lambda name, Z: seen.setdefault(name, Z)
+    mha.hook = lambda name, Z: seen.setdefault(name, Z)
     mha(X, causal=True)
     for c in range(3):
         scores = X @ qk_circuit(mha, c) @ X.T / math.sqrt(5)

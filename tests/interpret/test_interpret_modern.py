@@ -3,15 +3,15 @@
 import torch
 
 from slp_transformer.interpret import logit_lens, points, residual_stream, watching, zeroed
-from slp_transformer.modern.config import TodaysConfig
-from slp_transformer.modern.language_model import TodaysLM
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.language_model import ModernLM
 
 
 @torch.no_grad()
 def test_points_and_the_lens_work_on_a_model_of_today():
     torch.manual_seed(0)
-    config = TodaysConfig(23, 11, 24, 6, 2, num_kv_heads=3, tied=False)
-    model, ids = TodaysLM(config).eval(), torch.randint(23, (2, 11))
+    config = ModernConfig(23, 11, 24, 6, 2, num_kv_heads=3, tied=False)
+    model, ids = ModernLM(config).eval(), torch.randint(23, (2, 11))
     with watching(model) as seen:
         U = model(ids)
     assert set(seen) == set(points(model))

@@ -21,13 +21,13 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from slp_transformer import KVCache, LayerNorm, MultiHeadAttention, SwiGLU
 from slp_transformer.modern import (
-    LongContext,
+    GroupedQueryAttention,
+    Llama3RopeScaling,
+    ModernConfig,
+    ModernLM,
     RMSNorm,
     RotaryPositions,
-    TodaysAttention,
-    TodaysConfig,
-    TodaysLM,
-    shared,
+    repeat_kv,
 )
 from slp_transformer.modern.rotary import rotation_angles
 
@@ -79,7 +79,7 @@ def test_rotations_by_hand():
 
 
 @pytest.mark.proves("rope")
-@pytest.mark.parametrize("long", [None, LongContext(8.0, 1.0, 4.0, 13)])
+@pytest.mark.parametrize("long", [None, Llama3RopeScaling(8.0, 1.0, 4.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """Wherever the two stand; and it does depend on that."""
     q, k = normal(1, EVEN).detach(), normal(1, EVEN, seed=1).detach()
@@ -107,7 +107,7 @@ PLAIN = {"rope_type": "default", "rope_theta": 500.0}
 
 
 @pytest.mark.parametrize(
-    ("rope", "long"), [(PLAIN, None), (SCALED, LongContext(8.0, 1.0, 4.0, 101))]
+    ("rope", "long"), [(PLAIN, None), (SCALED, Llama3RopeScaling(8.0, 1.0, 4.0, 101))]
 )
 def test_rotations_are_those_of_hugging_face(rope, long):
     sizes = {"hidden_size": 12, "num_attention_heads": 3, "head_dim": 26}
@@ -142,7 +142,7 @@ def test_rotations_refuse(wrong):
 @pytest.mark.parametrize("wrong", [(0.0, 1.0, 4.0, 8), (8.0, 4.0, 4.0, 8), (8.0, 1.0, 4.0, 0)])
 def test_a_longer_context_refuses(wrong):
     with pytest.raises(ValueError, match="factor|old_context"):
-        LongContext(*wrong)
+        Llama3RopeScaling(*wrong)
 
 
 # --- Shared keys and values --------------------------------------------------------------------
@@ -150,13 +150,13 @@ def test_a_longer_context_refuses(wrong):
 
 def test_every_key_is_repeated_for_its_group():
     K = torch.arange(3.0).view(3, 1, 1)
-    assert shared(K, 6).flatten().tolist() == [0, 0, 1, 1, 2, 2]
+    assert repeat_kv(K, 6).flatten().tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
 def test_shared_keys_are_repeated_ones(groups):
     """The book's attention, with each W_K and W_V once for every head of the group."""
-    ours = randomised(TodaysAttention(D, HEADS, groups, D_K, 7))
+    ours = randomised(GroupedQueryAttention(D, HEADS, groups, D_K, 7))
     book = MultiHeadAttention(D, HEADS, D_K, 7).double()
     for c, head in enumerate(ours.heads):
         for name in ("W_Q", "W_K", "W_V", "W_O"):
@@ -173,23 +173,23 @@ def test_shared_keys_are_repeated_ones(groups):
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_a_single_token_gathers_the_same_without_repeating(groups):
     """Its group's queries are rows beside each other; a watcher sees every head by itself."""
-    ours = randomised(TodaysAttention(D, HEADS, groups, D_K, 7)).eval()
+    ours = randomised(GroupedQueryAttention(D, HEADS, groups, D_K, 7)).eval()
     past, X = normal(B, M, D).detach(), normal(B, 1, D).detach()
     Q, _, _ = ours.project(X)
     _, K, V = ours.project(past)
-    gathered, weights = ours.look(Q, K, V, None, True)
-    plain, _ = ours.look(Q, K, V, torch.zeros(1, M, dtype=torch.float64), False)
+    gathered, weights = ours._attend(Q, K, V, None, True)
+    plain, _ = ours._attend(Q, K, V, torch.zeros(1, M, dtype=torch.float64), False)
     assert weights is None
     assert_same(gathered, plain)
-    assert_same(ours.look(Q, K, V, None, False, True)[0], plain)
+    assert_same(ours._attend(Q, K, V, None, False, True)[0], plain)
     seen = {}
-    ours.watch = lambda name, Z: seen.setdefault(name, Z)
-    assert_same(ours.look(Q, K, V, None, True)[0], plain)
+    ours.hook = lambda name, Z: seen.setdefault(name, Z)
+    assert_same(ours._attend(Q, K, V, None, True)[0], plain)
     assert seen["alpha"].shape == (B, HEADS, 1, M)
 
 
 def test_the_cache_holds_the_shared_keys_once():
-    cache, ours = KVCache(N), TodaysAttention(D, HEADS, GROUPS, EVEN, 7)
+    cache, ours = KVCache(N), GroupedQueryAttention(D, HEADS, GROUPS, EVEN, 7)
     with torch.no_grad():
         ours(torch.randn(B, N, D), causal=True, cache=cache[0].own)
     assert cache[0].own.K.shape == (B, GROUPS, N, EVEN)
@@ -197,8 +197,8 @@ def test_the_cache_holds_the_shared_keys_once():
 
 def test_biases_are_added_to_each_product():
     plain, ours = (
-        TodaysAttention(D, HEADS, GROUPS, 4, 4),
-        TodaysAttention(D, HEADS, GROUPS, 4, 4, bias=True),
+        GroupedQueryAttention(D, HEADS, GROUPS, 4, 4),
+        GroupedQueryAttention(D, HEADS, GROUPS, 4, 4, bias=True),
     )
     plain, ours = plain.double(), randomised(ours)
     X = normal(B, N, D).detach()
@@ -213,7 +213,7 @@ def test_biases_are_added_to_each_product():
 
 
 def test_queries_and_keys_are_normalised_head_by_head():
-    ours = TodaysAttention(D, HEADS, GROUPS, EVEN, 7, qk_norm_eps=0.0).double()
+    ours = GroupedQueryAttention(D, HEADS, GROUPS, EVEN, 7, qk_norm_eps=0.0).double()
     Q, K, V = ours.project(normal(N, D))
     assert_same(Q.square().mean(-1), torch.ones(HEADS, N, dtype=torch.float64))
     assert_same(K.square().mean(-1), torch.ones(GROUPS, N, dtype=torch.float64))
@@ -223,9 +223,9 @@ def test_queries_and_keys_are_normalised_head_by_head():
 @pytest.mark.parametrize("groups", [4, 7, 0])
 def test_groups_of_different_sizes_are_refused(groups):
     with pytest.raises(ValueError, match="num_kv_heads"):
-        TodaysAttention(12, 6, groups)
+        GroupedQueryAttention(12, 6, groups)
     with pytest.raises(ValueError, match="num_kv_heads"):
-        TodaysConfig(23, num_heads=6, num_kv_heads=groups, model_dim=12)
+        ModernConfig(23, num_heads=6, num_kv_heads=groups, model_dim=12)
 
 
 # --- The whole ---------------------------------------------------------------------------------
@@ -238,14 +238,14 @@ def test_with_the_books_choices_it_is_the_books_model():
 
     book = randomised(TransformerLM(TransformerConfig(**SMALL)))
     choices = {"activation": "relu", "positions": "learned", "normalisation": "layer", "eps": 1e-5}
-    ours = TodaysLM(TodaysConfig(**SMALL, **choices, ffn_bias=True)).double()
+    ours = ModernLM(ModernConfig(**SMALL, **choices, ffn_bias=True)).double()
     ours.load_state_dict(book.state_dict())
     ids = torch.randint(23, (B, N))
     assert_same(ours(ids), book(ids))
 
 
 def test_without_biases_there_are_none():
-    names = dict(TodaysLM(TodaysConfig(**SMALL, key_dim=4)).named_parameters())
+    names = dict(ModernLM(ModernConfig(**SMALL, key_dim=4)).named_parameters())
     assert not [name for name in names if ".b_" in name or "beta" in name]
     ffn = SwiGLU(5, 7)
     ffn.b_1 = ffn.b_2 = ffn.b_3 = None
@@ -260,11 +260,13 @@ def test_without_biases_there_are_none():
 )
 def test_configurations_refuse(wrong, unchecked):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        TodaysConfig(**SMALL, **wrong)
+        ModernConfig(**SMALL, **wrong)
 
 
 def test_a_configuration_comes_back_from_plain_values():
     import json
 
-    config = TodaysConfig(23, key_dim=8, rope_long=LongContext(8.0, 1.0, 4.0, 13), end_ids=(1, 2))
-    assert TodaysConfig(**json.loads(json.dumps(config.to_dict()))) == config
+    config = ModernConfig(
+        23, key_dim=8, rope_scaling=Llama3RopeScaling(8.0, 1.0, 4.0, 13), end_ids=(1, 2)
+    )
+    assert ModernConfig(**json.loads(json.dumps(config.to_dict()))) == config

@@ -14,7 +14,7 @@ from slp_transformer.cli.published_model import about
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.hooks import tracing
 from slp_transformer.model_sizes import PUBLISHED
-from slp_transformer.modern import Bert, TodaysConfig, TodaysLM, from_pretrained, save_pretrained
+from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
 
@@ -187,14 +187,14 @@ def test_named_points_are_seen_in_them(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_loading_never_holds_the_weights_twice(tmp_path):
     sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 6}
-    save_pretrained(TodaysLM(TodaysConfig(11, **sizes)), tmp_path / "model")
+    save_pretrained(ModernLM(ModernConfig(11, **sizes)), tmp_path / "model")
     weights = (tmp_path / "model" / "model.safetensors").stat().st_size
     script = """
 import sys, torch, safetensors.torch
 from own_process import peak
-from slp_transformer.modern import TodaysConfig, from_pretrained
+from slp_transformer.modern import ModernConfig, from_pretrained
 from slp_transformer.modern.pretrained import empty_model
-empty_model(TodaysConfig(11))  # what PyTorch imports for shapes alone, whatever the model
+empty_model(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
 before = peak()
 model = from_pretrained(sys.argv[1])
 print(peak() - before)
@@ -223,16 +223,16 @@ def test_the_books_model_becomes_a_gpt2(choices, tmp_path):
         TransformerConfig(V, activation="swiglu"),
         TransformerConfig(V, norm="post"),
         TransformerConfig(V, model_dim=12, num_heads=3, key_dim=5),
-        TodaysConfig(V, norm="post"),
-        TodaysConfig(V, normalisation="layer"),
-        TodaysConfig(V, activation="gelu"),
-        TodaysConfig(V, qk_norm=True, ffn_bias=True),
-        TodaysConfig(V, value_dim=6),
-        TodaysConfig(V, positions="learned"),
+        ModernConfig(V, norm="post"),
+        ModernConfig(V, normalisation="layer"),
+        ModernConfig(V, activation="gelu"),
+        ModernConfig(V, qk_norm=True, ffn_bias=True),
+        ModernConfig(V, value_dim=6),
+        ModernConfig(V, positions="learned"),
     ],
 )
 def test_what_none_of_them_has_is_not_written(config, tmp_path):
-    kind = TodaysLM if isinstance(config, TodaysConfig) else TransformerLM
+    kind = ModernLM if isinstance(config, ModernConfig) else TransformerLM
     with pytest.raises(ValueError, match="has no"):
         save_pretrained(kind(config), tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
@@ -317,5 +317,5 @@ def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
         config |= {"normalisation": "layer", "positions": "learned", "activation": "gelu_tanh"}
         config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.positions}
     with torch.device("meta"):
-        model = TodaysLM(TodaysConfig(**config, qk_norm=name.startswith("Qwen")))
+        model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))
     assert sum(p.numel() for p in model.parameters()) == it.total

@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import torch
-from comparing import randomised
-from test_embedding import some_ids
+from comparing import randomised, some_ids
 
 from slp_transformer import EncoderDecoder, TransformerConfig, plotting, tracing
 from slp_transformer.interpret import attention_weights

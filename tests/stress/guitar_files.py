@@ -1,6 +1,6 @@
 """Damage guitar files of each kind in many ways, and see what reading them makes of each.
 
-    python tests/stress/guitar_files.py --count 1000 --out benchmarks/results/campaigns/guitar_files.json
+    python tests/stress/guitar_files.py --count 1000 --out results/guitar_files.json
 
 Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
 alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and reads it. It

@@ -59,13 +59,17 @@ def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_bui
 
 
 def test_a_model_that_no_machine_holds_is_not_trained(at, capsys):
-    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--num-blocks", "1000000000")
+    said = refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--num-blocks", "1000000000"
+    )
     assert "choose a smaller model_dim, num_blocks" in said and not Path("a").exists()
     check_fits(TransformerConfig(11), copies=4)
 
 
 def test_a_batch_that_no_machine_holds_is_not_tried(at, capsys):
-    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--batch-size", "1" + 9 * "0")
+    said = refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--batch-size", "1" + 9 * "0"
+    )
     assert "A batch of 13,000,000,000 tokens needs" in said and "batch_size" in said
     assert not Path("a").exists()
 
@@ -312,9 +316,13 @@ def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
         (["--tokenizer", "bpe"], "no use for --tokenizer: the tokens are those of"),
         (["--guitar"], "learned text, not guitar tabs"),
     ):
-        said = refused(capsys, "train", "text", "wolf.txt", "--init-from", "a", "--out-dir", "d", *words)
+        said = refused(
+            capsys, "train", "text", "wolf.txt", "--init-from", "a", "--out-dir", "d", *words
+        )
         assert sentence in said and not Path("d").exists()
-    assert "There is no folder" in refused(capsys, "train", "text", "fox.txt", "--init-from", "x", "--out-dir", "d")
+    assert "There is no folder" in refused(
+        capsys, "train", "text", "fox.txt", "--init-from", "x", "--out-dir", "d"
+    )
 
 
 def test_flags_that_would_be_forgotten_are_refused(run, capsys):

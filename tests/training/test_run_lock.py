@@ -127,7 +127,9 @@ def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
     written = index.read_text(encoding="utf-8")
     before = sorted(path.name for path in Path("run").iterdir())
     index.unlink() if harm is None else index.write_text(harm, encoding="utf-8")
-    assert "holds a run already" in refused(capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL)
+    assert "holds a run already" in refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL
+    )
     assert main(["generate", "run", "--max-new-tokens", "3"]) == 0
     assert main(["train", "--out-dir", "run", "--resume", "--quiet"]) in (0, 2)  # it is finished
     now = sorted(path.name for path in Path("run").iterdir())

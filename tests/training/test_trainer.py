@@ -350,7 +350,7 @@ def test_it_picks_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, picked):
 
 def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "LOSS_REFRESH_S", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=15, progress=True)
     shown = capsys.readouterr()
@@ -361,7 +361,7 @@ def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
 
 
 def test_a_log_has_a_line_for_each_measurement_and_no_bar(capsys, monkeypatch):
-    monkeypatch.setattr(progress_module, "SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "LOSS_REFRESH_S", 0.0)
     train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=10, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in lines[1:]] == ["step 10", "step 20", "step 30"]

@@ -1,7 +1,7 @@
 """How far a fingering agrees with the one that people wrote, and whether it can be played."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning, is_playable
@@ -39,22 +39,19 @@ class Agreement:
     pitches_kept: int = 0
 
     def __add__(self, other: "Agreement") -> "Agreement":
-        return Agreement(
-            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
-        )
+        return total_of([self, other])
 
     def shares(self) -> dict[str, float]:
         """What is reported, from 0 to 1 each."""
-        counts = asdict(self)
         parts = {
-            "strings": ("right", "notes"),
-            "free_strings": ("free_right", "free_notes"),
-            "chords": ("chords_right", "chords"),
-            "events": ("events_right", "events"),
-            "playable": ("playable", "events"),
-            "pitch": ("pitches_kept", "notes"),
+            "strings": (self.right, self.notes),
+            "free_strings": (self.free_right, self.free_notes),
+            "chords": (self.chords_right, self.chords),
+            "events": (self.events_right, self.events),
+            "playable": (self.playable, self.events),
+            "pitch": (self.pitches_kept, self.notes),
         }
-        return {name: counts[part] / max(1, counts[whole]) for name, (part, whole) in parts.items()}
+        return {name: part / max(1, whole) for name, (part, whole) in parts.items()}
 
 
 def agreement(

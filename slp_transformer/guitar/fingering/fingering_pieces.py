@@ -146,23 +146,34 @@ def take(piece: Piece, wishes: Wishes, alternatives: int = 1, weigh: Weigh | Non
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    fitted = fit(piece.moments, wishes)
-    if fitted.refused:
-        raise ValueError(out_of_reach([(piece.where(n), why) for n, why in fitted.refused]))
-    there = [n for n, pitches in enumerate(fitted.moments) if pitches]
+    there, notes, told, refused = [], [], list(piece.told), []
+    for n, pitches in enumerate(piece.moments):
+        left, changes, reason = fit(pitches, wishes)
+        told += [(piece.where(n), what) for what in changes]
+        if reason:
+            refused.append((piece.where(n), reason))
+        elif left:
+            there.append(n)
+            notes.append(left)
+    if refused:
+        raise ValueError(out_of_reach(refused))
     if not there:
         raise ValueError("There is nothing to play: no note is left.")
+    lengths = [piece.lengths[n] for n in there]
     passage = Passage(
         wishes.tuning,
-        tuple(fitted.moments[n] for n in there),
+        tuple(map(tuple, notes)),
         onsets=tuple(piece.onsets[n] for n in there),
-        lengths=tuple(_lengths(piece, fitted.came_from[n], n) for n in there),
+        lengths=tuple(
+            None if all_lengths is None else tuple(all_lengths[place] for place in own.values())
+            for all_lengths, own in zip(lengths, notes, strict=True)
+        ),
     )
     pins = {}
-    for n, notes in wishes.pins.items():
+    for n, pinned in wishes.pins.items():
         if n not in there:
             raise ValueError(f"{piece.where(n)}: nothing that is pinned there is left.")
-        pins[there.index(n)] = notes
+        pins[there.index(n)] = pinned
     try:
         paths = choose(passage, replace(wishes, pins=pins), alternatives, weigh)
     except PinError as error:
@@ -170,11 +181,10 @@ def take(piece: Piece, wishes: Wishes, alternatives: int = 1, weigh: Weigh | Non
     tabs = []
     for path in paths:
         rows = [[None] * len(pitches) for pitches in piece.moments]
-        for n, grip in zip(there, path, strict=True):
-            for source, place in zip(fitted.came_from[n], grip, strict=True):
+        for n, own, grip in zip(there, notes, path, strict=True):
+            for source, place in zip(own.values(), grip, strict=True):
                 rows[n][source] = place
         tabs.append((piece.tab(rows, wishes.tuning), path))
-    told = [*piece.told, *((piece.where(n), what) for n, what in fitted.told)]
     return Taken(tabs, told)
 
 
@@ -184,9 +194,3 @@ def out_of_reach(refused: Sequence[tuple[str, str]]) -> str:
     many = f"{len(refused)} moments are" if len(refused) > 1 else "One moment is"
     more = ", and so on" if len(refused) > 3 else ""
     return f"{many} out of this guitar's reach: {first}{more}."
-
-
-def _lengths(piece: Piece, places: Sequence[int], moment: int) -> tuple[float, ...] | None:
-    """How long the notes that are left of a moment sound."""
-    lengths = piece.lengths[moment]
-    return None if lengths is None else tuple(lengths[place] for place in places)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.guitar.fingering.lattice import MOST, NOTES, STRINGS, column
+from slp_transformer.guitar.fingering.lattice import NOTES, STRINGS, Column, column
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.fretboard import Tuning
 
 GAPS = 6  # not known, together, shorter, usual, longer, much longer
@@ -54,12 +54,7 @@ class Kinds:
     def __init__(self):
         """Begin with none."""
         self.ids: dict[tuple[tuple[int, ...], Tuning], int] = {}
-        self.columns: list = []
-        self.features: list[Tensor] = []
-        self.costs: list[Tensor] = []
-        self.strings: list[Tensor] = []
-        self.fretted: list[Tensor] = []
-        self.hands: list[Tensor] = []
+        self.columns: list[Column] = []
 
     def id_of(self, pitches: tuple[int, ...], tuning: Tuning) -> int:
         """The number of a kind, made if it is new.
@@ -67,27 +62,10 @@ class Kinds:
         Raises:
             OutOfReach: if no hand can play it.
         """
-        key = (pitches, tuning)
-        if key not in self.ids:
-            made, costs = column(pitches, tuning), HandCosts()
-            self.columns.append(made)
-            priced = [
-                costs.of_grip(made.grips[k], hand)
-                for k, hand in zip(made.which.tolist(), made.hands.tolist(), strict=True)
-            ]
-            self.features.append(_padded(made.features.to(torch.uint8)))
-            self.costs.append(_padded(torch.tensor(priced)))
-            self.strings.append(_padded(made.strings.to(torch.int8), -1))
-            self.fretted.append(_padded(made.fretted.to(torch.uint8)))
-            self.hands.append(_padded(made.hands, 1))
-            self.ids[key] = len(self.ids)
-        return self.ids[key]
-
-
-def _padded(rows: Tensor, value: float = 0) -> Tensor:
-    """Rows of states, up to `MOST`."""
-    more = rows.new_full((MOST - len(rows), *rows.shape[1:]), value)
-    return torch.cat([rows, more])
+        if (pitches, tuning) not in self.ids:
+            self.columns.append(column(pitches, tuning))
+            self.ids[pitches, tuning] = len(self.ids)
+        return self.ids[pitches, tuning]
 
 
 def gap_class(gap: float | None) -> int:
@@ -138,16 +116,14 @@ class Reader:
         rings, grips = rows(self.rings), rows(self.grips, -1)
         valid = torch.tensor([[t < end - start for t in range(T)] for _, start, end in cuts])
         unique, where = torch.unique(ids, return_inverse=True)
-        kinds, chosen = self.kinds, unique.tolist()
-        features = torch.stack([kinds.features[k] for k in chosen])
-        most = max(len(kinds.columns[k].which) for k in chosen)
-        features = features[:, :most].float()
-        strings = torch.stack([kinds.strings[k] for k in chosen])[:, :most].long()
+        made = [self.kinds.columns[kind] for kind in unique.tolist()]
+
+        def padded(of_states, value=0):
+            return pad_sequence(of_states, True, value)
+
+        strings = padded([c.strings for c in made], -1)
         used = torch.nn.functional.one_hot(strings + 1, STRINGS + 1)[..., 1:].float()
-        fretted = torch.stack([kinds.fretted[k] for k in chosen])[:, :most].float()
-        which = torch.full((len(chosen), most), -2)
-        for row, k in zip(which, chosen, strict=True):
-            row[: len(kinds.columns[k].which)] = kinds.columns[k].which
+        fretted, which = padded([c.fretted for c in made]), padded([c.which for c in made], -2)
         there = which >= 0
         written = (which[where] == grips.unsqueeze(-1)).float()
         missing = written.sum(-1, keepdim=True) == 0
@@ -155,10 +131,10 @@ class Reader:
         held_strings = torch.einsum("btn,btsnk->btsk", rings, used[where])
         held_fret = (torch.einsum("btn,btsn->bts", rings, fretted[where]) > 0).float()
         return Columns(
-            features,
-            torch.stack([kinds.costs[k] for k in chosen])[:, :most],
+            padded([c.features for c in made]),
+            padded([c.costs for c in made]),
             there,
-            torch.stack([kinds.hands[k] for k in chosen])[:, :most],
+            padded([c.hands for c in made], 1),
             used.sum(-2),
             where,
             valid,

@@ -32,6 +32,7 @@ class Column:
         features: of each state, what is said of it: a row of zeros and small counts.
         strings: of each state, the strings of its notes from 0, in order; −1 where there are none.
         fretted: of each state and note, whether a finger is needed.
+        costs: of each state, what it costs a hand, as `HandCosts` has it.
     """
 
     grips: tuple[Grip, ...]
@@ -40,6 +41,7 @@ class Column:
     features: Float[Tensor, "states features"]
     strings: Int[Tensor, "states notes"]
     fretted: Float[Tensor, "states notes"]
+    costs: Float[Tensor, "states"]
 
 
 @lru_cache(maxsize=20_000)
@@ -64,6 +66,7 @@ def column(pitches: tuple[int, ...], tuning: Tuning) -> Column:
         torch.stack([features(grip, hand) for grip, (_, hand) in zip(kept, states, strict=True)]),
         torch.tensor([([n.string - 1 for n in g] + pad)[:NOTES] for g in kept]),
         torch.tensor([([float(n.fret > 0) for n in g] + [0.0] * NOTES)[:NOTES] for g in kept]),
+        torch.tensor([costs.of_grip(choices[k], hand) for k, hand in states]),
     )
 
 

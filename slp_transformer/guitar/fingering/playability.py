@@ -45,23 +45,6 @@ class Wishes:
         return HandCosts(open=-OPEN * self.open, position=self.position)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A piece made fit for a guitar.
-
-    Attributes:
-        moments: the pitches that are left at each moment, lowest first.
-        came_from: for each of them, the place in its moment as it was given.
-        told: what was changed, by moment.
-        refused: what cannot be played as it is, by moment, and why.
-    """
-
-    moments: tuple[tuple[int, ...], ...]
-    came_from: tuple[tuple[int, ...], ...]
-    told: tuple[tuple[int, str], ...]
-    refused: tuple[tuple[int, str], ...]
-
-
 class PinError(ValueError):
     """A pin that cannot be kept.
 
@@ -75,38 +58,35 @@ class PinError(ValueError):
         self.moment = moment
 
 
-def fit(moments: Sequence[Sequence[int]], wishes: Wishes) -> Fitted:
-    """Make a piece fit for a guitar: every moment with pitches that one hand can take.
+def fit(pitches: Sequence[int], wishes: Wishes) -> tuple[dict[int, int], list[str], str]:
+    """Make a moment fit for a guitar: pitches that one hand can take.
 
-    A pitch that is there twice at once is taken once.
+    A pitch that is there twice is taken once.
 
     Args:
-        moments: the pitches of each moment, in any order.
+        pitches: what sounds at the moment, in any order.
         wishes: the guitar, and what to do about notes that it cannot play.
 
     Returns:
-        What is left; a moment of which nothing is left is empty.
+        The pitches that are left, lowest first, each with its place in `pitches`; what was changed;
+        and why the moment cannot be played as it is, empty if it can.
     """
-    kept, sources, told, refused = [], [], [], []
-    for number, pitches in enumerate(moments):
-        notes: dict[int, int] = {}
-        for place, pitch in enumerate(pitches):
-            moved = _moved(pitch, wishes) if wishes.out_of_reach == "octave" else pitch
-            if moved != pitch:
-                told.append((number, f"{pitch_name(pitch)} is moved to {pitch_name(moved)}"))
-            notes.setdefault(moved, place)
-        if len(notes) < len(pitches):
-            told.append((number, "a pitch that is there twice is taken once"))
-        if reason := _cannot(tuple(sorted(notes)), wishes):
-            if wishes.out_of_reach != "drop":
-                refused.append((number, reason))
-                continue
-            for pitch in _dropped(tuple(sorted(notes)), wishes):
-                del notes[pitch]
-                told.append((number, f"{pitch_name(pitch)} is left out"))
-        kept.append(tuple(sorted(notes)))
-        sources.append(tuple(notes[pitch] for pitch in sorted(notes)))
-    return Fitted(tuple(kept), tuple(sources), tuple(told), tuple(refused))
+    notes: dict[int, int] = {}
+    told = []
+    for place, pitch in enumerate(pitches):
+        moved = _moved(pitch, wishes) if wishes.out_of_reach == "octave" else pitch
+        if moved != pitch:
+            told.append(f"{pitch_name(pitch)} is moved to {pitch_name(moved)}")
+        notes.setdefault(moved, place)
+    if len(notes) < len(pitches):
+        told.append("a pitch that is there twice is taken once")
+    reason = _cannot(tuple(sorted(notes)), wishes)
+    if reason and wishes.out_of_reach == "drop":
+        for pitch in _dropped(tuple(sorted(notes)), wishes):
+            del notes[pitch]
+            told.append(f"{pitch_name(pitch)} is left out")
+        reason = ""
+    return dict(sorted(notes.items())), told, reason
 
 
 def _cannot(pitches: tuple[int, ...], wishes: Wishes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Tuning
+from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning
 
 HANDS = range(1, 16)
 """Frets at which the index finger may lie."""
@@ -71,7 +71,6 @@ def finger(
     tuning: Tuning,
     costs: HandCosts | None = None,
     *,
-    max_fret: int = MAX_FRET,
     max_span: int = MAX_SPAN,
     extra: Extra | None = None,
 ) -> list[Grip]:
@@ -83,7 +82,6 @@ def finger(
         moments: the pitches that sound together at each moment.
         tuning: the guitar.
         costs: what a hand would rather not do; `HandCosts()` if None.
-        max_fret: last fret of the neck.
         max_span: most frets between the fretted notes of a grip, exceeded only where no grip of the
             moment is within it.
         extra: a further cost of a moment's grip, `inf` for one that is not wanted at all.
@@ -94,7 +92,7 @@ def finger(
     Raises:
         OutOfReach: for the first moment that no hand can play.
     """
-    chosen = [reachable_grips(pitches, tuning, max_fret, max_span) for pitches in moments]
+    chosen = [reachable_grips(pitches, tuning, max_span=max_span) for pitches in moments]
     return cheapest_path(chosen, costs or HandCosts(), extra)
 
 

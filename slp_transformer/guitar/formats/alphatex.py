@@ -13,9 +13,7 @@ from slp_transformer.guitar.formats.alphatex_tokens import Cursor, Token, tokens
 from slp_transformer.guitar.formats.safe_read import content_of
 from slp_transformer.guitar.formats.tab_builder import Gathered, Said, Struck
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Tab, Technique
-from slp_transformer.guitar.tab_checks import FEWEST_STRINGS, MOST_STRINGS
+from slp_transformer.guitar.tab import FEWEST_STRINGS, MOST_STRINGS, Problem, Tab, Technique
 from slp_transformer.guitar.theory import pitch_class
 
 MOST_BYTES = 1 << 19

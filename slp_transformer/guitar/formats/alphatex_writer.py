@@ -5,8 +5,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import whole_file
 from slp_transformer.guitar.formats.notation import Beat, Measure, Tied, measures_of
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Played, Tab
-from slp_transformer.guitar.tab_checks import check_tab
+from slp_transformer.guitar.tab import Played, Tab, check_tab
 
 NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 MARKS = {"hammer": "h", "pull": "h", "slide": "ss", "harmonic": "nh", "dead": "x"}

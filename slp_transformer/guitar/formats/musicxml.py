@@ -10,8 +10,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import whole_file
 from slp_transformer.guitar.formats.notation import Beat, Measure, Tied, Value, measures_of
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.tab_checks import check_tab
+from slp_transformer.guitar.tab import Tab, check_tab
 from slp_transformer.guitar.timing import common_unit
 
 STEPS = (("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0))

@@ -8,13 +8,10 @@ from slp_transformer.guitar.ascii_reader import read_file
 from slp_transformer.guitar.ascii_writer import write_tab
 from slp_transformer.guitar.formats.alphatex import read_alphatex
 from slp_transformer.guitar.formats.alphatex_writer import write_alphatex
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
-from slp_transformer.guitar.formats.guitar_pro_writer import write_guitar_pro
-from slp_transformer.guitar.formats.midi import read_midi_tab
-from slp_transformer.guitar.formats.midi_writer import write_midi
+from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
+from slp_transformer.guitar.formats.midi import read_midi_tab, write_midi
 from slp_transformer.guitar.formats.musicxml import write_musicxml
-from slp_transformer.guitar.problems import Problem
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab import Problem, Tab
 from slp_transformer.guitar.timing import in_time
 
 WRITERS: dict[str, Callable[[Tab, Path], None]] = {

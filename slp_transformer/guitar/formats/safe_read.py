@@ -21,11 +21,10 @@ class TooMuch(ValueError):
 class BoundedBytes(io.BytesIO):
     """Bytes that can be read for so long, in processor time, and no longer."""
 
-    def __init__(self, content: bytes, seconds: float | None = None):
+    def __init__(self, content: bytes):
         """Begin to count."""
         super().__init__(content)
-        self.seconds = SECONDS if seconds is None else seconds
-        self.until = time.process_time() + self.seconds
+        self.until = time.process_time() + SECONDS
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes.
@@ -34,7 +33,7 @@ class BoundedBytes(io.BytesIO):
             TooMuch: if the time is up.
         """
         if time.process_time() > self.until:
-            raise TooMuch(f"it takes more than {self.seconds:g} seconds to read")
+            raise TooMuch(f"it takes more than {SECONDS:g} seconds to read")
         return super().read(size)
 
 

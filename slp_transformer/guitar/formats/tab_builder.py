@@ -7,8 +7,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
-from slp_transformer.guitar.tab_checks import KINDS
+from slp_transformer.guitar.tab import KINDS, Bar, Event, Played, Tab, Technique
 from slp_transformer.guitar.timing import common_unit, only_changes
 
 ROUNDED = 24

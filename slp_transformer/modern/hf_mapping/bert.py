@@ -6,20 +6,27 @@ from typing import Any
 
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
+from slp_transformer.modern.hf_mapping.param_map import (
+    ParamMap,
+    check_only,
+    linear,
+    norm,
+    projections,
+    same,
+)
 
 PREFIX = "bert."
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
-BUFFERS = ("embeddings.position_ids",)
+IGNORED_BUFFERS = ("embeddings.position_ids",)
 # The head's matrix is E, and its bias stands under two names.
-TWICE = {
+TIED_KEYS = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 NEXT = "cls.seq_relationship.weight"
 
 
-def read(settings: Settings) -> BertConfig:
+def from_hf_config(settings: Settings) -> BertConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -50,17 +57,15 @@ def with_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
     return replace(config, next_sentence=config.next_sentence or NEXT in names)
 
 
-def written(config: BertConfig) -> dict[str, Any]:
+def to_hf_config(config: BertConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
         ValueError: if BERT has no such part.
     """
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-    usual = BertConfig(1)
-    for name in ("norm", "positions", "normalisation", "qk_norm", "attention_bias", "ffn_bias"):
-        if getattr(config, name) != getattr(usual, name):
-            raise ValueError(f"BERT has no {name} = {getattr(config, name)!r}.")
+    fixed = ("norm", "positions", "normalisation", "qk_norm", "attention_bias", "ffn_bias")
+    check_only("BERT", config, **{name: getattr(BertConfig(1), name) for name in fixed})
     return {
         "architectures": ["BertForPreTraining" if config.next_sentence else "BertForMaskedLM"],
         "model_type": "bert",
@@ -77,7 +82,7 @@ def written(config: BertConfig) -> dict[str, Any]:
     }
 
 
-def places(config: BertConfig) -> Iterator[Places]:
+def param_maps(config: BertConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     E = f"{PREFIX}embeddings"
     yield same("embedding.tokens.E", f"{E}.word_embeddings.weight")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, norm, same
+from slp_transformer.modern.hf_mapping.param_map import ParamMap, check_only, norm, same
 
 PREFIX = "transformer."  # of every name but the head's; files of the bare model go without
 ACTIVATIONS = {
@@ -20,10 +20,13 @@ PRODUCTS = {
     "ffn.{}_1": "mlp.c_fc",
     "ffn.{}_2": "mlp.c_proj",
 }
-BUFFERS = ("attn.bias", "attn.masked_bias")  # masks that older files keep beside the weights
+IGNORED_BUFFERS = (
+    "attn.bias",
+    "attn.masked_bias",
+)  # masks that older files keep beside the weights
 
 
-def read(settings: Settings) -> TodaysConfig:
+def from_hf_config(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -31,7 +34,7 @@ def read(settings: Settings) -> TodaysConfig:
     """
     settings.only("scale_attn_weights", True)
     settings.none_of(("scale_attn_by_inverse_layer_idx", "add_cross_attention"))
-    return TodaysConfig(
+    return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 50257),
         context_length=settings.get("n_positions", int, 1024),
         model_dim=settings.get("n_embd", int, 768),
@@ -50,7 +53,7 @@ def read(settings: Settings) -> TodaysConfig:
     )
 
 
-def written(config: TodaysConfig) -> dict[str, Any]:
+def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -64,13 +67,10 @@ def written(config: TodaysConfig) -> dict[str, Any]:
         "qk_norm": False,
         "attention_bias": True,
         "ffn_bias": True,
-        "num_kv_heads": A,
-        "key_dim": d // A,
-        "value_dim": d // A,
     }
-    for name, value in usual.items():
-        if (getattr(config, name) or value) != value:
-            raise ValueError(f"GPT-2 has no {name} = {getattr(config, name)!r}, only {value!r}.")
+    sizes = {"num_kv_heads": A, "key_dim": d // A, "value_dim": d // A}
+    given = {name: size for name, size in sizes.items() if getattr(config, name) is not None}
+    check_only("GPT-2", config, **usual, **given)
     if config.activation not in names:
         raise ValueError(f"GPT-2 has no {config.activation}, only {', '.join(names)}.")
     return {
@@ -90,7 +90,7 @@ def written(config: TodaysConfig) -> dict[str, Any]:
     }
 
 
-def places(config: TodaysConfig) -> Iterator[Places]:
+def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}wte.weight")
     yield same("embedding.positions.P", f"{PREFIX}wpe.weight")

@@ -4,19 +4,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from slp_transformer.feedforward import SwiGLU
-from slp_transformer.modern.config import TodaysConfig
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import Places, linear, norm, projections, same
-from slp_transformer.modern.rotary import LongContext
+from slp_transformer.modern.hf_mapping.param_map import (
+    ParamMap,
+    check_only,
+    linear,
+    norm,
+    projections,
+    same,
+)
+from slp_transformer.modern.rotary import Llama3RopeScaling
 
 PREFIX = "model."
-BUFFERS = ("rotary_emb.inv_freq",)
+IGNORED_BUFFERS = ("rotary_emb.inv_freq",)
 HEAD_DIM = 128  # of Qwen3, where config.json does not say
 ROPE = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
 ROPE |= {"high_freq_factor", "original_max_position_embeddings"}
 
 
-def read(settings: Settings) -> TodaysConfig:
+def from_hf_config(settings: Settings) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
@@ -35,7 +42,7 @@ def read(settings: Settings) -> TodaysConfig:
     num_heads = settings.get("num_attention_heads", int, 32)
     head_dim = settings.maybe("head_dim", int) or (HEAD_DIM if qwen else None)
     base, long = read_rope(settings)
-    return TodaysConfig(
+    return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 151936 if qwen else 32000),
         context_length=settings.get("max_position_embeddings", int, 32768 if qwen else 2048),
         model_dim=settings.get("hidden_size", int, 4096),
@@ -51,13 +58,13 @@ def read(settings: Settings) -> TodaysConfig:
         ffn_bias=not qwen and settings.get("mlp_bias", bool, False),
         tied=settings.get("tie_word_embeddings", bool, False),
         rope_base=base,
-        rope_long=long,
+        rope_scaling=long,
         begin_id=next(iter(settings.ids("bos_token_id")), None),
         end_ids=settings.ids("eos_token_id"),
     )
 
 
-def read_rope(settings: Settings) -> tuple[float, LongContext | None]:
+def read_rope(settings: Settings) -> tuple[float, Llama3RopeScaling | None]:
     """Base of the frequencies, and how they are stretched; in the older form or the newer.
 
     Raises:
@@ -76,10 +83,10 @@ def read_rope(settings: Settings) -> tuple[float, LongContext | None]:
         rope.refuse("rope_type", kind, 'known are "default" and "llama3"')
     names = ("factor", "low_freq_factor", "high_freq_factor")
     old = rope.get("original_max_position_embeddings", int)
-    return base, LongContext(*(rope.get(name, float) for name in names), old)
+    return base, Llama3RopeScaling(*(rope.get(name, float) for name in names), old)
 
 
-def written(config: TodaysConfig) -> dict[str, Any]:
+def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     """What their config.json says of such a model of ours.
 
     Raises:
@@ -89,16 +96,14 @@ def written(config: TodaysConfig) -> dict[str, Any]:
     kind = "qwen3" if config.qk_norm else "llama"
     key_dim = config.key_dim or config.model_dim // config.num_heads
     value_dim = config.value_dim or config.model_dim // config.num_heads
-    for name, value in usual.items():
-        if getattr(config, name) != value:
-            raise ValueError(f"{kind} has no {name} = {getattr(config, name)!r}, only {value!r}.")
+    check_only(kind, config, **usual)
     if value_dim != key_dim or (kind == "qwen3" and config.ffn_bias):
         what = (
             "biases in its feedforward layers" if value_dim == key_dim else "value_dim of its own"
         )
         raise ValueError(f"{kind} has no {what}.")
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
-    if (long := config.rope_long) is not None:
+    if (long := config.rope_scaling) is not None:
         rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low}
         rope |= {
             "high_freq_factor": long.high,
@@ -121,14 +126,14 @@ def written(config: TodaysConfig) -> dict[str, Any]:
         "tie_word_embeddings": config.tied,
         "rope_parameters": rope,
         "rope_theta": config.rope_base,  # here and below for readers of the older form
-        "rope_scaling": None if config.rope_long is None else rope,
+        "rope_scaling": None if config.rope_scaling is None else rope,
         "bos_token_id": config.begin_id,
         "eos_token_id": list(config.end_ids) or None,
     }
     return said if config.qk_norm else said | {"mlp_bias": config.ffn_bias}
 
 
-def places(config: TodaysConfig) -> Iterator[Places]:
+def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     yield same("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):

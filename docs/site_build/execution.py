@@ -18,10 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nbformat
+from chapter_source import Chapter
 from filelock import FileLock
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
-from reading import Chapter
 from traitlets.config import Config
 
 WORKERS = 2
@@ -182,7 +182,7 @@ def run_all(
 
 
 class Background:
-    """Runs chapters beside a server, two at a time, the last wish for each chapter alone.
+    """Runs chapters in a server's background, two at a time, the latest version of each alone.
 
     Attributes:
         failures: what went wrong, by key; a chapter is not tried again until its key changes.

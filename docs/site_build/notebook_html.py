@@ -1,6 +1,6 @@
 """Finishes what mkdocs-jupyter makes of a chapter: alt texts before it, headings after.
 
-mkdocs-jupyter renders with the template beside this file, so that a chapter's code and text have
+mkdocs-jupyter renders with the template next to this file, so that a chapter's code and text have
 the elements and classes of Material's own pages and look like the rest of the site.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import unescape
 
 import exercises
-import figures as figuring
+import figures
 import nbformat
 from markdown.extensions.toc import slugify, unique
 
@@ -21,7 +21,7 @@ def filled(
     notebook: nbformat.NotebookNode,
     outputs: list | None,
     plain: bool = False,
-    figures: Iterable[figuring.Figure] = (),
+    figures: Iterable[figures.Figure] = (),
 ) -> nbformat.NotebookNode:
     """A notebook with its outputs, its figures described, numbered and with a caption.
 
@@ -50,14 +50,14 @@ def filled(
 
 
 def _described(
-    output: nbformat.NotebookNode, figure: figuring.Figure | None
+    output: nbformat.NotebookNode, figure: figures.Figure | None
 ) -> nbformat.NotebookNode:
     data = output.get("data", {})
     if "text/plain" in data:  # an address is another one in each run
         data["text/plain"] = re.sub(r" at 0x[0-9a-fA-F]+", "", data["text/plain"])
     for kind in ("text/html", "image/svg+xml"):
         if figure and kind in data:
-            data[kind] = figuring.described(data[kind], figure)
+            data[kind] = figures.described(data[kind], figure)
     return output
 
 
@@ -110,3 +110,52 @@ def _with_anchors(html: str) -> tuple[str, list[Heading]]:
 def without_outputs(html: str) -> str:
     """A page less what its cells put out."""
     return re.sub(r"<!-- output -->.*?<!-- /output -->", "", html, flags=re.DOTALL)
+
+
+REFERENCE = re.compile(r'<autoref [^>]*?identifier="?([^"\s>]+)"?[^>]*>(.*?)</autoref>', re.DOTALL)
+
+
+def to_take_away(
+    notebook: nbformat.NotebookNode, repository: str, site: str, anchors: dict[str, str]
+) -> nbformat.NotebookNode:
+    """A chapter's notebook on its own.
+
+    Args:
+        notebook: the chapter's, with its outputs.
+        repository: where the project is kept, or "".
+        site: where the site is published, or "".
+        anchors: the place within the site of each object that the notebook may refer to.
+    """
+    source = f"slp-transformer[docs] @ git+{repository}" if repository else ""
+    first = (
+        f'%pip install -q "{source}"'
+        if source
+        else '# In a folder of the project, once: python -m pip install -e ".[docs]"'
+    )
+    cell = nbformat.v4.new_code_cell(first)
+    cell.id = "install"
+    taken = nbformat.from_dict(notebook)
+    taken.cells = [cell, *taken.cells]
+
+    def chapter(match: re.Match) -> str:
+        return f"]({site}chapters/{match[1]}/"
+
+    def reference(match: re.Match) -> str:
+        if not site or match[1] not in anchors:
+            return match[2]
+        return f'<a href="{site}{anchors[match[1]]}">{match[2]}</a>'
+
+    def page(match: re.Match) -> str:
+        return f"]({site}{match[1]}/" if site else match[0]
+
+    for cell in taken.cells:
+        texts = [output.get("data", {}) for output in cell.get("outputs", [])]
+        if cell.cell_type == "markdown":
+            cell.source = REFERENCE.sub(reference, cell.source)
+            if site:
+                cell.source = re.sub(r"\]\((\d\d_\w+)\.(?:py|ipynb|md)", chapter, cell.source)
+                cell.source = re.sub(r"\]\(\.\./(?:docs/)?([\w-]+)(?:\.md|/)", page, cell.source)
+        for data in texts:
+            if "text/markdown" in data:
+                data["text/markdown"] = REFERENCE.sub(reference, data["text/markdown"])
+    return taken

@@ -12,9 +12,8 @@ sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocs_jupyter")
 
-import depending  # noqa: E402
-import reading  # noqa: E402
-import running  # noqa: E402
+import chapter_source  # noqa: E402
+import execution  # noqa: E402
 import state  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -27,12 +26,20 @@ CHAPTER = """\
 #
 # ## A part
 #
-# Some prose, with <span class="eq" id="eq-e{0}">e{0} · 8.{0} · 7.{0}</span>
+# Some prose, with <span class="eq" id="eq-e{0}">e{0}</span>
 #
-# $$x_{0} \\tag{{8.{0}}}$$
+# $$x_{0} \\tag{{e{0}}}$$
 
 # %%
 from slp_transformer.low import g
+"""
+
+EQUATIONS = """\
+[drafts]
+2026-01 = "Jan 2026 draft"
+[equations]
+e1 = { title = "One", 2026-01 = "8.1" }
+e2 = { title = "Two", 2026-01 = "8.2" }
 """
 
 
@@ -53,12 +60,15 @@ def build(tmp_path, monkeypatch):
     (root / "slp_transformer" / "__init__.py").touch()
     (root / "slp_transformer" / "low.py").write_text('"""Low."""\n\n\ndef g(x):\n    """It."""\n')
     (root / "slp_transformer" / "high.py").write_text('"""What no chapter imports."""\n')
+    (root / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     (root / "chapters").mkdir()
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
         path.write_text(CHAPTER.format(number), encoding="utf-8")
-        chapter = reading.read_chapter(path, root)
-        running.Cache(root / ".cache" / "chapters").store(chapter, depending.key_of(chapter), [[]])
+        chapter = chapter_source.read_chapter(path, root)
+        execution.Cache(root / ".cache" / "chapters").store(
+            chapter, chapter_source.key_of(chapter), [[]]
+        )
     shutil.copy(ROOT / "mkdocs.yml", root)
     monkeypatch.chdir(root)
     state.site.__init__()  # what another test may have left

@@ -1,25 +1,23 @@
 """What links to what: chapters, equations, and the package's objects, read from their sources.
 
 A chapter declares an equation by its label, on a line of its own before the formula:
-    <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
-A docstring names its source as "`head-par` (8.33, 7.34)". A chapter explains an object when it
-shows its source or links to it. From these the index, the cards and the links back are made.
+    <span class="eq" id="eq-head-par">head-par</span>
+A docstring names it in a paragraph "Source: `head-par`". Its numbers are in `equations.toml`. A
+chapter explains an object when it shows its source or links to it. From these the index, the cards
+and the links back are made.
 """
 
 import ast
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
-from depending import module_name
-from reading import Chapter
+from chapter_source import Chapter, equations_of, module_name
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
-SLUG = r"`[A-Za-z][\w^.,()-]*`"
-SOURCE = re.compile(rf"((?:{SLUG}(?:,| and| to)?\s+)*{SLUG})\s*\(([^)`]*?\d+\.\d+[^)`]*)\)")
+SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
 
 
@@ -67,7 +65,7 @@ def summarize(chapter: Chapter) -> Summary:
     prose = [p for p in paragraphs if re.match(r"(?!Sections? )[A-Za-z`“\"']", p)]
     sentence = re.match(r".+?[.!?](?=\s|$)", prose[0]) if prose else None
     text = sentence[0] if sentence else (prose[0] if prose else "")
-    return Summary(stem, number, title, plain(text), _range(declared(chapter)))
+    return Summary(stem, number, title, plain(text), _range(chapter))
 
 
 def plain(text: str) -> str:
@@ -95,21 +93,22 @@ def formulas(chapter: Chapter) -> dict[str, str]:
         for at, slug in enumerate(pieces[1::3]):
             below = "".join(pieces[3 * at + 3 :: 3])  # labels in a row share what follows
             displays = re.findall(r"\$\$(.+?)\$\$", below, flags=re.DOTALL)
-            tags = [f"\\tag{{{number.strip()}}}" for number in pieces[3 * at + 2].split("·")]
+            numbers = re.findall(r"\d+\.\d+", pieces[3 * at + 2])
+            tags = [f"\\tag{{{number}}}" for number in numbers]
             tagged = [tex for tex in displays if any(tag in tex for tag in tags)]
             for tex in (tagged or displays)[:1]:
                 found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", tex).strip()
     return found
 
 
-def _range(equations: list[tuple[str, list[str]]]) -> str:
-    """The first and last number of a chapter's equations, in the first draft named."""
-    numbers = []
-    for _, given in equations:
-        for number in given[:1]:
-            if re.fullmatch(r"[\d.–-]+", number):  # no sections, no figures
-                places = re.findall(r"\d+\.\d+", number)
-                numbers += [tuple(map(int, place.split("."))) for place in places]
+def _range(chapter: Chapter) -> str:
+    """The first and last number of a chapter's equations, in the oldest draft."""
+    book, numbers = equations_of(chapter.root), []
+    for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
+        number = book.slugs[slug].get(next(iter(book.drafts)), "")
+        if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
+            places = re.findall(r"\d+\.\d+", number)
+            numbers += [tuple(map(int, place.split("."))) for place in places]
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
@@ -127,50 +126,15 @@ def equations(chapters: list[Chapter], root: Path) -> list[Equation]:
                 entry.chapters.append(chapter.path.stem)
         for slug, tex in formulas(chapter).items():
             found[slug].tex = found[slug].tex or tex
-    declared_by_a_chapter = set(found)
+    book = equations_of(root)
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
-            for slug, numbers in _sources(docstring, declared_by_a_chapter):
-                entry = found.setdefault(slug, Equation(slug, numbers.split(", ")))
-                if name not in entry.objects:
-                    entry.objects.append(name)
-                for between in _within(numbers, found.values()):
-                    if name not in between.objects:
-                        between.objects.append(name)
-    return [equation for equation in found.values() if ".." not in equation.slug]
-
-
-def _within(numbers: str, known: Iterable[Equation]) -> list[Equation]:
-    """The equations that chapters declare and a number of which lies in a range: "8.10-8.14"."""
-    numbers = re.sub(r"Figs?\.?\s*[\d.,\s-]+", "", numbers)
-    spans = re.findall(r"\b(\d+)\.(\d+)-(?:\d+\.)?(\d+)", numbers)
-    inside = []
-    for equation in known:
-        own = [re.match(r"(\d+)\.(\d+)\b", number) for number in equation.numbers]
-        places = [(int(number[1]), int(number[2])) for number in own if number]
-        within = (
-            chapter == int(c) and int(first) <= place <= int(last)
-            for chapter, place in places
-            for c, first, last in spans
-        )
-        if equation.chapters and any(within):
-            inside.append(equation)
-    return inside
-
-
-def _sources(docstring: str, known: set[str]) -> list[tuple[str, str]]:
-    """The (slug, numbers) of each equation in the docstring's paragraphs that begin "Source:".
-
-    Those that a chapter declares may stand there without their numbers.
-    """
-    found = []
-    for paragraph in docstring.split("\n\n"):
-        if paragraph.lstrip().startswith("Source:"):
-            for slugs, numbers in SOURCE.findall(paragraph):
-                found += [(slug.strip("`"), numbers) for slug in re.findall(SLUG, slugs)]
-            named = {slug.strip("`") for slug in re.findall(SLUG, paragraph)}
-            found += [(slug, "") for slug in sorted(named & known - {slug for slug, _ in found})]
-    return found
+            for paragraph in SOURCE.findall(docstring):
+                for slug in book.named(" ".join(paragraph.split())):
+                    entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
+                    if name not in entry.objects:
+                        entry.objects.append(name)
+    return list(found.values())
 
 
 def modules(root: Path) -> list[Path]:
@@ -278,3 +242,69 @@ def explained(cells: list, outputs: list | None) -> list[str]:
             data = output.get("data", {}).get("text/markdown", "")
             texts.append(data if isinstance(data, str) else "".join(data))
     return list(dict.fromkeys(name for text in texts for name in SHOWN.findall(text)))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A test that proves equations.
+
+    Attributes:
+        file: its file within the project.
+        name: its name.
+        slugs: the equations.
+        source: the test itself, decorators and all.
+    """
+
+    file: str
+    name: str
+    slugs: tuple[str, ...]
+    source: str
+
+    @property
+    def id(self) -> str:
+        """Its name to pytest."""
+        return f"{self.file}::{self.name}"
+
+
+def proofs(root: Path) -> list[Proof]:
+    """All tests that prove an equation, in the order of their files."""
+    found = []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if ".proves(" not in text:
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and (slugs := _slugs(node)):
+                first = min(decorator.lineno for decorator in node.decorator_list)
+                source = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+                file = path.relative_to(root).as_posix()
+                found.append(Proof(file, node.name, slugs, source))
+    return found
+
+
+def _slugs(test: ast.FunctionDef) -> tuple[str, ...]:
+    for decorator in test.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.proves":
+            return tuple(argument.value for argument in decorator.args)
+    return ()
+
+
+def proofs_page(found: list[Proof], loops: str) -> str:
+    """The page of proofs: each test with the equations that it proves, and the loops they use."""
+    parts = ["# Proofs", "", _INTRODUCTION, ""]
+    for file in dict.fromkeys(proof.file for proof in found):
+        parts += [f"## {file}", ""]
+        for proof in (one for one in found if one.file == file):
+            proves = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in proof.slugs)
+            parts += [f"### `{proof.name}` {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
+            parts += ["```python", proof.source, "```", ""]
+    parts += ["## tests/helpers/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
+    return "\n".join(parts)
+
+
+_INTRODUCTION = (
+    "The tests that prove the equations, as they stand in `tests/`. Each compares the package with "
+    "numbers worked out by hand, with [loops](#loops) written as the book writes them, or with "
+    "PyTorch's own modules under the same weights. `python -m pytest` runs them all."
+)
+_LOOPS = "The equations as loops over tokens, heads and features, with which the tests compare."

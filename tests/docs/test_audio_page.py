@@ -20,18 +20,18 @@ pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import hearing  # noqa: E402
+import audio_page  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets" / "alphatab"
 
 
 @functools.cache
 def heard():
-    return hearing.pieces(ROOT)
+    return audio_page.pieces(ROOT)
 
 
 def test_every_piece_can_be_played_and_stands_there_as_text():
-    stage = hearing.stage(heard(), "assets/")
+    stage = audio_page.stage(heard(), "assets/")
     told = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
     for piece, data in zip(heard(), json.loads(told), strict=True):
         tab, problems = parse_alphatex(data["tex"])
@@ -75,7 +75,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def served(tmp_path):
     """The stage as a page of its own, at an address on this machine."""
-    stage = hearing.stage(heard(), "alphatab/").replace('href="/', 'href="')
+    stage = audio_page.stage(heard(), "alphatab/").replace('href="/', 'href="')
     script = '<script src="alphatab/hear.js" defer></script>'
     page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
     (tmp_path / "index.html").write_text(page, encoding="utf-8")

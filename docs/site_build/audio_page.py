@@ -96,7 +96,7 @@ def stage(heard: list[Heard], assets: str) -> str:
         f'<pre class="slp-hear-text" tabindex="0">{escape(format_tab(each.tab))}</pre></details>'
         for each in heard
     )
-    told = json.dumps(data).replace("<", "\\u003c")
+    shown = json.dumps(data).replace("<", "\\u003c")
     return (
         f'<div {STAGE} data-assets="{assets}" hidden>'
         f'<div class="slp-hear-pieces" role="group" aria-label="Pieces">{buttons}</div>'
@@ -106,5 +106,5 @@ def stage(heard: list[Heard], assets: str) -> str:
         f'<label>Speed <select id="slp-hear-speed">{speeds}</select></label> '
         '<output id="slp-hear-time">0:00</output></p>'
         '<div id="slp-hear-stage"></div></div>'
-        f'<script type="application/json" id="slp-hear-pieces">{told}</script>{texts}'
+        f'<script type="application/json" id="slp-hear-pieces">{shown}</script>{texts}'
     )

@@ -1,0 +1,424 @@
+"""What the pages of chapters and of the reference, and the lists on other pages, are made of."""
+
+import html
+import json
+import re
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+
+import chapter_source
+import diagrams
+import execution
+import exercises
+import links
+import nbformat
+import notebook_html
+import reference
+from chapter_source import Chapter
+from diagrams import Link
+from mkdocs.exceptions import PluginError
+from reference import ApiPage, url_of
+from state import log, relative, short_name, site
+
+
+def links_below_title(chapter: Chapter, page) -> str:
+    """The line below a chapter's title: its notebook, its script, the modules that it uses."""
+    stem = chapter.path.stem
+    here = [
+        f'<a href="{stem}.ipynb" download>Notebook</a>',
+        f'<a href="{stem}.py" download>Script</a>',
+    ]
+    if chapter.exercises:
+        name = exercises_name(chapter)
+        here.append(f'<a href="{name}" download>Exercises as a notebook</a>')
+    if site.repository:
+        place = site.repository.partition("://")[2].partition("/")[2]
+        here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
+        there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
+        here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
+    modules = [
+        f'<a href="{relative(url_of(name), page)}"><code>{short_name(name)}</code></a>'
+        for name in chapter_source.modules_named(chapter)
+        if name in site.modules and ".plotting" not in name
+    ]
+    uses = f"<span>Uses {' '.join(modules)}</span>" if modules else ""
+    return f'<p class="slp-links" data-search-exclude>{" ".join(here)} {uses}</p>'
+
+
+def exercises_name(chapter: Chapter) -> str:
+    """The file name of a chapter's exercises, without their solutions."""
+    return f"{chapter.path.stem}_exercises.ipynb"
+
+
+def with_proofs(body: str, page) -> str:
+    """A chapter with a way from each of its equations to its code and to its proof."""
+
+    def ways(match: re.Match) -> str:
+        equation, proofs = site.equations.get(match[2]), site.proofs_of(match[2])
+        found = []
+        for name in equation.objects[:1] if equation else []:
+            found.append(f'<autoref identifier="{name}" optional>code</autoref>')
+        if proofs:
+            url = f"{relative('proofs/', page)}#{proofs[0].name}"
+            found.append(f'<a href="{url}">proof</a>')
+        if not found:
+            return match[0]
+        return f'{match[0]} <span class="slp-ways-on" data-search-exclude>{" ".join(found)}</span>'
+
+    return re.sub(r'(<span class="eq" id="eq-([^"]+)">.*?</span>)', ways, body)
+
+
+def notes(chapter: Chapter) -> str:
+    """What a reader of a chapter should know that has not run, has failed, or lacks an alt text."""
+    outputs = site.outputs[chapter.path.stem]
+    if outputs is None:
+        failure = _failure(chapter)
+        return _failed(failure) if failure else _RUNNING
+    found = ""
+    if site.serving:
+        for sentence in execution.missing_alts(chapter, outputs):
+            found += note("failure", "A figure without alt text", f"<p>{html.escape(sentence)}</p>")
+            if sentence not in site.warned:
+                site.warned.add(sentence)
+                log.error(sentence)
+    return found
+
+
+def note(kind: str, title: str, body: str) -> str:
+    """A box with a note, which the search does not find."""
+    return (
+        f'<div class="admonition {kind}" data-search-exclude>'
+        f'<p class="admonition-title">{title}</p>{body}</div>'
+    )
+
+
+_RUNNING = note(
+    "slp-running",
+    "Running …",
+    "<p>This chapter is being executed. Its outputs appear here when it is done.</p>",
+)
+
+
+def _failed(failure: execution.ChapterError) -> str:
+    return note("failure", "This chapter failed", f"<pre>{html.escape(str(failure))}</pre>")
+
+
+def _failure(chapter: Chapter) -> execution.ChapterError | None:
+    key = site.keys[chapter.path.stem]
+    return site.background.failures.get(key) if site.background else None
+
+
+def failed_outputs(chapter: Chapter) -> list | None:
+    """The outputs up to the cell that raised."""
+    failure = _failure(chapter)
+    return failure.outputs if failure and failure.outputs else None
+
+
+def to_chapter(match: re.Match) -> str:
+    """A link from one script to the next is a link from one page to the next."""
+    return f'href="../{match[1]}/' if match[1] in site.summaries else match[0]
+
+
+def nested(headings: list[tuple[int, str, str]]) -> list[dict]:
+    """The headings as the tree that MkDocs wants."""
+    root: list[dict] = []
+    open_levels: list[tuple[int, list[dict]]] = [(0, root)]
+    for level, name, text in headings:
+        while open_levels[-1][0] >= level:
+            open_levels.pop()
+        token = {"level": level, "id": name, "name": html.escape(text), "children": []}
+        open_levels[-1][1].append(token)
+        open_levels.append((level, token["children"]))
+    return root
+
+
+def write(chapter: Chapter, path: Path) -> None:
+    """Writes a chapter's notebook for mkdocs-jupyter, if it has changed."""
+    stem = chapter.path.stem
+    outputs = site.outputs[stem] or failed_outputs(chapter)
+    plain = site.deferring and outputs is None
+    made_of = (chapter, id(outputs), plain, site.figures[stem])
+    if path.is_file() and site.written.get(stem) == made_of:
+        return
+    filled = notebook_html.filled(chapter.notebook, outputs, plain, site.figures[stem])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = nbformat.writes(filled)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    site.written[stem] = made_of
+
+
+@lru_cache(maxsize=64)
+def exercises_notebook(chapter: Chapter) -> str:
+    """A chapter's exercises without their solutions, as a file."""
+    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
+    return nbformat.writes(made)
+
+
+def kept(uri: str) -> dict | None:
+    """What a server still has of a page of the reference; a build renders all afresh."""
+    key = site.reference_keys.get(uri) if site.serving else None
+    return site.reference.page(uri, key) if key else None
+
+
+def shown_as(name: str) -> str:
+    """The anchor of an object, by any of its names: that in its package if this offers it."""
+    for length in range(name.count("."), 0, -1):
+        whole = name.split(".")
+        outer, inner = ".".join(whole[: length + 1]), whole[length + 1 :]
+        outer = site.definitions.get(outer, outer)
+        if outer in site.shown_as:
+            return ".".join([site.shown_as[outer], *inner])
+        if outer != ".".join(whole[: length + 1]):
+            return ".".join([outer, *inner])
+    return name
+
+
+def url_of_object(name: str) -> str:
+    """Where an object of the package is shown, from the top of the site."""
+    module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
+    return url_of(module).partition("#")[0] + "#" + shown_as(name)
+
+
+def defined_as(name: str) -> str:
+    """The name of an object where it is defined, by its anchor."""
+    for anchor, definition in site.definitions.items():
+        if name == anchor or name.startswith(anchor + "."):
+            return definition + name.removeprefix(anchor)
+    return name
+
+
+def resolved(content: str, page) -> str:
+    """A page whose references lead to where a thing is shown, by whatever name they asked for it.
+
+    Links to the kept pages of the reference are made here: the autorefs plugin has not heard of
+    them.
+    """
+    if "<autoref" not in content:
+        return content
+    content = reference.renamed(content, shown_as)
+    urls = {name: relative(url_of(name), page) for name in site.modules}
+    for entry in site.api_pages:
+        url = relative(url_of(entry.modules[0]), page)
+        if found := kept(entry.path):
+            names = reference.ID.findall(found["content"])
+        elif site.deferring:
+            paths = [site.modules[name] for name in entry.modules]
+            names = [shown_as(n) for path in paths for n in links.public_names(path, site.root)]
+        else:
+            names = []
+        urls |= {name: f"{url}#{name}" for name in names}
+    return reference.resolve(content, urls, forget=site.deferring)
+
+
+def with_links_back(content: str, page) -> str:
+    """A page of the reference with links to the chapters that explain or use what it describes."""
+
+    def back(match: re.Match) -> str:
+        name = defined_as(match[2])
+        word = "Explained" if name in site.explained_in else "Used"
+        stems = site.explained_in.get(name) or site.used_in.get(name, [])
+        links = ", ".join(
+            f'<a href="{relative(f"chapters/{stem}/", page)}">{html.escape(title)}</a>'
+            for stem in stems
+            for title in [f"{site.summaries[stem].number} · {site.summaries[stem].title}"]
+        )
+        after = f'<p class="slp-explained">{word} in: {links}</p>' if links else ""
+        return match[0] + after
+
+    def to_equation(match: re.Match) -> str:
+        equation = site.equations.get(match[1])
+        if equation is None or not equation.chapters:
+            return match[0]
+        url = relative(f"chapters/{equation.chapters[0]}/", page) + f"#eq-{match[1]}"
+        return f'<a href="{url}"><code>{match[1]}</code></a>'
+
+    def cited(match: re.Match) -> str:
+        slugs = re.findall(r"<code>([^<]+)</code>", match[0])
+        linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
+        if not all(slug in site.book.slugs for slug in slugs):
+            return linked
+        return f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+
+    # Shapes and other strings in types in double quotes, as the source has them.
+    content = re.sub(r"(?<=[\[ ])(?:'|&#39;)([^'&<>\n]*)(?:'|&#39;)(?=[\],])", r'"\1"', content)
+    content = re.sub(r"(<span class=\"s)1\">'([^'<]*)'</span>", r'\g<1>2">"\2"</span>', content)
+    group = r"<code>[^<]+</code>(?:(?:, and|,| and| to)\s+<code>[^<]+</code>)*"
+    content = re.sub(
+        r"<p>Source:.*?</p>", lambda p: re.sub(group, cited, p[0]), content, flags=re.DOTALL
+    )
+    pattern = r'<h([2-6]) id="([^"]+)" class="doc doc-heading">.*?</h\1>'
+    return re.sub(pattern, back, content, flags=re.DOTALL)
+
+
+PREPARING = note(
+    "slp-running", "Soon …", "<p>The reference is prepared while the first chapter runs.</p>"
+)
+
+
+def link_from(page) -> Link:
+    """Where an equation is found, seen from a page."""
+
+    def found(slug: str) -> tuple[str, str] | None:
+        equation = site.equations.get(slug)
+        if equation is None or not equation.chapters:
+            return None
+        stem = equation.chapters[0]
+        url = relative(f"chapters/{stem}/", page)
+        url = f"{'' if url == './' else url}#eq-{slug}"
+        number = equation.numbers[0] if equation.numbers else slug
+        short = number.partition(" in the ")[0]
+        said = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
+        return url, f"{said} in chapter {site.summaries[stem].number}"
+
+    return found
+
+
+def ways_from(page) -> dict[str, str]:
+    """The links to the code and to the proof of each equation."""
+    found = {}
+    for slug, equation in site.equations.items():
+        ways = [f'<autoref identifier="{n}" optional>code</autoref>' for n in equation.objects[:1]]
+        if proofs := site.proofs_of(slug):
+            ways.append(f'<a href="{relative("proofs/", page)}#{proofs[0].name}">proof</a>')
+        found[slug] = " ".join(ways)
+    return found
+
+
+def whole(page) -> str:
+    """The diagram, and its parts in words."""
+    link = link_from(page)
+    drawings = "".join(diagrams.drawing(link, frozenset(), upright) for upright in (False, True))
+    parts = diagrams.parts_list(link, ways_from(page))
+    return f'<figure class="slp-map">{drawings}</figure>\n{parts}'
+
+
+def you_are_here(chapter: Chapter, page) -> str:
+    """The diagram at the head of a chapter, with its parts marked; folded on a phone."""
+    declared = {slug for slug, _ in links.declared(chapter)}
+    parts = diagrams.here(site.summaries[chapter.path.stem].number, declared)
+    named = diagrams.named(parts) or "the whole"
+    link = link_from(page)
+    said = f"<strong>You are here:</strong> {escape(named)}"
+    return (
+        f'<figure class="slp-map" data-search-exclude>{diagrams.drawing(link, parts, False)}'
+        f"<figcaption>{said}. Each part leads to its equation.</figcaption></figure>"
+        f'<details class="slp-map-small" data-search-exclude><summary>{said}</summary>'
+        f"{diagrams.drawing(link, parts, True)}</details>"
+    )
+
+
+def card(summary: links.Summary, page) -> str:
+    """A chapter on the landing page."""
+    url = relative(f"chapters/{summary.stem}/", page)
+    equations = f'<span class="slp-card-eq">{summary.equations}</span>' if summary.equations else ""
+    return (
+        f'<li><a href="{url}"><span class="slp-card-number">{summary.number}</span>'
+        f"<strong>{html.escape(summary.title)}</strong>{equations}"
+        f"<span>{_code_marks(summary.text)}</span></a></li>"
+    )
+
+
+def source(match: re.Match) -> str:
+    """The source of an object that the landing page asks for."""
+    try:
+        code = links.source_of(match[1], site.root)
+    except KeyError:
+        raise PluginError(f"docs/index.md asks for {match[1]}, which the package lacks.") from None
+    return f"```python\n{code}\n```"
+
+
+def equation_table(page) -> str:
+    """Every equation: its formula and numbers, its chapter, its code, and its proof."""
+    rows = []
+    for equation in site.equations.values():
+        if equation.slug not in site.book.slugs:
+            raise PluginError(f"equations.toml has no {equation.slug!r}.")
+        where = ", ".join(
+            f'<a href="{relative(f"chapters/{stem}/", page)}#eq-{equation.slug}">'
+            f"{html.escape(site.summaries[stem].title)}</a>"
+            for stem in equation.chapters
+        )
+        objects = "<br>".join(
+            f'<autoref identifier="{name}" optional><code>{_short(name)}</code></autoref>'
+            for name in equation.objects
+        )
+        tests = "<br>".join(
+            f'<a href="{relative("proofs/", page)}#{proof.name}">{_spoken(proof.name)}</a>'
+            for proof in site.proofs_of(equation.slug)
+        )
+        numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
+        name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
+        name += f"<br>{html.escape(site.book.slugs[equation.slug]['title'])}"
+        formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
+        if equation.tex.startswith("\\begin{align"):
+            formula = f"$${html.escape(equation.tex)}$$"
+        cells = (f"{name}<br>{numbers}", formula, where or "to come", objects)
+        # On a phone, where rows are cards, each names what it is.
+        heads = ("", "", ' data-head="Chapter"', ' data-head="Code"')
+        row = "".join(f"<td{head}>{cell}</td>" for head, cell in zip(heads, cells, strict=True))
+        rows.append(f'<tr>{row}<td data-head="Proof" data-search-exclude>{tests}</td></tr>')
+    return (
+        '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
+        "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
+        + "".join(rows)
+        + "</tbody></table></div>"
+    )
+
+
+def _spoken(test: str) -> str:
+    """A test's name as a sentence, with the number of its equation: "head par 8.33 equals loop"."""
+    words = test.removeprefix("test_").replace("_", " ")
+    return html.escape(re.sub(r"(?<=\d) (?=\d)", ".", words))
+
+
+def equations_json() -> str:
+    """The index of equations for programs."""
+    return json.dumps(
+        [
+            {
+                "slug": equation.slug,
+                "title": site.book.slugs[equation.slug]["title"],
+                "numbers": equation.numbers,
+                "tex": equation.tex,
+                "chapters": [f"chapters/{stem}/#eq-{equation.slug}" for stem in equation.chapters],
+                "code": equation.objects,
+                "tests": [proof.id for proof in site.proofs_of(equation.slug)],
+            }
+            for equation in site.equations.values()
+        ],
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def _short(name: str) -> str:
+    """A dotted name without package and modules: `MultiHeadAttention.forward`."""
+    module = max((m for m in site.modules if name.startswith(m + ".")), key=len, default="")
+    return name.removeprefix(module + ".")
+
+
+def page_table() -> str:
+    """Every listed module and package with its first sentence."""
+    listed = [page for page in site.api_pages if page.is_listed]
+    kinds = {
+        "The equations": [page for page in listed if not page.is_package],
+        "Packages": [page for page in listed if page.is_package],
+    }
+    return "\n\n".join(f"## {kind}\n\n{_table(found)}" for kind, found in kinds.items() if found)
+
+
+def _table(entries: list[ApiPage]) -> str:
+    rows = []
+    for entry in entries:
+        link = f'<a href="{entry.name}/"><code>{entry.name}</code></a>'
+        text = _code_marks(links.first_sentence(site.modules[entry.modules[0]]))
+        rows.append(f"<tr><td>{link}</td><td>{text}</td></tr>")
+    head = "<thead><tr><th>Module</th><th>Contents</th></tr></thead>"
+    table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="slp-wide slp-modules" tabindex="0">{table}</div>'
+
+
+def _code_marks(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))

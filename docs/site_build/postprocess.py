@@ -1,0 +1,146 @@
+"""What is done to finished pages: formulas drawn, text for the search, fonts cut to size."""
+
+import atexit
+import re
+from functools import cache
+from html import unescape
+from pathlib import Path
+
+import notebook_html
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from fontTools.varLib.instancer import instantiateVariableFont
+from py_mini_racer import JSEvalException, MiniRacer
+
+KATEX = Path(__file__).parent / "katex" / "katex.min.js"
+# What stands in these is no formula, whatever dollars it has.
+TAGS = "pre|code|script|style|svg|textarea"
+VERBATIM = re.compile(rf"(<(?:{TAGS})\b.*?</(?:{TAGS})>)", re.DOTALL)
+FORMULA = re.compile(
+    r"\$\$(?P<d1>.+?)\$\$|\\\[(?P<d2>.+?)\\\]|"
+    r"(?<![\\\w])\$(?P<i1>[^$\s](?:[^$<]*?[^$\s])?)\$(?!\d)|\\\((?P<i2>.+?)\\\)",
+    re.DOTALL,
+)
+DRAWN = re.compile(r"<!-- tex -->(.*?)<!-- /tex -->", re.DOTALL)
+
+
+class FormulaError(ValueError):
+    """A formula that KaTeX cannot read; the message has it, and KaTeX's own words."""
+
+
+def drawn(html: str) -> str:
+    """A page with its formulas drawn.
+
+    Raises:
+        FormulaError: for a formula that KaTeX cannot read.
+    """
+    parts = VERBATIM.split(html)
+    return "".join(part if at % 2 else FORMULA.sub(_draw, part) for at, part in enumerate(parts))
+
+
+def has_formulas(html: str) -> bool:
+    """Whether a page has a formula that was drawn."""
+    return DRAWN.search(html) is not None
+
+
+def as_text(html: str) -> str:
+    """A page whose formulas are plain characters, as the search should know them."""
+
+    def words(match: re.Match) -> str:
+        inside = re.search(r"<math\b.*?(?=<annotation)", match[1], flags=re.DOTALL)[0]
+        inside = re.sub(r"(<(?=mtext|mo\b|mtr)|</mo>)", r" \1 ", inside)
+        plain = re.sub(r"<[^>]*>?|[\u200b\u2061-\u2064]", "", inside)
+        return re.sub(r"\s+", " ", plain)
+
+    return DRAWN.sub(words, html)
+
+
+def _draw(match: re.Match) -> str:
+    displayed = match["d1"] or match["d2"]
+    tex = unescape(displayed or match["i1"] or match["i2"]).strip()
+    return f"<!-- tex -->{_katex(tex, bool(displayed))}<!-- /tex -->"
+
+
+@cache
+def _katex(tex: str, display: bool) -> str:
+    settings = {"displayMode": display, "strict": False}
+    try:
+        return _engine().call("katex.renderToString", tex, settings)
+    except JSEvalException as error:
+        said = re.search(r"KaTeX parse error: ([^\n]*)", str(error))
+        raise FormulaError(f"{said[1] if said else error}, in the formula {tex}") from None
+
+
+@cache
+def _engine() -> MiniRacer:
+    engine = MiniRacer()
+    atexit.register(engine.close)  # its threads would keep Python from ending
+    engine.eval(KATEX.read_text(encoding="utf-8"))
+    return engine
+
+
+# The theme counts a word in a title a thousandfold, and the reference is all titles.
+BOOST = {"chapter": 8.0, "page": 1.0, "equations": 0.1, "reference": 0.002}
+EXERCISES = re.compile(r'<h([23]) id="exercise.*?(?=<h[1-3]\b(?! id="exercise)|$)', re.DOTALL)
+
+
+def known(content: str, kind: str) -> str:
+    """What the search is given of a page's content."""
+    content = notebook_html.without_outputs(content)
+    content = re.sub(r"<(pre|figure)\b.*?</\1>", "", content, flags=re.DOTALL)
+    content = re.sub(r"<td data-search-exclude>.*?</td>", "", content, flags=re.DOTALL)
+    content = as_text(content)
+    if kind == "chapter":
+        content = EXERCISES.sub("", content)  # who looks for a thing wants it explained
+    return _names(content) if kind == "reference" else content
+
+
+def _names(content: str) -> str:
+    """Each function and class on a page of the reference, with the first sentence about it."""
+    parts = re.split(r"(<h[1-6]\b.*?</h[1-6]>)", content, flags=re.DOTALL)
+    found = []
+    for heading, below in zip(parts[1::2], parts[2::2], strict=True):
+        if re.search(r'id="slp_transformer[^"]*\.[A-Z]\w*\.\w+"', heading):
+            continue  # a method or an attribute: its class is found
+        below = re.sub(r'<p class="slp-explained".*?</p>', "", below, flags=re.DOTALL)
+        first = re.search(r"<p>(.*?(?:[.:](?=\s)|(?=</p>)))", below, flags=re.DOTALL)
+        words = re.sub(r"<[^>]+>", "", first[1]) if first else ""
+        found.append(f"{heading}<p>{words}</p>")
+    return "".join(found)
+
+
+DRAWN_HTML = re.compile(r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', re.DOTALL)
+ALWAYS = {chr(code) for code in range(0x20, 0x7F)}  # what scripts on a page may write
+WEIGHTS = (400, 700)
+
+
+def cut(site: Path) -> None:
+    """Cuts the fonts in a built site, in place."""
+    text, formulas = set(ALWAYS), set()
+    for path in site.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for formula in DRAWN_HTML.findall(html):
+            formulas |= _characters(formula)
+        text |= _characters(re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL))
+    for path in site.glob("assets/fonts/*.woff2"):
+        _cut(path, text)
+    for path in site.glob("assets/katex/fonts/*.woff2"):
+        _cut(path, formulas)
+
+
+def _characters(html: str) -> set[str]:
+    return set(unescape(re.sub(r"<[^>]+>", "", html)))
+
+
+def _cut(path: Path, characters: set[str]) -> None:
+    font = TTFont(path)
+    options = subset.Options(
+        flavor="woff2", hinting=False, layout_features=["ccmp", "kern", "liga", "locl"]
+    )
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(text="".join(characters))
+    subsetter.subset(font)
+    if "fvar" in font:
+        instantiateVariableFont(font, {"wght": WEIGHTS}, inplace=True)
+    font.flavor = "woff2"
+    font.save(path)

@@ -1,0 +1,44 @@
+"""What contributors run by name, in an environment that nox makes: `nox -s lint`, `nox -l`."""
+
+import nox
+
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint rules, layout and the layers of the package."""
+    session.install("-e", ".[test]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy, which may find no more errors than before."""
+    session.install("-e", ".[test]")
+    session.run("python", ".ci/check_types.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The test suite, or what is named after --."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def stress(session: nox.Session) -> None:
+    """The slow tests, and the numerical ones on a stand-in for a second device."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "pytest", "-m", "slow")
+    session.run("python", "-m", "pytest", "--device", "standin")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, in site/."""
+    session.install("-e", ".[docs]")
+    session.run("python", "-m", "mkdocs", "build", "--strict")

@@ -1,0 +1,549 @@
+"""Record what the program computes, to the last bit, and compare two records.
+
+    python campaigns/reference_runs.py record --out new.json
+    python campaigns/reference_runs.py compare results/reference_runs/base.json new.json
+    python campaigns/reference_runs.py compare OLD.json NEW.json --transcripts
+
+A record has two parts. The results are of small runs: a SHA-256 of every weight, every measured
+loss, and a SHA-256 of what the runs print and write afterwards. They must not change when code is
+only moved and renamed, and `compare` ends with 1 if they do. The transcripts are what each command
+prints and its exit code, for people to read: wording may change on purpose.
+
+RUNS and TRANSCRIPTS hold every command line. Edit them when flags or modules are renamed, and keep
+the keys: records are compared by key. The bits hold for one machine, one PyTorch and one thread.
+It takes a system that can fork: each command runs in a fork of this process, which has loaded
+PyTorch already.
+"""
+
+import argparse
+import difflib
+import hashlib
+import json
+import os
+import platform
+import re
+import runpy
+import shlex
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mido
+import torch
+from slp_transformer.guitar.fingering.keeping import load_hand
+
+import slp_transformer
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.guitar import practice_corpus, write_tab
+from slp_transformer.training import load_model, train
+
+# --- Every command line --------------------------------------------------------------------------
+
+MODULES = {  # what the first word of a line runs, as `python -m` does
+    "slp-transformer": "slp_transformer",
+    "learn-hand": "slp_transformer.guitar.fingering.learning",
+    "torchrun": "torch.distributed.run",
+}
+SIZES = "--model-dim 32 --num-blocks 2 --num-heads 4"
+STEPS = "--steps 200 --every 50 --measured 100 --learning-rate 0.01 --device cpu"
+SMALL = f"{SIZES} {STEPS} --dropout 0.1"
+TEXT = f"moby-dick {SIZES} {STEPS} --context-length 32"
+
+# Each key is a run, and the folder that it is kept in. The first line makes it.
+RUNS = {
+    "characters": {
+        "train": f"slp-transformer train {TEXT} --run characters --seed 3 --dropout 0",
+        "generate": "slp-transformer generate characters --prompt 'It was' --tokens 200 --seed 1",
+        "two samples": "slp-transformer generate characters --prompt The --prompt Call --tokens 40 "
+        "--num-samples 2 --temperature 1 --top-k 20 --top-p 0.9 --repetition-penalty 1.2 --json",
+        "most probable": "slp-transformer generate characters --prompt 'It was' --temperature 0 "
+        "--tokens 40",
+        "beams": "slp-transformer generate characters --prompt 'It was' --tokens 24 --num-beams 4",
+        "evaluate": "slp-transformer evaluate characters",
+        "evaluate, JSON": "slp-transformer evaluate characters --json --samples 2 --tokens 50",
+        "evaluate elsewhere": "slp-transformer evaluate characters warm.txt --checkpoint last",
+    },
+    "bpe": {
+        "train": f"slp-transformer train {TEXT} --run bpe --tokenizer bpe --vocab-size 400 "
+        "--accumulation 2 --batch-size 8 --keep 3 --dropout 0.1",
+        "generate": "slp-transformer generate bpe --prompt 'It was' --tokens 100 --seed 2",
+        "evaluate, JSON": "slp-transformer evaluate bpe --json",
+        "evaluate the average": "slp-transformer evaluate bpe --json --checkpoint average",
+    },
+    "words": {  # with all that is not the default
+        "train": f"slp-transformer train {TEXT} --run words --tokenizer words --vocab-size 500 "
+        "--activation swiglu --norm post --positions sinusoidal --scaled-embeddings "
+        "--initialisation xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --clip none "
+        "--schedule inverse-root --warmup 20 --beta-2 0.98 --weight-decay 0.2 --seed 7 "
+        "--label-smoothing 0.1 --training-context-length 24 --dropout 0.1",
+        "generate": "slp-transformer generate words --prompt 'It was' --tokens 40",
+        "evaluate, JSON": "slp-transformer evaluate words --json",
+    },
+    "pairs": {
+        "train": f"slp-transformer train --translation --run pairs {SMALL} --batch-tokens 512 "
+        "--vocab-size 300 --keep 3",
+        "translate": "slp-transformer translate pairs --input numbers.en --n-best 2 --scores",
+        "translate, greedy": "slp-transformer translate pairs --num-beams 1 < numbers.en",
+        "translate, JSON": "slp-transformer translate pairs five --length-penalty 0.6 --json "
+        "--checkpoint average",
+        "attention": "slp-transformer translate pairs 'five hundred' --attention heads.svg",
+        "evaluate": "slp-transformer evaluate pairs numbers.en --target numbers.es --samples 2",
+        "evaluate, JSON": "slp-transformer evaluate pairs --json --num-beams 1",
+    },
+    "lines": {
+        "train": "slp-transformer train --translation numbers.en --target numbers.es --run lines "
+        f"{SMALL} --held-out 0.2 --tokenizer words --no-shared-vocabulary "
+        "--batch-size 4 --batch-tokens none",
+        "translate": "slp-transformer translate lines 'one hundred and two' --output two.es",
+        "evaluate, JSON": "slp-transformer evaluate lines --json",
+    },
+    "tabs": {
+        "train": f"slp-transformer train --guitar --run tabs {SMALL} --context-length 64",
+        "generate": "slp-transformer generate tabs --tokens 120 --seed 4 --tuning drop-D --key Am",
+        "Guitar Pro": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.gp5",
+        "MIDI": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.mid",
+        "MusicXML": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.musicxml",
+        "alphaTex": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.atex",
+        "continue": "slp-transformer generate tabs --continue tabs-in/03.txt --tokens 30 --capo 2",
+        "evaluate": "slp-transformer evaluate tabs --samples 2 --tokens 100",
+        "evaluate, JSON": "slp-transformer evaluate tabs --samples 2 --tokens 100 --json",
+    },
+    "lora": {
+        "train": f"slp-transformer train warm.txt --from characters --lora 4 --run lora {STEPS}",
+        "generate": "slp-transformer generate lora --prompt 'It was' --tokens 100 --seed 1",
+        "evaluate, JSON": "slp-transformer evaluate lora --json",
+        "merge": "slp-transformer merge lora --run merged",
+        "generate merged": "slp-transformer generate merged --prompt 'It was' --tokens 100 "
+        "--seed 1",
+    },
+    "two-processes": {
+        "train": "torchrun --standalone --nproc-per-node=2 -m -- slp_transformer train "
+        f"{TEXT} --run two-processes --seed 3 --dropout 0.1",
+        "generate": "slp-transformer generate two-processes --prompt 'It was' --tokens 100",
+        "evaluate, JSON": "slp-transformer evaluate two-processes --json",
+    },
+    "hand": {
+        "train": "learn-hand tabs-in --run hand --steps 10 --second-look",
+        "fingering": "slp-transformer tab song.mid --model hand",
+    },
+    "hand, translated": {
+        "train": "learn-hand tabs-in --run 'hand, translated' --steps 20 --width 16 --blocks 1 "
+        "--translate",
+    },
+    "hand, alone": {
+        "train": "learn-hand tabs-in --run 'hand, alone' --steps 20 --width 16 --blocks 1 --alone",
+    },
+    "costs": {  # no model: the fingering that asks least of a hand
+        "tab": "slp-transformer tab song.mid",
+        "wishes": "slp-transformer tab song.mid -o song.txt --position 7 --avoid-open "
+        "--alternatives 3 --max-span 5 --capo 2 --tuning drop-D",
+        "pin": "slp-transformer tab song.mid --pin 1:2=6/7 --prefer-open --max-fret 15",
+        "other guitar": "slp-transformer tab tabs-in/03.txt -o dadgad.gp5 --tuning DADGAD",
+        "octaves": "slp-transformer tab low.mid --out-of-reach octave -o low.musicxml",
+    },
+}
+
+COMMANDS = ("train", "generate", "translate", "evaluate", "info", "merge", "tab")
+TRANSCRIPTS = {
+    "help": "slp-transformer --help",
+    **{f"help: {name}": f"slp-transformer {name} --help" for name in COMMANDS},
+    "help: hand": "learn-hand --help",
+    "version": "slp-transformer --version",
+    "no command": "slp-transformer",
+    "info": "slp-transformer info",
+    "info: characters": "slp-transformer info characters",
+    "info: characters, JSON": "slp-transformer info characters --json",
+    "info: pairs": "slp-transformer info pairs",
+    "info: tabs": "slp-transformer info tabs",
+    "info: lora": "slp-transformer info lora",
+    "recipe": "slp-transformer train shakespeare-like.txt --recipe shakespeare --show-recipe",
+    "recipe: tabs": "slp-transformer train --guitar --show-recipe --steps 7",
+    "recipe: pairs": "slp-transformer train --translation --show-recipe",
+    "recipe: again": "slp-transformer train --recipe characters/recipe.toml --run again --quiet",
+    "train: standard input": f"slp-transformer train - --run typed {SIZES} --steps 20 < warm.txt",
+    "train: folder": f"slp-transformer train texts --run folder {SIZES} --steps 20 "
+    "--context-length 16 --every 5 --patience 1",
+    "train: tabs": f"slp-transformer train tabs-in --guitar --run own-tabs {SIZES} --steps 20 "
+    "--context-length 64",
+    "train: go further": "slp-transformer train --run characters --resume --steps 250",
+    "train: finished": "slp-transformer train --run bpe --resume",
+    "train: begin with": "slp-transformer train warm.txt --from bpe --run more --steps 20",
+    "generate: output": "slp-transformer generate bpe --prompt-file warm.txt --output story.txt",
+    "error: command": "slp-transformer trian moby-dick",
+    "error: flag": "slp-transformer train moby-dick --run wrong --model-dimension 3",
+    "error: flag of another": "slp-transformer generate characters --num-blocks 2",
+    "error: number": "slp-transformer train moby-dick --run wrong --steps many",
+    "error: range": "slp-transformer train moby-dick --run wrong --dropout 1.5",
+    "error: heads": "slp-transformer train moby-dick --run wrong --model-dim 30 --num-heads 4",
+    "error: choice": "slp-transformer train moby-dick --run wrong --tokenizer letters",
+    "error: no run named": "slp-transformer train moby-dick",
+    "error: no source": "slp-transformer train --run wrong",
+    "error: missing file": "slp-transformer train nowhere.txt --run wrong",
+    "error: empty file": "slp-transformer train empty.txt --run wrong",
+    "error: not UTF-8": "slp-transformer train latin.txt --run wrong",
+    "error: short text": f"slp-transformer train short.txt --run wrong {SMALL}",
+    "error: unaligned": "slp-transformer train --translation numbers.en --target warm.txt "
+    "--run wrong",
+    "error: run exists": "slp-transformer train moby-dick --run characters",
+    "error: another recipe": "slp-transformer train --run bpe --resume --model-dim 64",
+    "error: nothing to resume": "slp-transformer train --run wrong --resume",
+    "error: unknown recipe": "slp-transformer train --recipe shakespear --run wrong",
+    "error: wrong recipe": "slp-transformer train --recipe wrong.toml --run wrong",
+    "error: LoRA alone": "slp-transformer train warm.txt --lora 4 --run wrong",
+    "error: no run": "slp-transformer generate nowhere",
+    "error: not a run": "slp-transformer info hand",
+    "error: no folder of a run": "slp-transformer evaluate texts",
+    "error: unknown characters": "slp-transformer generate characters --prompt 'на'",
+    "error: temperature": "slp-transformer generate characters --temperature -1",
+    "error: tuning": "slp-transformer generate tabs --tuning drop-E",
+    "error: no tabs": "slp-transformer generate characters --tuning drop-D",
+    "error: not a writer": "slp-transformer generate pairs",
+    "error: no translator": "slp-transformer translate characters five",
+    "error: n best": "slp-transformer translate pairs five --num-beams 2 --n-best 3",
+    "error: not by LoRA": "slp-transformer merge characters --run wrong",
+    "error: too low": "slp-transformer tab low.mid",
+    "error: damaged MIDI": "slp-transformer tab damaged.mid",
+    "error: pin": "slp-transformer tab song.mid --pin 1=2",
+    "error: suffix": "slp-transformer tab song.mid -o song.pdf",
+    "error: hand": "learn-hand texts --run wrong",
+}
+
+LOSSES = ("step", "train_loss", "valid_loss", "whole_loss", "learning_rate")  # of metrics.json
+
+# --- Material ------------------------------------------------------------------------------------
+
+SONG = [40, 47, 52, 56, 59, 64, 67, 64, 62, 59, 57, 55, 52, 48, 45, 43]  # MIDI pitches, in eighths
+NUMBERS = {
+    "one": "uno", "two": "dos", "three": "tres", "four": "cuatro", "five": "cinco",
+    "six": "seis", "seven": "siete", "eight": "ocho", "nine": "nueve", "ten": "diez",
+}  # fmt: skip
+
+
+def make_material() -> None:
+    """Write the files that the command lines name into the current folder."""
+    texts = {
+        "warm.txt": "It was a warm evening, and the guitarist tuned the old guitar.\n" * 60,
+        "texts/one.txt": "The strings were new, and the wood was old. " * 40,
+        "texts/two.txt": "Nobody had played it for a year or two. " * 40,
+        "shakespeare-like.txt": "To be, or not to be.\n" * 50,
+        "short.txt": "Too short.",
+        "empty.txt": "",
+        "wrong.toml": "[model]\nnum_blocs = 2\n",
+        "numbers.en": "".join(f"{a} and {b}\n" for a in NUMBERS for b in NUMBERS),
+        "numbers.es": "".join(f"{a} y {b}\n" for a in NUMBERS.values() for b in NUMBERS.values()),
+    }
+    for name, text in texts.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    Path("latin.txt").write_bytes("El señor toca la guitarra.\n".encode("latin-1") * 20)
+    Path("tabs-in").mkdir()
+    for n, tab in enumerate(practice_corpus(seed=0, pieces=30)):
+        write_tab(tab, f"tabs-in/{n:02}.txt")
+    write_midi("song.mid", SONG)
+    write_midi("low.mid", [28, *SONG])
+    Path("damaged.mid").write_bytes(Path("song.mid").read_bytes()[:60])
+
+
+def write_midi(name: str, pitches: Iterable[int]) -> None:
+    """Write a melody in eighth notes to a MIDI file."""
+    song = mido.MidiFile(ticks_per_beat=480)
+    song.tracks.append(mido.MidiTrack())
+    for pitch in pitches:
+        song.tracks[0].append(mido.Message("note_on", note=pitch, velocity=80, time=0))
+        song.tracks[0].append(mido.Message("note_off", note=pitch, velocity=0, time=240))
+    song.save(name)
+
+
+# --- Recording -----------------------------------------------------------------------------------
+
+
+def record() -> dict[str, Any]:
+    """Run every command line in a new folder.
+
+    Returns:
+        The machine, the results by run, and the transcripts by key, as JSON.
+
+    Raises:
+        SystemExit: if a line of RUNS fails, as after a flag was renamed.
+    """
+    before, transcripts = Path.cwd(), {}
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="reference-") as folder:
+        os.chdir(folder)
+        try:
+            make_material()
+            for key, lines in RUNS.items():
+                results[key] = {"outputs": {}}
+                for name, line in lines.items():
+                    there = files_here()
+                    said = transcripts[f"{key}: {name}"] = perform(line)
+                    if said["code"] != 0:
+                        raise SystemExit("\n".join([f"This should work: {line}", *said["stderr"]]))
+                    if name == "train":
+                        results[key] |= learned_by(Path(key))
+                    else:
+                        results[key]["outputs"][name] = said.pop("bytes") | new_files(there)
+            results["python"] = from_python()
+            for key, line in TRANSCRIPTS.items():
+                transcripts[key] = perform(line)
+        finally:
+            os.chdir(before)
+    for said in transcripts.values():
+        said.pop("bytes", None)
+    return {"machine": machine(), "results": results, "transcripts": transcripts}
+
+
+def perform(line: str) -> dict[str, Any]:
+    """Run a command line in a fork.
+
+    Args:
+        line: the first word is one of MODULES; what follows a "<" is read as standard input.
+
+    Returns:
+        What it printed, normalized, and its exit code; under "bytes", what counts as a result.
+    """
+    begun, words, source = time.perf_counter(), shlex.split(line), os.devnull
+    if "<" in words:
+        *words, _, source = words
+    files = (tempfile.TemporaryFile(), tempfile.TemporaryFile())
+    with open(source, "rb") as stdin, files[0] as stdout, files[1] as stderr:
+        child = os.fork()
+        if child == 0:
+            for number, stream in enumerate((stdin, stdout, stderr)):
+                os.dup2(stream.fileno(), number)
+            os._exit(run_module(MODULES[words[0]], words[1:]))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        printed = []
+        for stream in (stdout, stderr):
+            stream.seek(0)
+            printed.append(stream.read())
+    print(f"{time.perf_counter() - begun:5.1f} s  {code}  {line[:80]}", file=sys.stderr)
+    out, err = (normalized(text.decode("utf-8", "replace")) for text in printed)
+    numbers = re.findall(r"-?\d+\.\d+(?:e[-+]?\d+)?", printed[0].decode("utf-8", "replace"))
+    return {
+        "command": line,
+        "code": code,
+        "stdout": out.splitlines(),
+        "stderr": err.splitlines(),
+        "bytes": {"stdout": digest(printed[0]), "numbers": numbers},
+    }
+
+
+def run_module(module: str, arguments: list[str]) -> int:
+    """Run a module as `python -m` does, and return its exit code."""
+    code: Any = 0
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else 1
+
+
+def normalized(text: str) -> str:
+    """Replace what differs from one time to the next: paths, times, speeds and process ids."""
+    text = text.replace(os.getcwd(), "FOLDER").replace(str(root()), "ROOT")
+    text = re.sub(r"^\[?[WIE]\d{4} .*\n", "", text, flags=re.MULTILINE)  # torchrun's own remarks
+    text = re.sub(r",? [\d,.]+ tokens/s", "", text)  # shown only if a stretch took long enough
+    return re.sub(r"\b\d[\d,.]* (s|ms|seconds|minutes|GB|GiB)\b", r"N \1", text)
+
+
+def learned_by(run: Path) -> dict[str, Any]:
+    """Return the digests of a run's last weights, and its losses."""
+    if (run / "hand.json").is_file():
+        hand = load_hand(run)
+        parts = [*hand.models, hand.second]
+        return weights_of(W for part in parts if part is not None for W in part.parameters())
+    rows = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["measurements"]
+    losses = [[row[name] for name in LOSSES] for row in rows]
+    return {"losses": losses} | weights_of(load_model(run, "last").parameters())
+
+
+def weights_of(weights: Iterable[torch.Tensor]) -> dict[str, Any]:
+    """Return a digest of each weight, with its place and shape, and one of them all."""
+    each = [
+        f"{n} {list(W.shape)} {digest(W.detach().contiguous().numpy().tobytes())}"
+        for n, W in enumerate(weights)
+    ]
+    return {"weights": each, "all weights": digest("\n".join(each).encode())}
+
+
+def from_python() -> dict[str, Any]:
+    """Train in Python as chapter 7 does, for 50 steps."""
+    torch.manual_seed(0)
+    stream = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(1))
+    model = TransformerLM(TransformerConfig(11, 16, model_dim=32, num_heads=4, num_blocks=2))
+    how = {"steps": 50, "batch_size": 12, "learning_rate": 5e-3, "every": 10}
+    records = train(model, stream[:1800], stream[1800:], **how, context_length=16)
+    losses = [[r.step, r.train_loss, r.valid_loss, r.whole_loss] for r in records]
+    return {"losses": losses, "outputs": {}} | weights_of(model.parameters())
+
+
+def files_here() -> dict[str, str]:
+    """Return a digest of each file in the current folder, by name."""
+    return {path.name: digest(path.read_bytes()) for path in Path().iterdir() if path.is_file()}
+
+
+def new_files(before: dict[str, str]) -> dict[str, Any]:
+    """Return the digests of the files that were written since."""
+    written = dict(sorted(files_here().items() - before.items()))
+    return {"files": written} if written else {}
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def root() -> Path:
+    """Return the folder that the package lies in."""
+    return Path(slp_transformer.__file__).resolve().parent.parent
+
+
+def machine() -> dict[str, str]:
+    """Return what the bits depend on."""
+    model = re.search(r"model name\s*: (.*)", read_if_there(Path("/proc/cpuinfo")))
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "processor": f"{platform.machine()} {model[1] if model else platform.processor()}",
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def read_if_there(path: Path) -> str:
+    """Return the text of a file, or nothing if there is no such file."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+# --- Comparing -----------------------------------------------------------------------------------
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each result that differs."""
+    for key in sorted(old.keys() | new.keys()):
+        if key not in old or key not in new:
+            yield f"{key}: only in the {'old' if key in old else 'new'} record"
+            continue
+        before, now = old[key], new[key]
+        yield from (f"{key}: {line}" for line in weight_differences(before, now))
+        rows = zip(before.get("losses", []), now.get("losses", []), strict=False)
+        for n, (a, b) in enumerate(rows):
+            if a != b:
+                yield f"{key}: measurement {n} was {a} and is {b}"
+        if len(before.get("losses", [])) != len(now.get("losses", [])):
+            yield f"{key}: the number of measurements differs"
+        yield from (f"{key}: {line}" for line in output_differences(before, now))
+
+
+def weight_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each weight that differs."""
+    before, now = old.get("weights", []), new.get("weights", [])
+    if len(before) != len(now):
+        yield f"there were {len(before)} weights, and there are {len(now)}"
+    elif before != now and in_no_order(before) == in_no_order(now):
+        yield "the weights are the same, in another order"
+    else:
+        for a, b in zip(before, now, strict=True):
+            if a != b:
+                yield f"weight {a[:40]}... is now {b[:40]}..."
+
+
+def in_no_order(weights: list[str]) -> list[str]:
+    """Return shapes and digests, sorted, without places."""
+    return sorted(line.split(" ", 1)[1] for line in weights)
+
+
+def output_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each output that differs, and say if its numbers do not."""
+    before, now = old["outputs"], new["outputs"]
+    for name in sorted(before.keys() | now.keys()):
+        a, b = before.get(name, {}), now.get(name, {})
+        if a.get("files") != b.get("files"):
+            yield f"{name}: other files were written"
+        if a.get("stdout") != b.get("stdout"):
+            same = a.get("numbers") == b.get("numbers")
+            yield f"{name}: other output" + (", with the same numbers" if same else "")
+
+
+def transcript_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a unified diff of all transcripts."""
+    for key in sorted(old.keys() | new.keys()):
+        sides = [in_lines(side.get(key)) for side in (old, new)]
+        yield from difflib.unified_diff(*sides, f"old: {key}", f"new: {key}", lineterm="")
+
+
+def in_lines(said: dict[str, Any] | None) -> list[str]:
+    """Return a transcript as lines."""
+    if said is None:
+        return []
+    code = f"exit code {said['code']}"
+    return [f"$ {said['command']}", *said["stdout"], "--- stderr", *said["stderr"], code]
+
+
+def compare(old: dict[str, Any], new: dict[str, Any], transcripts: bool) -> int:
+    """Print what differs between two records.
+
+    Args:
+        old: a record.
+        new: another one.
+        transcripts: whether to print how the transcripts differ.
+
+    Returns:
+        The exit code: 1 if weights, losses or outputs differ.
+    """
+    for name, value in old["machine"].items():
+        if value != new["machine"].get(name):
+            print(f"note: {name} was {value} and is {new['machine'].get(name)}")
+    found = list(differences(old["results"], new["results"]))
+    print("\n".join(found) or "All weights, losses and outputs are the same.")
+    changed = list(transcript_differences(old["transcripts"], new["transcripts"]))
+    headings = sum(line.startswith("+++ new: ") for line in changed)
+    if transcripts:
+        print("\n".join(changed))
+    print(f"{headings} transcripts differ" + ("." if transcripts else ": see --transcripts."))
+    return 1 if found else 0
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a record that was written to a file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    """Record or compare, as the command line says, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="run everything, and keep what came of it")
+    recording.add_argument("--out", type=Path, required=True, help="a JSON file")
+    comparing = commands.add_parser("compare", help="say what differs between two records")
+    comparing.add_argument("old", type=Path)
+    comparing.add_argument("new", type=Path)
+    comparing.add_argument("--transcripts", action="store_true", help="show how they differ")
+    known = parser.parse_args()
+    if known.command == "compare":
+        return compare(read(known.old), read(known.new), known.transcripts)
+    # Set before any fork, so that each command has them.
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "80"}
+    os.environ |= {"SLP_TRANSFORMER_OFFLINE": "1", "SLP_TRANSFORMER_DATA": "nothing-downloaded"}
+    os.environ["PYTHONPATH"] = str(root())  # of the processes that torchrun starts
+    torch.set_num_threads(1)
+    out = known.out.resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    print(f"Recording {Path(slp_transformer.__file__).parent}", file=sys.stderr)
+    content = json.dumps(record(), indent=1, ensure_ascii=False)
+    out.write_text(content + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The loss and perplexity: 7.53-7.57 in the Aug 2026 draft."""
+
+import math
+
+import pytest
+import torch
+
+from slp_transformer.loss import next_token_loss, perplexity
+
+
+@pytest.mark.proves("ce-mean")
+def test_ce_mean_7_55_by_hand():
+    # Probabilities 1/2, 1/4 and 3/4 of the words that came next.
+    U = torch.log(torch.tensor([[0.5, 0.5], [0.75, 0.25], [0.75, 0.25]]))
+    loss = next_token_loss(U, torch.tensor([0, 1, 0]))
+    assert loss.item() == pytest.approx((math.log(2) + math.log(4) - math.log(0.75)) / 3)
+
+
+@pytest.mark.proves("ce-full", "ce")
+def test_ce_full_7_53_and_ce_7_54_are_the_loss_of_one_position():
+    u = torch.tensor([0.3, -1.2, 2.0, 0.0, 0.7], dtype=torch.float64)
+    y_hat = [math.exp(score) / sum(math.exp(s) for s in u.tolist()) for score in u.tolist()]
+    for following in range(5):
+        one_hot = [float(w == following) for w in range(5)]
+        full = -sum(y * math.log(p) for y, p in zip(one_hot, y_hat, strict=True))
+        loss = next_token_loss(u.unsqueeze(0), torch.tensor([following])).item()
+        assert loss == pytest.approx(full) == pytest.approx(-math.log(y_hat[following]))
+
+
+@pytest.mark.proves("perplexity", "likelihood")
+def test_perplexity_7_57_is_the_inverse_probability_by_the_length_s_root():
+    chances = [1e-4, 2e-4, 5e-6, 1e-7]  # together 1e-20
+    U = torch.tensor([[math.log(p), math.log1p(-p)] for p in chances], dtype=torch.float64)
+    loss = next_token_loss(U, torch.zeros(4, dtype=torch.long)).item()
+    assert perplexity(loss) == pytest.approx(1e5, rel=1e-4)
+
+
+@pytest.mark.parametrize("choices", [1, 2, 65])
+def test_perplexity_of_a_uniform_guess_is_the_number_of_words(choices):
+    loss = next_token_loss(torch.zeros(3, choices), torch.zeros(3, dtype=torch.long)).item()
+    assert perplexity(loss) == pytest.approx(choices, rel=1e-5)
+
+
+def test_perplexity_of_no_number_and_of_too_large_a_loss():
+    assert perplexity(1e4) == math.inf
+    assert math.isinf(perplexity(math.inf))
+    assert math.isnan(perplexity(math.nan))
+    with pytest.raises(ValueError, match="-0.5"):
+        perplexity(-0.5)
+
+
+def test_loss_refuses_targets_of_another_length(unchecked):
+    with pytest.raises(ValueError, match=r"\[3×2\].*\[4\]"):
+        next_token_loss(torch.zeros(3, 2), torch.zeros(4, dtype=torch.long))
