@@ -322,8 +322,9 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 
 def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a recipe says, and write each measurement down as it comes."""
-    from slp_transformer.tasks import make_recipe
     from slp_transformer.tasks.datasets import Data
+
+    from slp_transformer.tasks import make_recipe
 
     device, recipe = device_of(asked), make_recipe(name)
     settings = replace(recipe.training, device=asked.device)

@@ -225,7 +225,7 @@ def write_litgpt(model: nn.Module, start: torch.Tensor, new: int) -> Callable[[]
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("train", "memory", "decode"))
+    parser.add_argument("what", choices=("train", "text", "memory", "decode"))
     parser.add_argument("--size", choices=SIZES, default="6x384")
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--compile", action="store_true", help="run every model compiled")

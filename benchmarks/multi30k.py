@@ -27,9 +27,9 @@ from translators import HuggingFace, Size, bart_sizes
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import PairCorpus, prepare_pairs, read_pairs
 from slp_transformer.data.batches import Batch
+from slp_transformer.data.bucketing import LengthBucketedPairs
 from slp_transformer.data.translation_metrics import judge
 from slp_transformer.generation.translation import Translator, batches_of
-from slp_transformer.tasks.datasets import batches
 from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
@@ -161,18 +161,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=1200)
-    parser.add_argument("--tokens", type=int, default=2048, help="of a batch, on each side")
+    parser.add_argument("--batch-tokens", type=int, default=2048, help="of a batch, on each side")
     parser.add_argument("--warmup-steps", type=int, default=400)
-    parser.add_argument("--held-out", type=int, help="validation pairs to translate [all]")
+    parser.add_argument("--val-pairs", type=int, help="validation pairs to translate [all]")
     parser.add_argument("--save", type=Path, help="JSON file to write the table to")
     asked = parser.parse_args()
     rate = {"learning_rate": 3e-3, "warmup_steps": asked.warmup_steps, "adam_beta2": 0.98}
-    size = {"batch_size": 512, "batch_tokens": asked.tokens, "weight_decay": 0.01}
+    size = {"batch_size": 512, "batch_tokens": asked.batch_tokens, "weight_decay": 0.01}
     settings = TrainConfig(asked.steps, label_smoothing=0.1, **rate, **size)
     learned, unseen = pairs_of(asked.folder, "train"), pairs_of(asked.folder, "val")
-    how = {"held_out": unseen[: asked.held_out], "vocab_size": PIECES}
+    how = {"held_out": unseen[: asked.val_pairs], "vocab_size": PIECES}
     corpus = prepare_pairs(learned, ("en", "de"), WINDOW, **how)
-    source = batches(corpus.learned, corpus.tokenizer, settings)
+    special = {n: getattr(corpus.tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
+    source = LengthBucketedPairs(corpus.learned, max_tokens=asked.batch_tokens, **special)
     words, special = corpus.tokenizer.vocab_size, (source.pad_id, source.begin_id, source.end_id)
     torch.manual_seed(0)
     learners = {}

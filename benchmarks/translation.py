@@ -139,7 +139,7 @@ def bare_loop(model: nn.Module, source, padded, new: int) -> Work:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("train", "decode"))
+    parser.add_argument("what", choices=("train", "text", "decode"))
     parser.add_argument("--type", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--busy", action="store_true", help="keep one core busy with other work")

@@ -64,7 +64,7 @@ print(format_tab(corpus[0]))
 # are found on the web:
 #
 # ```
-# slp-transformer train path/to/your/tabs --guitar --run runs/tabs
+# slp-transformer train tabs path/to/your/tabs --run runs/tabs
 # slp-transformer generate runs/tabs
 # ```
 #
@@ -340,7 +340,7 @@ assert moves["the model"] < moves["by chance"] / 2
 # a folder of them:
 #
 # ```
-# slp-transformer train DATA/train --guitar --held-out DATA/valid --run runs/classical
+# slp-transformer train tabs DATA/train --held-out DATA/valid --run runs/classical
 # slp-transformer evaluate runs/classical --samples 24 --tokens 2000 --temperature 1
 # ```
 #

@@ -1,135 +1,137 @@
 """The command line: `slp-transformer train | generate | translate | evaluate | info | merge | tab`.
 
-It ends with 0 if all went well; 2 after bad input, with one sentence on stderr; 130 after Ctrl-C
-(143 after SIGTERM, 129 after SIGHUP), with the command that goes on; 141 if nobody read on; 1 if
-another process of the run has died. A traceback, also with 1, is a mistake of the package.
+It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
+(143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
+another process of the run has died. A traceback, also with 1, is a bug of the package.
 """
 
-import argparse
 import importlib
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import reason_of
+from slp_transformer._internal.atomic_write import from_text_extra, reason_of
 from slp_transformer._internal.signals import StopSignals
-from slp_transformer.cli.arguments import COMMANDS
-from slp_transformer.cli.check_args import look
 from slp_transformer.cli.console import (
     BAD_INPUT,
     BROKEN_PIPE,
+    EXIT_OK,
     FAILED,
-    FINE,
     PROGRAM,
     SIGNALLED,
-    failure,
-    is_of_the_compiler,
+    compiler_hint,
+    is_compiler_error,
     is_out_of_memory,
-    nobody_listens,
+    out_of_memory_hint,
+    print_error,
+    print_result,
     rank,
-    speak_utf8,
-    what_needs_no_compiler,
-    what_takes_less,
+    set_utf8_output,
+    silence_broken_pipe,
 )
-from slp_transformer.cli.flags import Parser
-from slp_transformer.cli.torch_loading import loading
-from slp_transformer.tasks.setting_fields import nearest
+from slp_transformer.cli.torch_loading import torch_import_notice
 
-ABOUT = """Train small language models on your own text or guitar tabs, and have them write.
+USAGE = f"""usage: {PROGRAM} COMMAND ...
 
-  slp-transformer train my-texts --run runs/mine        a file or a folder of .txt files
-  slp-transformer generate runs/mine --prompt "It was"  have the model write on
-  slp-transformer evaluate runs/mine                    how well it predicts text it never saw
-  slp-transformer info runs/mine                        what it is made of
-  slp-transformer tab song.mid                          guitar tab that can be played
-"""
+Train small language models on your own text or guitar tabs, and generate with them.
 
+  {PROGRAM} train text my-texts --out-dir runs/mine    a file or a folder of .txt files
+  {PROGRAM} train tabs --out-dir runs/tabs             guitar tabs
+  {PROGRAM} train pairs --out-dir runs/pairs           pairs of sentences
+  {PROGRAM} generate runs/mine --prompt "It was"       continue a prompt
+  {PROGRAM} translate runs/pairs "A sentence."         translate with a model trained on pairs
+  {PROGRAM} evaluate runs/mine                         on data that it was not trained on
+  {PROGRAM} info runs/mine                             its model, tokenizer and progress
+  {PROGRAM} merge runs/lora --out-dir runs/merged      a LoRA run with its base
+  {PROGRAM} tab song.mid                               guitar tab that can be played
 
-def make_parser() -> Parser:
-    """The parser of all commands."""
-    parser = Parser(prog=PROGRAM, description=ABOUT, usage=f"{PROGRAM} COMMAND ...")
-    parser.add_argument("--version", action="version", version=slp_transformer.__version__)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (about, add_arguments) in COMMANDS.items():
-        own = commands.add_parser(
-            name, prog=f"{PROGRAM} {name}", help=about, description=about + "."
-        )
-        add_arguments(own)
-        own.set_defaults(parser=own, command=name)
-    return parser
+{PROGRAM} COMMAND --help lists the options of a command."""
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the arguments.
+def parse(args: Sequence[str]) -> tuple[str, Any]:
+    """Parse the arguments.
+
+    Returns:
+        The command's name, and its options.
 
     Raises:
-        SystemExit: with 2 if they are wrong, after a sentence; with 0 after help.
+        SystemExit: with 2 if they are wrong, after a message; with 0 after help.
+        ValueError: if an option is impossible.
     """
-    parser = make_parser()
-    if not arguments:
-        parser.print_help()
-        raise SystemExit(BAD_INPUT)
-    if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        meant = nearest(arguments[0], COMMANDS)
-        parser.error(f'there is no command "{arguments[0]}": {meant}')
-    return parser.parse_all(arguments)
+    if not args or args[0] in ("-h", "--help", "--version"):
+        print_result(slp_transformer.__version__ if args and args[0] == "--version" else USAGE)
+        raise SystemExit(EXIT_OK if args else BAD_INPUT)
+    tyro = from_text_extra("tyro", "Commands")
+    from slp_transformer.cli.options import COMMANDS
+    from slp_transformer.tasks.run_config import closest_match
+
+    command = args[0]
+    if command not in COMMANDS:
+        raise ValueError(f'There is no command "{command}": {closest_match(command, COMMANDS)}')
+    if command == "train":
+        from slp_transformer.cli.train_options import parse_train
+
+        return command, parse_train(args[1:])
+    quiet = rank() > 0
+    prog = f"{PROGRAM} {command}"
+    return command, tyro.cli(COMMANDS[command], args=args[1:], prog=prog, console_outputs=not quiet)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a command line says.
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command line.
 
     Args:
-        arguments: the words after the program's name; those of the process if None.
+        args: the words after the program's name; those of the process if None.
 
     Returns:
         The exit code.
     """
-    speak_utf8()
-    # A process that has said its last word has an exit code that no further Ctrl-C should spoil.
-    with StopSignals(wait=False, for_good=arguments is None):
-        return answer(sys.argv[1:] if arguments is None else arguments)
+    set_utf8_output()
+    # The exit code of a process that has finished should not be changed by another Ctrl-C.
+    with StopSignals(wait=False, for_good=args is None):
+        return run(sys.argv[1:] if args is None else args)
 
 
-def answer(arguments: Sequence[str]) -> int:
-    """Do what a command line says, whatever comes of it; the exit code."""
+def run(args: Sequence[str]) -> int:
+    """Run a command line, and return the exit code, whatever comes of it."""
     try:
-        known = parse(arguments)
-        look(known)
-        with loading(getattr(known, "quiet", False) or known.command == "tab"):
-            command = importlib.import_module(f"slp_transformer.cli.{known.command}")
-        command.act(known)
+        command, options = parse(args)
+        with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
+            module = importlib.import_module(f"slp_transformer.cli.{command}")
+        module.execute(options)
         sys.stdout.flush()
-        return FINE
-    except SystemExit as ended:  # argparse has said why
-        return int(ended.code or FINE)
+        return EXIT_OK
+    except SystemExit as ended:  # the reason has been printed
+        return int(ended.code or EXIT_OK)
     except BrokenPipeError:
-        nobody_listens()
+        silence_broken_pipe()
         return BROKEN_PIPE
     except KeyboardInterrupt as stopped:
         if rank() == 0:
-            failure(str(stopped) or "Stopped.")
+            print_error(str(stopped) or "Stopped.")
         return SIGNALLED + getattr(stopped, "number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
-        if is_of_the_compiler(error):
-            failure(what_needs_no_compiler(arguments[0]))
+        if is_compiler_error(error):
+            print_error(compiler_hint(args[0]))
         elif is_out_of_memory(error):
-            failure(what_takes_less(arguments[0]))
+            print_error(out_of_memory_hint(args[0]))
         else:
             raise
         return BAD_INPUT
     except ConnectionError as error:  # another process of the run has died
-        failure(str(error))
+        print_error(str(error))
         return FAILED
     except OSError as error:
         where = f"{error.filename} could not be read or written: " if error.filename else ""
-        failure(f"{where}{reason_of(error)}.")
+        print_error(f"{where}{reason_of(error)}.")
         return BAD_INPUT
     except ValueError as error:
-        failure(str(error))
+        print_error(str(error))
         return BAD_INPUT
     except ImportError as error:
         if error.name is not None:  # a module of ours that is not there, rather than an extra
             raise
-        failure(str(error))
+        print_error(str(error))
         return BAD_INPUT

@@ -1,80 +1,66 @@
-"""Have a trained model write on after a prompt."""
+"""Continue prompts with a trained model."""
 
-import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.cli.arguments import TEMPERATURE
-from slp_transformer.cli.console import as_json, note, result
-from slp_transformer.cli.generation_session import (
-    Tablature,
-    Text,
-    World,
-    Writing,
-    world_of,
-    write_on,
+from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.options import Generate
+from slp_transformer.tasks.base import to_json
+from slp_transformer.tasks.generation_session import (
+    GeneratedText,
+    GenerationSession,
+    continue_prompts,
+    format_samples,
+    samples_to_json,
 )
-from slp_transformer.cli.loaded_run import load_run
-from slp_transformer.cli.samples import (
-    listed,
-    numbered,
-    say_what_was_forgotten,
-)
-from slp_transformer.guitar.formats.registry import TIMELESS, check_name, with_time_for, write_piece
-from slp_transformer.guitar.timing import fitted
-from slp_transformer.training.devices import pick_device
+from slp_transformer.tasks.loaded_run import find_task, load_run
 
 
-def act(arguments: argparse.Namespace) -> None:
-    """Write, as the tokens come if there is one text, else all at the end.
+def execute(options: Generate) -> None:
+    """Generate, printing tokens as they come if there is one text, else all at the end.
 
     Raises:
-        ValueError: if there is no such run, or the prompt or an option will not do.
+        ValueError: if there is no such run, or the prompt or an option cannot be used.
     """
-    texts = prompts(arguments)
-    run = load_run(arguments.run, arguments.checkpoint, pick_device(arguments.device))
-    asked = {kind: getattr(arguments, kind.lower()) for kind in ("KEY", "METRE", "STYLE")}
-    asked = {kind: value for kind, value in asked.items() if value is not None}
-    world = world_of(run.tokenizer, arguments.tuning or "standard", arguments.capo or 0, **asked)
-    if isinstance(world, Tablature) and as_piece(arguments):
-        check_name(arguments.output)
-    rows = [world.begin(text) for text in texts for _ in range(arguments.num_samples)]
-    alone = len(rows) == 1 and not (arguments.json or arguments.output)
-    live = alone and isinstance(world, Text) and "decoding.num_beams" not in arguments
-    printer = Printer(world, rows[0]) if live else None
-    written = write_on(
+    find_task(options.run).check_generate(options)
+    prompts: list[str | None] = list(options.prompt)
+    if options.prompt_file is not None:
+        prompts.append(read_prompt(options.prompt_file))
+    run = load_run(options.run, options.checkpoint, options.device)
+    session = run.task.session(run, options)
+    as_files = options.output is not None and not options.json and session.writes(options.output)
+    rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]
+    single = len(rows) == 1 and options.num_beams is None
+    to_terminal = not (options.json or options.output)
+    stream = session.stream() if single and to_terminal else None
+    if stream is not None:
+        print_result("".join(map(stream.add, rows[0])), end="")
+    texts = continue_prompts(
         run.model,
-        world,
+        session,
         rows,
-        arguments.tokens,
-        arguments.seed,
-        on_token=printer.add if printer else None,
-        **chosen(arguments),
+        options.max_new_tokens,
+        options.seed,
+        on_token=stream and (lambda _, token: print_result(stream.add(token), end="")),
+        **options.decoding(),
     )
-    if printer:
-        printer.finish()
+    if stream is not None:
+        print_result(stream.finish())
+    elif as_files:
+        write_files(options.output, session, texts)
     else:
-        deliver(arguments, world, written)
-    say_what_was_forgotten(run.model, written)
-
-
-def prompts(arguments: argparse.Namespace) -> list[str | None]:
-    """The prompts; one that is None if none is given.
-
-    Raises:
-        ValueError: if a prompt file cannot be read.
-    """
-    texts: list[str | None] = list(arguments.prompt or [])
-    if arguments.prompt_file is not None:
-        texts.append(read_prompt(arguments.prompt_file))
-    return texts or [None]
+        write_text(options, session, texts)
+    window = run.model.config.context_length
+    if any(text.windows > 1 or text.prompt_length >= window for text in texts):
+        print_status(
+            f"The model's window of {window} tokens was full: it continued from the last half "
+            "window, without what came before."
+        )
 
 
 def read_prompt(name: str) -> str:
-    """A prompt from a file or from standard input, without the line break at its end.
+    """Read a prompt from a file or standard input, without the line break at its end.
 
     Raises:
         ValueError: if it cannot be read.
@@ -88,79 +74,23 @@ def read_prompt(name: str) -> str:
         raise ValueError(f"The prompt {name} is not text in UTF-8.") from None
 
 
-def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of decoding that were given; at the usual temperature, if none was."""
-    given = {
-        dest.partition(".")[2]: value
-        for dest, value in vars(arguments).items()
-        if dest.startswith("decoding.")
-    }
-    return given if "num_beams" in given else {"temperature": TEMPERATURE} | given
+def write_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:
+    """Write each text to a file of its own; several are numbered."""
+    for number, text in enumerate(texts, start=1):
+        own = path if len(texts) == 1 else path.with_stem(f"{path.stem}-{number}")
+        for remark in session.write(own, text.ids):
+            print_status(remark)
+        print_status(f"Written to {own}.")
 
 
-# --- Showing it --------------------------------------------------------------------------------
-
-
-class Printer:
-    """Prints a text as it comes."""
-
-    def __init__(self, world: Text, prompt: list[int]):
-        """Print the prompt first."""
-        self.stream = world.tokenizer.stream()
-        result("".join(map(self.stream.add, prompt)), end="")
-
-    def add(self, row: int, token: int) -> None:
-        """Print what a token says."""
-        result(self.stream.add(token), end="")
-
-    def finish(self) -> None:
-        """Print what is left, and end the line."""
-        result(self.stream.finish())
-
-
-def as_piece(arguments: argparse.Namespace) -> bool:
-    """Whether a file was asked for whose name says what kind of file it is, and none of text."""
-    suffix = "" if arguments.output is None else arguments.output.suffix.lower()
-    return bool(suffix) and not arguments.json and suffix not in (*TIMELESS, ".md")
-
-
-def deliver_pieces(arguments: argparse.Namespace, world: Tablature, written: list[Writing]) -> None:
-    """Write each tab to a file of its own; several have numbers.
-
-    Raises:
-        ValueError: if a file of that kind cannot hold what was written.
-    """
-    path = arguments.output
-    for number, writing in enumerate(written, start=1):
-        own = path if len(written) == 1 else path.with_stem(f"{path.stem}-{number}")
-        tab = world.tokenizer.decode(writing.ids).tab
-        timed = with_time_for(replace(tab, title=own.stem), own)
-        if timed.steps_per_quarter is not None:
-            timed, changed = fitted(timed)
-            if changed:
-                note(f"Bars without a metre are lengthened, long ones cut: {numbers_in(changed)}.")
-        if tab.steps_per_quarter is None:
-            note("The steps of this model are columns of a text; they are taken for sixteenths.")
-        write_piece(timed, own)
-        note(f"Written to {own}.")
-
-
-def numbers_in(numbers: list[int]) -> str:
-    """The first ten numbers, and how many more."""
-    more = f" and {len(numbers) - 10} more" if len(numbers) > 10 else ""
-    return ", ".join(map(str, numbers[:10])) + more
-
-
-def deliver(arguments: argparse.Namespace, world: World, written: list[Writing]) -> None:
-    """Print texts, or write them to a file, whole or not at all."""
-    if isinstance(world, Tablature) and as_piece(arguments):
-        return deliver_pieces(arguments, world, written)
-    content = numbered(world, written)
-    if arguments.json:
-        content = as_json(listed(world, written, arguments.seed)) + "\n"
-    if arguments.output is None:
-        result(content, end="")
+def write_text(options: Generate, session: GenerationSession, texts: list[GeneratedText]) -> None:
+    """Print texts, or write them to one file."""
+    content = format_samples(session, texts)
+    if options.json:
+        content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
+    if options.output is None:
+        print_result(content, end="")
         return
-    with whole_file(arguments.output) as unfinished:
+    with whole_file(options.output) as unfinished:
         unfinished.write_text(content, encoding="utf-8", newline="\n")
-    note(f"Written to {arguments.output}.")
+    print_status(f"Written to {options.output}.")

@@ -1,6 +1,5 @@
-"""Tell what a run is made of; without a run, what there is on this machine."""
+"""Show a run's model, tokenizer and progress; without a run, this machine and the presets."""
 
-import argparse
 import dataclasses
 import platform
 from pathlib import Path
@@ -9,17 +8,15 @@ from typing import Any
 import torch
 
 import slp_transformer
-from slp_transformer.cli import published_model
-from slp_transformer.cli.console import PROGRAM, command, result, result_json, table
-from slp_transformer.cli.loaded_run import find_recipe
+from slp_transformer.cli.console import PROGRAM, command, print_result
+from slp_transformer.cli.options import Info
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data import PairTokenizer, TextTokenizer
 from slp_transformer.data.corpora import corpus_names
-from slp_transformer.data.downloads import data_dir
 from slp_transformer.modern.published_folders import is_pretrained
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.tasks import BUILT_IN
-from slp_transformer.tasks.datasets import tokenizer_from_json
+from slp_transformer.tasks.base import format_table, to_json
+from slp_transformer.tasks.loaded_run import find_config, find_task
+from slp_transformer.tasks.run_config import PRESETS
 from slp_transformer.training.checkpoint_files import (
     checkpoint_folder,
     find_checkpoints,
@@ -32,29 +29,29 @@ from slp_transformer.training.devices import pick_device
 from slp_transformer.training.trainer_state import TrainerState
 
 
-def act(arguments: argparse.Namespace) -> None:
+def execute(options: Info) -> None:
     """Print what is known.
 
     Raises:
         ValueError: if there is no such run.
     """
-    content = about_here() if arguments.run is None else about_run(arguments.run)
-    if arguments.json:
-        result_json(content)
+    content = machine_info() if options.run is None else run_info(options.run)
+    if options.json:
+        print_result(to_json(content))
     else:
-        result("\n\n".join(f"{head}\n{indented(rows)}" for head, rows in content.items()))
+        print_result("\n\n".join(f"{head}\n{indented(rows)}" for head, rows in content.items()))
 
 
 def indented(rows: Any) -> str:
-    """A table below a heading; a value that has parts in one line."""
+    """Return a table below a heading; a value that has parts in one line."""
     if not isinstance(rows, dict):
         return f"  {rows}"
-    lines = table({name.replace("_", " "): in_a_line(value) for name, value in rows.items()})
+    lines = format_table({name.replace("_", " "): format_value(v) for name, v in rows.items()})
     return "\n".join(f"  {line}" for line in lines.splitlines())
 
 
-def in_a_line(value: Any) -> str:
-    """A value for people."""
+def format_value(value: Any) -> str:
+    """Return a value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -69,9 +66,9 @@ def in_a_line(value: Any) -> str:
 # --- This machine ------------------------------------------------------------------------------
 
 
-def about_here() -> dict[str, Any]:
-    """Versions, devices, and what can be trained on."""
-    devices = [kind for kind in ("cuda", "mps", "cpu") if is_there(kind)]
+def machine_info() -> dict[str, Any]:
+    """Return versions, devices, corpora and presets."""
+    devices = [kind for kind in ("cuda", "mps", "cpu") if has_device(kind)]
     return {
         "versions": {
             PROGRAM: slp_transformer.__version__,
@@ -84,12 +81,12 @@ def about_here() -> dict[str, Any]:
             "threads": torch.get_num_threads(),
         },
         "data": {"folder": str(data_dir()), "corpora": corpus_names()},
-        "recipes": {name: first_comment(path) for name, path in BUILT_IN.items()},
+        "presets": {name: first_comment(path) for name, path in PRESETS.items()},
     }
 
 
-def is_there(kind: str) -> bool:
-    """Whether this machine has a device of a kind."""
+def has_device(kind: str) -> bool:
+    """Return whether this machine has a device of a kind."""
     try:
         return bool(pick_device(kind))
     except ValueError:
@@ -97,83 +94,68 @@ def is_there(kind: str) -> bool:
 
 
 def first_comment(path: Path) -> str:
-    """What a recipe says of itself."""
+    """Return the comment that a preset begins with."""
     return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 # --- A run -------------------------------------------------------------------------------------
 
 
-def about_run(folder: Path) -> dict[str, Any]:
-    """What a run is made of, without loading its weights.
+def run_info(folder: Path) -> dict[str, Any]:
+    """Return the model configuration, parameters and files of a run, without loading its weights.
 
     Raises:
         ValueError: if there is no whole checkpoint in it.
     """
-    if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: name one that a run was kept in.")
+    task = find_task(folder)
     if is_pretrained(folder):
-        return published_model.about(folder)
+        return task.info(folder)
     last = checkpoint_folder(folder, "last")
     spec, state = load_model_spec(last), load_trainer_state(last)
-    recipe = find_recipe(folder)
-    config = spec.config
+    run_config, config = find_config(folder), spec.config
+    tokenizer = load_tokenizer(folder, "last")
     about = {
         "model": {"kind": spec.model} | (config.to_dict() if config else {}),
-        "parameters": parameters(spec.model, config) if config else None,
-        "lora": beside(last),
-        "tokenizer": about_tokenizer(load_tokenizer(folder, "last")),
+        "parameters": parameter_counts(spec.model, config) if config else None,
+        "lora": lora_info(last),
+        "tokenizer": None if tokenizer is None else task.tokenizer_info(tokenizer),
         "training": progress(folder, state),
         "settings": state.config.to_dict() if state else None,
-        "data": None if recipe is None else dataclasses.asdict(recipe.data),
+        "data": run_config and {"task": task.name} | vars(run_config.data),
         "files": files(folder),
     }
     return {head: rows for head, rows in about.items() if rows is not None}
 
 
-def parameters(kind: str, config: TransformerConfig) -> dict[str, int]:
-    """How many parameters there are, by what they do."""
+def parameter_counts(kind: str, config: TransformerConfig) -> dict[str, int]:
+    """Return the number of parameters of each part."""
     count = count_parameters(config, encoder_decoder=kind == "EncoderDecoder")
     return dataclasses.asdict(count) | {"total": count.total}
 
 
-def beside(folder: Path) -> dict[str, Any] | None:
-    """What A and B of a checkpoint stand beside, if it has them."""
+def lora_info(folder: Path) -> dict[str, Any] | None:
+    """Return rank and base of a LoRA checkpoint; None for others."""
     base = load_lora_base(folder)
-    return base and {"rank": base.rank, "beside": base.checkpoint}
-
-
-def about_tokenizer(content: Any) -> dict[str, Any] | None:
-    """What the tokens are."""
-    if content is None:
-        return None
-    tokenizer = tokenizer_from_json(content)
-    if isinstance(tokenizer, PairTokenizer):
-        told = {"kind": tokenizer.source.kind, "from": tokenizer.languages[0]}
-        told |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
-        own = tokenizer.source_vocab_size
-        return told if own is None else told | {"tokens_of_the_source": own}
-    kind = tokenizer.kind if isinstance(tokenizer, TextTokenizer) else "guitar tablature"
-    return {"kind": kind, "tokens": tokenizer.vocab_size}
+    return base and {"rank": base.rank, "base": base.checkpoint}
 
 
 def progress(folder: Path, state: TrainerState | None) -> dict[str, Any] | None:
-    """How far a run has come."""
+    """Return the progress of a run."""
     if state is None:
         return None
     finished = state.finished()
-    told = {"step": state.step, "of": state.config.steps, "finished": finished}
-    if state.eval_history:
-        last, best = state.eval_history[-1], min(state.eval_history, key=lambda r: r.val_loss)
-        told |= {"train_loss": last.train_loss, "val_loss": last.val_loss}
-        told |= {"best_val_loss": best.val_loss, "best_step": best.step}
+    done = {"step": state.step, "of": state.config.steps, "finished": finished}
+    if history := state.eval_history:
+        last, best = history[-1], min(history, key=lambda record: record.val_loss)
+        done |= {"train_loss": last.train_loss, "val_loss": last.val_loss}
+        done |= {"best_val_loss": best.val_loss, "best_step": best.step}
     if not finished:
-        told["to_resume"] = command("train", "--run", folder, "--resume")
-    return told
+        done["to_resume"] = command("train", "--out-dir", folder, "--resume")
+    return done
 
 
 def files(folder: Path) -> dict[str, str]:
-    """The run's checkpoints, and how large all of its files are."""
+    """Return the run's checkpoints, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return find_checkpoints(folder) | {
         "folder": str(folder.resolve()),

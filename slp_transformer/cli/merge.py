@@ -1,52 +1,48 @@
-"""Add A and B to the weights that they stand beside, and keep the whole model as a run."""
+"""Merge a LoRA run with its base."""
 
-import argparse
 import shutil
-from pathlib import Path
 
 from slp_transformer._internal.atomic_write import read_json
-from slp_transformer.cli.console import command, result
-from slp_transformer.cli.loaded_run import TOKENS, find_recipe
-from slp_transformer.cli.train import nothing_left_behind
+from slp_transformer.cli.console import command, print_result
+from slp_transformer.cli.options import Merge
+from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
-from slp_transformer.tasks import RECIPE
+from slp_transformer.modern.published_folders import is_pretrained
+from slp_transformer.tasks.base import TOKENS
+from slp_transformer.tasks.loaded_run import find_config, find_task
+from slp_transformer.tasks.run_config import CONFIG_FILE
 from slp_transformer.training.checkpoint_files import (
-    CheckpointChoice,
     checkpoint_folder,
+    find_checkpoints,
+    load_lora_base,
     load_tokenizer,
 )
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
 from slp_transformer.training.run_lock import sole_owner
 
 
-def act(arguments: argparse.Namespace) -> None:
-    """Merge, and say what to do with the new run.
+def execute(options: Merge) -> None:
+    """Merge, and print how to use the new run.
 
     Raises:
-        ValueError: if the weights are not there, or the folder will not do.
+        ValueError: if it is not a LoRA run, its base is gone, or the folder cannot be used.
     """
-    run, folder = arguments.run, arguments.merged
-    model = load_model(run, arguments.checkpoint)
+    run, folder, which = options.run, options.out_dir, options.checkpoint
+    find_task(run)
+    if is_pretrained(run) or load_lora_base(checkpoint_folder(run, which)) is None:
+        raise ValueError(f"{run} is not a LoRA run.")
+    if find_checkpoints(folder):
+        raise ValueError(f"{folder} holds a run already: choose another folder.")
+    model = load_model(run, which)
     merge_lora(model)
-    with sole_owner(folder), nothing_left_behind(folder):
+    with sole_owner(folder), cleanup_on_error(folder):
         try:
-            keep_beside(run, folder)
+            if config := find_config(run):
+                config.save(folder / CONFIG_FILE)
+            if (run / TOKENS).is_dir():
+                shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
         except OSError as error:
-            raise ValueError(f"Nothing can be kept in {folder}: {error.strerror}.") from None
-        step = step_of(run, arguments.checkpoint)
-        tokenizer = load_tokenizer(run, arguments.checkpoint)
-        save_checkpoint(folder, step, model, tokenizer=tokenizer)
-    result(f"The whole model is in {folder}. To have it write:\n  {command('generate', folder)}")
-
-
-def keep_beside(run: Path, folder: Path) -> None:
-    """Copy what `evaluate` reads beside the weights: the recipe, and the tokens held out."""
-    if recipe := find_recipe(run):
-        recipe.save(folder / RECIPE)
-    if (run / TOKENS).is_dir():
-        shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
-
-
-def step_of(run: Path, which: CheckpointChoice) -> int:
-    """The step of a run's checkpoint."""
-    return read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
+            raise ValueError(f"Cannot write to run folder {folder}: {error.strerror}.") from None
+        step = read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
+        save_checkpoint(folder, step, model, tokenizer=load_tokenizer(run, which))
+    print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")

@@ -1,13 +1,13 @@
 """Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slp_transformer.cli.console import note, result, table
+from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import Piece, of_score, of_tab, take
 from slp_transformer.guitar.fingering.playability import Wishes, summary
@@ -22,6 +22,7 @@ from slp_transformer.guitar.formats.registry import (
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, tuning_name
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.tab_header import stated_tuning
+from slp_transformer.tasks.base import format_table
 
 SHOWN = 4  # bars on a terminal, where the whole goes to a file
 MIDI = (".mid", ".midi")
@@ -29,87 +30,89 @@ READ = (*MIDI, ".txt", ".tab", ".gp3", ".gp4", ".gp5", ".atex", ".alphatex")
 PIN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
 
 
-def act(arguments: argparse.Namespace) -> None:
+def execute(options: Options) -> None:
     """Finger a piece, and write or show it.
 
     Raises:
         ValueError: if the piece cannot be read, a wish makes no sense, or notes are out of reach.
     """
-    output = arguments.output
+    output = options.output
     if output is not None:
         check_output(output)
-    piece = read_piece(arguments)
-    wishes = wishes_of(arguments, piece)
+    piece = read_piece(options)
+    wishes = wishes_of(options, piece)
     weigh = None
-    if arguments.model is not None:
+    if options.model:
         from slp_transformer.guitar.fingering.hand_model_file import (
             load_hand,  # PyTorch, if asked for
         )
 
-        weigh = load_hand(*arguments.model).weigh
-    taken = take(piece, wishes, arguments.alternatives, weigh)
+        weigh = load_hand(*options.model).weigh
+    taken = take(piece, wishes, options.alternatives, weigh)
     say_what_was_changed(taken.told)
     for number, (tab, path) in enumerate(taken.tabs, start=1):
         place = None if output is None else numbered(output, number)
-        deliver(tab, place, arguments)
+        deliver(tab, place, options)
         chosen = {"guitar": guitar(tab.tuning)} | summary(path, wishes.max_span)
-        note(table(chosen) if len(taken.tabs) == 1 else f"{number}.\n{table(chosen)}")
+        print_status(
+            format_table(chosen) if len(taken.tabs) == 1 else f"{number}.\n{format_table(chosen)}"
+        )
         if place is not None:
-            note(f"written to {place}")
-    if len(taken.tabs) < arguments.alternatives:
-        note(f"There is no way that differs from these {len(taken.tabs)}.")
+            print_status(f"written to {place}")
+    if len(taken.tabs) < options.alternatives:
+        print_status(f"There is no way that differs from these {len(taken.tabs)}.")
 
 
 # --- What is asked for -------------------------------------------------------------------------
 
 
-def read_piece(arguments: argparse.Namespace) -> Piece:
+def read_piece(options: Options) -> Piece:
     """The piece that a file holds.
 
     Raises:
         ValueError: if it cannot be read.
     """
-    path = arguments.song
+    path = options.song
     suffix = path.suffix.lower()
     if suffix in MIDI:
-        score, problems = read_midi(path, arguments.tracks, arguments.channels)
+        score, problems = read_midi(path, options.tracks or None, options.channels or None)
         say_problems(problems)
         return of_score(score)
     for flag in ("tracks", "channels"):
-        if getattr(arguments, flag) is not None:
-            raise ValueError(f"There is no use for --{flag}: {path} is no MIDI file.")
+        if getattr(options, flag):
+            raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
     if suffix not in READ:
-        raise ValueError(f"{path} is of no kind that is read here: {', '.join(READ)}.")
+        raise ValueError(f"{path} has an unsupported file type; supported are {', '.join(READ)}.")
     tabs, problems = read_pieces(path)
     say_problems(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
     if len(tabs) > 1:
-        note(f"{path} has {len(tabs)} tabs; the first is taken.")
+        print_status(f"{path} has {len(tabs)} tabs; the first is taken.")
     return of_tab(tabs[0])
 
 
-def wishes_of(arguments: argparse.Namespace, piece: Piece) -> Wishes:
+def wishes_of(options: Options, piece: Piece) -> Wishes:
     """What the flags ask for.
 
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    tuning = tuning_of(arguments.tuning) if arguments.tuning else STANDARD
-    check_between("capo", arguments.capo, 0, 12)
-    check_between("max_fret", arguments.max_fret, arguments.capo + 1, 36)
-    check_between("max_span", arguments.max_span, 1, 12)
-    check_between("alternatives", arguments.alternatives, 1, 20)
-    if arguments.position is not None:
-        check_between("position", arguments.position, 1, 15)
+    tuning = tuning_of(options.tuning) if options.tuning else STANDARD
+    check_between("capo", options.capo, 0, 12)
+    check_between("max_fret", options.max_fret, options.capo + 1, 36)
+    check_between("max_span", options.max_span, 1, 12)
+    check_between("alternatives", options.alternatives, 1, 20)
+    if options.position is not None:
+        check_between("position", options.position, 1, 15)
     return Wishes(
-        replace(tuning, capo=arguments.capo),
-        arguments.max_fret,
-        arguments.max_span,
-        arguments.position,
-        arguments.prefer_open - arguments.avoid_open,
-        pins_of(arguments.pin or (), piece),
-        arguments.out_of_reach,
+        replace(tuning, capo=options.capo),
+        options.max_fret,
+        options.max_span,
+        options.position,
+        options.prefer_open - options.avoid_open,
+        pins_of(options.pin, piece),
+        options.unplayable,
     )
 
 
@@ -180,7 +183,7 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def deliver(tab: Tab, path: Path | None, arguments: argparse.Namespace) -> None:
+def deliver(tab: Tab, path: Path | None, options: Options) -> None:
     """Write a tab and show how it begins; show all of it, if there is nothing to write to.
 
     Raises:
@@ -188,20 +191,20 @@ def deliver(tab: Tab, path: Path | None, arguments: argparse.Namespace) -> None:
     """
     beat = tab.steps_per_quarter
     if path is None:
-        result(format_tab(tab, steps_per_beat=beat))
+        print_result(format_tab(tab, steps_per_beat=beat))
         return
     timeless = tab.steps_per_quarter is None and path.suffix.lower() not in TIMELESS
-    if timeless and arguments.steps_per_quarter is None:
+    if timeless and options.steps_per_quarter is None:
         raise ValueError(
-            f"{arguments.song} spaces notes in columns, and {path.suffix} needs time: say how "
+            f"{options.song} spaces notes in columns, and {path.suffix} needs time: say how "
             "many columns are a quarter note by --steps-per-quarter."
         )
-    tab = with_time_for(tab, path, arguments.steps_per_quarter or 4)
+    tab = with_time_for(tab, path, options.steps_per_quarter or 4)
     write_piece(tab, path)
     begins = replace(tab, bars=tab.bars[:SHOWN])
-    result(format_tab(begins, steps_per_beat=beat))
+    print_result(format_tab(begins, steps_per_beat=beat))
     if len(tab.bars) > SHOWN:
-        note(f"... and {len(tab.bars) - SHOWN:,} more bars")
+        print_status(f"... and {len(tab.bars) - SHOWN:,} more bars")
 
 
 def guitar(tuning: Tuning) -> str:
@@ -213,17 +216,17 @@ def guitar(tuning: Tuning) -> str:
 def say_problems(problems: Sequence[object]) -> None:
     """Say what of a file was not read."""
     for problem in problems[:5]:
-        note(str(problem))
+        print_status(str(problem))
     if len(problems) > 5:
-        note(f"... and {len(problems) - 5} more like this")
+        print_status(f"... and {len(problems) - 5} more like this")
 
 
 def say_what_was_changed(told: Sequence[tuple[str, str]]) -> None:
     """Say what was done about notes that this guitar cannot play."""
     for where, what in told[:8]:
-        note(f"{where}: {what}")
+        print_status(f"{where}: {what}")
     if len(told) > 8:
         kinds = Counter(what.split(" is ")[-1] for _, what in told)
-        note(
+        print_status(
             "... in all: " + "; ".join(f"{count} × {kind}" for kind, count in kinds.most_common(5))
         )

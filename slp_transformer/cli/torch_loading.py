@@ -1,4 +1,4 @@
-"""Loading PyTorch, which takes seconds: a line says so, and Ctrl-C ends it in a sentence."""
+"""A notice while PyTorch is imported, which takes seconds; Ctrl-C ends it with a message."""
 
 import os
 import signal
@@ -10,37 +10,36 @@ from types import FrameType
 from typing import NoReturn
 
 from slp_transformer._internal.signals import SIGNALS
-from slp_transformer.cli.console import PROGRAM, SIGNALLED, note, rank
+from slp_transformer.cli.console import PROGRAM, SIGNALLED, print_status, rank
 
 
 @contextmanager
-def loading(quiet: bool = False) -> Iterator[None]:
-    """Say that PyTorch is being loaded, if it is not there yet, and have Ctrl-C end the process.
+def torch_import_notice(quiet: bool = False) -> Iterator[None]:
+    """Say that PyTorch is being loaded, if it is not yet, and let Ctrl-C end the process.
 
-    In the middle of its loading PyTorch may take KeyboardInterrupt for an error of its own; nothing
-    is begun yet that would have to be put in order.
+    In the middle of its import PyTorch may take KeyboardInterrupt for an error of its own.
     """
     if "torch" in sys.modules:
         yield
         return
     if not quiet:
-        note("Loading PyTorch ...")
+        print_status("Loading PyTorch ...")
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    heeded = [number for number in SIGNALS if before[number] not in (signal.SIG_IGN, None)]
-    for number in heeded:
-        signal.signal(number, stop)
+    handled = [number for number in SIGNALS if before[number] not in (signal.SIG_IGN, None)]
+    for number in handled:
+        signal.signal(number, exit_on_signal)
     try:
         yield
     finally:
-        for number in heeded:
+        for number in handled:
             signal.signal(number, before[number])
 
 
-def stop(number: int, _: FrameType | None) -> NoReturn:
-    """End at once."""
+def exit_on_signal(number: int, _: FrameType | None) -> NoReturn:
+    """End the process at once."""
     if rank() == 0:
         os.write(2, f"{PROGRAM}: Stopped before it began.\n".encode())
     os._exit(SIGNALLED + number)

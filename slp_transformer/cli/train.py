@@ -1,9 +1,8 @@
-"""Train a language model on text or on guitar tabs, or an encoder-decoder on pairs."""
+"""Train a model."""
 
-import argparse
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,22 @@ import torch
 from slp_transformer._internal.atomic_write import from_text_extra, read_json
 from slp_transformer._internal.progress_bar import no_work_bars
 from slp_transformer._internal.signals import Stopped
-from slp_transformer.cli.check_args import TEXT, text_of
-from slp_transformer.cli.console import MODULE, command, note, processes, rank, result
-from slp_transformer.cli.loaded_run import TOKENS
-from slp_transformer.cli.sample_translations import translations_of
-from slp_transformer.config import TransformerConfig
-from slp_transformer.data import PairTokenizer, reopen_pairs
-from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.data.text_corpus import reopen
+from slp_transformer.cli.console import (
+    MODULE,
+    command,
+    print_result,
+    print_status,
+    processes,
+    rank,
+)
+from slp_transformer.cli.options import Train
+from slp_transformer.cli.train_options import STDIN_COPY
 from slp_transformer.data.text_files import is_read_once, keep_standard_input
-from slp_transformer.data.token_file import VAL_NAMES_FILE
-from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks import RECIPE, Recipe
-from slp_transformer.tasks.datasets import Data, prepare_data, reopen_data, tokenizer_to_json
+from slp_transformer.tasks.base import TOKENS, Dataset, Task
+from slp_transformer.tasks.registry import load_task
+from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoint_files import (
     TEMP_FOLDER,
@@ -50,151 +50,139 @@ from slp_transformer.training.trainer import train
 from slp_transformer.training.trainer_state import EvalRecord
 
 
-def act(arguments: argparse.Namespace) -> None:
+def execute(options: Train) -> None:
     """Train, and say what to do next.
 
     Raises:
-        ValueError: if the recipe, the data or the folder will not do.
-        Stopped: on Ctrl-C and its like, saying how to go on.
+        ValueError: if the data or the folder cannot be used.
+        Stopped: on Ctrl-C and other signals, saying how to resume.
     """
-    recipe, folder = arguments.chosen, arguments.run
+    folder = options.out_dir
+    assert folder is not None
     for library in ("safetensors.torch", "tomli_w"):
-        from_text_extra(library, "Kept runs")  # rather now than after the data
+        from_text_extra(library, "Runs")  # rather now than after the data
     with contextlib.ExitStack() as stack:
-        if arguments.quiet:
+        if options.quiet:
             stack.enter_context(no_work_bars())
         if rank() == 0:
             stack.enter_context(sole_owner(folder))
-            if find_checkpoints(folder) and not arguments.resume:
+            if find_checkpoints(folder) and not options.resume:
                 raise ValueError(
-                    f"{folder} holds a run already: go on with it by --resume, or choose another "
+                    f"{folder} holds a run already: resume it with --resume, or choose another "
                     "folder."
                 )
             if find_checkpoints(folder) and not load_checkpoint_index(folder):
-                note(f"{folder} had no sound checkpoints.json: its whole checkpoints say it again.")
-            stack.enter_context(nothing_left_behind(folder))
+                print_status(
+                    f"{folder} has no valid checkpoints.json: it is restored from the checkpoints."
+                )
+            stack.enter_context(cleanup_on_error(folder))
         try:
-            records = run(recipe, folder, arguments)
+            records = run(options, folder)
         except KeyboardInterrupt as stopped:
             number = getattr(stopped, "number", None)
-            raise Stopped(how_to_go_on(folder, recipe), number) from None
-    finished(folder, recipe, records)
+            raise Stopped(resume_hint(folder, options.run), number) from None
+    print_summary(folder, options.run, records)
 
 
-# --- Training it -------------------------------------------------------------------------------
-
-
-def run(recipe: Recipe, folder: Path, arguments: argparse.Namespace) -> list[EvalRecord]:
-    """Make the data and the model of a recipe, and train."""
-    settings, rank_of_lora = recipe.training, recipe.data.lora
-    if rank_of_lora is not None:  # rather now than after the data
-        check_lora_rank(TransformerLM, recipe.config(1), rank_of_lora)
-    with make_strategy(settings, folder) as team:  # of several processes the first makes the data
-        data = team.on_rank_zero(begin, recipe, folder, arguments.resume)
+def run(options: Train, folder: Path) -> list[EvalRecord]:
+    """Prepare the data and the model, and train."""
+    config, task = options.run, load_task(options.run.data.task)
+    if config.lora_rank is not None:  # rather now than after the data
+        check_lora_rank(TransformerLM, config.model.to_config(1), config.lora_rank)
+    with make_strategy(config.train, folder) as strategy:  # rank 0 prepares the data
+        data = strategy.on_rank_zero(prepare_run, task, config, folder, options.resume)
     if data is None:
-        data = reopen_data(recipe.data, folder / TOKENS)
-    torch.manual_seed(settings.seed)
-    pairs = isinstance(data.tokenizer, PairTokenizer)
-    config, alone = configured(recipe, data), team.world_size == 1
-    N = settings.sequence_length or config.context_length
-    batch = settings.batch_tokens or settings.batch_size * N
-    told = {"copies": 4 if alone else 1, "batch": batch if alone else 0}
-    check_memory(config, team.device, **told, encoder_decoder=pairs)
-    model = EncoderDecoder(config) if pairs else TransformerLM(config)
-    learned, held_out = data.sources(settings, N)
+        data = task.open(config, folder / TOKENS)
+    torch.manual_seed(config.train.seed)
+    model_config, single = task.model_config(config, data.tokenizer), strategy.world_size == 1
+    length = config.train.sequence_length or model_config.context_length
+    batch = config.train.batch_tokens or config.train.batch_size * length
+    check_memory(
+        model_config,
+        strategy.device,
+        copies=4 if single else 1,
+        batch=batch if single else 0,
+        encoder_decoder=task.model_kind == "EncoderDecoder",
+    )
+    model = task.build_model(model_config)
+    train_data, val_data = task.sources(config, data)
     base = None
-    if rank_of_lora is not None:
-        base = stand_beside(model, recipe, folder)
-    elif recipe.data.start is not None and not find_checkpoints(folder):
-        load_weights(model, checkpoint_folder(recipe.data.start, "best"))
-    describe(data, model, learned)
+    if config.lora_rank is not None:
+        base = attach_lora(model, config, folder)
+    elif config.init_from is not None and not find_checkpoints(folder):
+        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+    print_overview(task, data, model, train_data)
     return train(
         model,
-        learned,
-        held_out,
-        settings,
+        train_data,
+        val_data,
+        config.train,
         out_dir=folder,
-        resume=arguments.resume,
-        tokenizer=tokenizer_to_json(data.tokenizer),
-        progress=not arguments.quiet and rank() == 0,
-        tensorboard=arguments.tensorboard,
+        resume=options.resume,
+        tokenizer=task.tokenizer_to_json(data.tokenizer),
+        progress=not options.quiet and rank() == 0,
+        tensorboard=options.tensorboard,
         lora_base=base,
-        report=translations_of(model, data) if pairs and not arguments.quiet else None,
+        report=None if options.quiet else task.on_eval(model, data),
     )
 
 
-def configured(recipe: Recipe, data: Data) -> TransformerConfig:
-    """What the model is made of, for this data."""
-    tokenizer = data.tokenizer
-    return recipe.config(tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None))
-
-
-def stand_beside(model: TransformerLM, recipe: Recipe, folder: Path) -> LoraBase:
-    """Give a model the weights that stay, and put A and B beside them.
+def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Dataset:
+    """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
-        ValueError: if the weights are gone, or were changed since the run was begun.
+        ValueError: if there is no data, or too little.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    source = getattr(config.data, "source", None)
+    if not resume and source is not None and is_read_once(source):
+        kept = str(keep_standard_input((folder / STDIN_COPY).resolve(), source))
+        config = replace(config, data=replace(config.data, source=kept))
+    data = (task.open if resume else task.prepare)(config, folder / TOKENS)
+    config.save(folder / CONFIG_FILE)
+    return data
+
+
+def attach_lora(model: TransformerLM, config: RunConfig, folder: Path) -> LoraBase:
+    """Load the weights of the base into a model, and add A and B.
+
+    Raises:
+        ValueError: if the base is gone, or was changed since the run was started.
     """
     last = checkpoint_folder(folder) if find_checkpoints(folder) else None
-    base = load_lora_base(last) if last else make_lora_base(recipe.data.start, recipe.data.lora)
+    base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
-        raise ValueError(
-            f"{folder} has no A and B to go on with: begin a new run with it, by --from."
-        )
+        raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
     load_weights(model, locate_lora_base(last, base) if last else Path(base.checkpoint))
     add_lora(model, base.rank)
     return base
 
 
-def begin(recipe: Recipe, folder: Path, resume: bool) -> Data:
-    """Make the data, and keep the recipe once all is known to go together.
-
-    Raises:
-        ValueError: if there is no data, or too little of it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    source = recipe.data.source
-    if not resume and source is not None and is_read_once(source):
-        kept = str(keep_standard_input(Path(text_of(folder)), source))
-        recipe = replace(recipe, data=replace(recipe.data, source=kept))
-    if resume:
-        data = reopen_data(recipe.data, folder / TOKENS)
-    else:
-        window = recipe.config(1).context_length
-        data = prepare_data(recipe.data, folder / TOKENS, window)
-    config = configured(recipe, data)
-    N = recipe.training.sequence_length or config.context_length
-    data.check_windows(N, recipe.data.held_out)
-    recipe.save(folder / RECIPE)
-    return data
-
-
-def describe(data: Data, model: TransformerLM | EncoderDecoder, source: Any) -> None:
-    """Say what is trained on what."""
-    for problem in data.problems[:5]:
-        note(problem)
-    if len(data.problems) > 5:
-        note(f"... and {len(data.problems) - 5} more that could not be read")
-    size = sum(parameter.numel() for parameter in model.parameters())
-    learning = sum(W.numel() for W in model.parameters() if W.requires_grad)
-    some = f", of which {learning:,} learn" if learning < size else ""
-    what = "pairs" if data.texts else "tokens"
-    if data.texts:
-        note(f"From {' to '.join(data.tokenizer.languages)}.")
-    note(
-        f"{len(data.learned):,} {what} to learn from, {len(data.held_out):,} held out; "
-        f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters{some}."
+def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
+    """Print what is trained on what."""
+    for warning in data.warnings[:5]:
+        print_status(warning)
+    if len(data.warnings) > 5:
+        print_status(f"... and {len(data.warnings) - 5} more warnings")
+    if languages := getattr(data.tokenizer, "languages", None):
+        print_status(f"From {' to '.join(languages)}.")
+    size = sum(W.numel() for W in model.parameters())
+    trainable = sum(W.numel() for W in model.parameters() if W.requires_grad)
+    print_status(
+        f"{len(data.train):,} training {task.unit}, {len(data.val):,} validation {task.unit}; "
+        f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters"
+        f"{f', {trainable:,} of them trainable' if trainable < size else ''}."
     )
-    if isinstance(source, LengthBucketedPairs):
-        note(f"An epoch is about {source.batches_an_epoch:,} steps.")
-    if data.which:
-        more = f", and {len(data.which) - 1} more: {TOKENS}/{VAL_NAMES_FILE} names all"
-        note(f"Held out: {data.which[0]}{more if len(data.which) > 1 else ''}.")
+    if hasattr(source, "batches_an_epoch"):
+        print_status(f"An epoch is about {source.batches_an_epoch:,} steps.")
+    if names := data.val_names:
+        more = f", and {len(names) - 1} more" if len(names) > 1 else ""
+        print_status(f"Held out: {names[0]}{more}.")
 
 
 @contextlib.contextmanager
-def nothing_left_behind(folder: Path) -> Iterator[None]:
-    """If there is no checkpoint when something fails, remove what this process put into the folder.
+def cleanup_on_error(folder: Path) -> Iterator[None]:
+    """On an error before the first checkpoint, remove what this process put into the folder.
 
     Nothing else in it is touched, whoever put it there, and whenever.
     """
@@ -203,14 +191,14 @@ def nothing_left_behind(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         if not find_checkpoints(folder):
-            for name in (RECIPE, TEXT, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER):
+            for name in (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER):
                 if (folder / name) not in before:
                     remove(folder / name)
         raise
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a whole folder; if that fails, what it was removed for counts more."""
+    """Remove a file or a folder; an error doesn't hide the one that led here."""
     with contextlib.suppress(OSError):
         if path.is_dir():
             shutil.rmtree(path)
@@ -218,48 +206,33 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-# --- What to say at the end --------------------------------------------------------------------
+# --- What is printed at the end ------------------------------------------------------------------
 
 
-def how_to_go_on(folder: Path, recipe: Recipe) -> str:
-    """What to say after Ctrl-C."""
+def resume_hint(folder: Path, config: RunConfig) -> str:
+    """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
-        return "Stopped before the first step; nothing is kept."
+        return "Stopped before the first step; nothing was saved."
     step = read_json(checkpoint_folder(folder) / "checkpoint.json")["step"]
-    again = ("train", "--run", folder, "--resume")
-    how = f"To go on:\n  {command(*again)}"
+    again = ("train", "--out-dir", folder, "--resume")
+    how = f"To resume:\n  {command(*again)}"
     if processes() > 1:
-        how = f"To go on, start torchrun as before, with:\n  {command(*again, program=MODULE)}"
-    return f"Stopped; step {step} of {recipe.training.steps} is kept. {how}"
+        how = f"To resume, start torchrun as before, with:\n  {command(*again, program=MODULE)}"
+    return f"Stopped; step {step} of {config.train.steps} is saved. {how}"
 
 
-def finished(folder: Path, recipe: Recipe, records: list[EvalRecord]) -> None:
-    """Say what came of it, and what to type next."""
-    best = min(records, key=lambda record: record.val_loss)
-    last = records[-1]
-    early = " (it stopped improving)" if last.step < recipe.training.steps else ""
-    result(
-        f"Trained {last.step:,} steps{early}. Loss {best.val_loss:.4f} nats per token on what "
-        f"is held out, after step {best.step:,}."
+def print_summary(folder: Path, config: RunConfig, records: Sequence[EvalRecord]) -> None:
+    """Print the result, and a command that uses the model."""
+    best, last = min(records, key=lambda record: record.val_loss), records[-1]
+    early = " (stopped early)" if last.step < config.train.steps else ""
+    print_result(
+        f"Trained {last.step:,} steps{early}. Best val loss {best.val_loss:.4f}, at step "
+        f"{best.step:,}."
     )
     if last.full_val_loss is not None:
-        result(
-            f"That was evaluated on {recipe.training.max_eval_samples:,} sequences; on all, "
-            f"after the last step, it is {last.full_val_loss:.4f}."
+        print_result(
+            f"That is the loss on {config.train.max_eval_samples:,} validation sequences; on all of "
+            f"them, after the last step, it is {last.full_val_loss:.4f}."
         )
-    if recipe.data.kind == "translation":
-        sentence = reopen_pairs(folder / TOKENS).texts[0][0]
-        result(
-            f"The model is in {folder}. To have it translate:\n"
-            f"  {command('translate', folder, sentence)}"
-        )
-        return
-    prompt = () if recipe.data.kind == "guitar" else ("--prompt", opening(folder))
-    result(f"The model is in {folder}. To have it write:\n  {command('generate', folder, *prompt)}")
-
-
-def opening(folder: Path) -> str:
-    """Two words from what was learned, for a prompt that the model is sure to know."""
-    text = reopen(folder / TOKENS)
-    words = text.tokenizer.decode(text.learned[:200].tolist()).split()
-    return " ".join(words[:2])
+    following = load_task(config.data.task).next_command(folder)
+    print_result(f"The model is in {folder}. To use it:\n  {command(*following)}")

@@ -128,7 +128,7 @@ def test_what_is_ignored_stays_ignored():
 
 def begun(folder: str, **options) -> subprocess.Popen:
     """A run of very many steps that has made some."""
-    words = [*COMMAND, "train", "fox.txt", "--run", folder, *LONG, "--steps", "100000"]
+    words = [*COMMAND, "train", "text", "fox.txt", "--out-dir", folder, *LONG, "--steps", "100000"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     started = subprocess.Popen(words, env=ENVIRONMENT, **pipes)
     while not Path(folder, "step-00000050").exists():
@@ -158,7 +158,7 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
 def test_before_the_first_step_sigterm_leaves_nothing(at):
     pytest.importorskip("tokenizers")
     Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
-    words = [*COMMAND, "train", "long.txt", "--run", "a", "--tokenizer", "bpe", *LONG]
+    words = [*COMMAND, "train", "text", "long.txt", "--out-dir", "a", "--tokenizer", "bpe", *LONG]
     started = subprocess.Popen(words, stderr=subprocess.PIPE, env=ENVIRONMENT)
     while not Path("a/tokens/.preparing").exists():
         assert started.poll() is None, started.stderr.read()
@@ -180,7 +180,7 @@ def test_a_terminal_that_is_closed_takes_no_step_with_it(at):
 
     child, terminal = pty.fork()
     if not child:
-        words = [*COMMAND, "train", "fox.txt", "--run", "a", *LONG, "--steps", "100000"]
+        words = [*COMMAND, "train", "text", "fox.txt", "--out-dir", "a", *LONG, "--steps", "100000"]
         os.execve(sys.executable, words, ENVIRONMENT)
     while not Path("a/step-00000050").exists():
         os.read(terminal, 10_000)

@@ -31,7 +31,7 @@ def test_baselines_are_measured_on_written_tab(tmp_path):
     frets = [(1, 3), (2, 0), (2, 2), (2, 3), (3, 0), (3, 2), (4, 0), (4, 1)]
     events = [[1, [list(place)]] for place in frets]
     piece = {"file": "a", "open_midi": [40, 45, 50, 55, 59, 64], "events": events}
-    for split in ("train", "valid"):
+    for split in ("train", "text", "valid"):
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(piece) + "\n") * 3, encoding="utf-8")
     first, *ways = lines_of("benchmarks/pitch_to_tab.py", tmp_path, "--draws", 20)
     assert first["pieces"] == 3 and first["notes"] == 24 and first["people's events playable"] == 1

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused, weights
+from slp_transformer.cli.generation_session import Text, world_of, write_on
+from slp_transformer.tasks.datasets import tokenizer_of
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
-from slp_transformer.cli.generation_session import Text, world_of, write_on
 from slp_transformer.data import TextTokenizer, reopen
 from slp_transformer.guitar import (
     TabTokenizer,
@@ -26,19 +27,18 @@ from slp_transformer.guitar import (
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_pieces
-from slp_transformer.tasks.datasets import tokenizer_of
 from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
 
 
 def test_from_a_file_to_text_in_three_commands(at, capsys):
-    fine("train", "fox.txt", "--run", "runs/a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "runs/a", *SMALL)
     said = capsys.readouterr()
     assert "Trained 4 steps. Loss" in said.out
     assert "slp-transformer generate" in said.out and "The quick" in said.out
     assert "tokens to learn from" in said.err
-    fine("generate", "runs/a", "--prompt", "The", "--tokens", "7")
+    fine("generate", "runs/a", "--prompt", "The", "--max-new-tokens", "7")
     written = capsys.readouterr().out
     assert written.startswith("The") and len(written) == 3 + 7 + 1
     fine("evaluate", "runs/a")
@@ -48,7 +48,7 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
 def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    fine("train", "fox.txt", "--run", "a", *SMALL[:-1])
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL[:-1])
     said = capsys.readouterr()
     assert "Training on CPU" in said.err and "4/4" in said.err
     assert "Training on" not in said.out and "step/s" not in said.out
@@ -60,7 +60,7 @@ def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
     for run, quiet in (("a", ["--quiet"]), ("b", [])):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
-        fine("train", "fox.txt", "--run", run, *SMALL[:-1], *quiet)
+        fine("train", "text", "fox.txt", "--out-dir", run, *SMALL[:-1], *quiet)
         for work in ("Vocabulary", "Tokens", "Split"):
             assert (f"{work}:   0%" in terminal.getvalue()) is not bool(quiet)
 
@@ -69,26 +69,26 @@ def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
     Path("texts/below").mkdir(parents=True)
     Path("texts/a.txt").write_text(SENTENCE * 10, encoding="utf-8")
     Path("texts/below/b.txt").write_text(SENTENCE * 10, encoding="utf-8")
-    fine("train", "texts", "--run", "folder", *SMALL)
+    fine("train", "text", "texts", "--out-dir", "folder", *SMALL)
     piped = io.TextIOWrapper(io.BytesIO(SENTENCE.encode() * 20))
     monkeypatch.setattr(sys, "stdin", piped)
-    fine("train", "-", "--run", "piped", *SMALL)
-    fine("train", "fox.txt", "--run", "file", *SMALL)
+    fine("train", "text", "-", "--out-dir", "piped", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
     assert weights("piped") == weights("file") != weights("folder")
-    fine("train", "--run", "piped", "--resume", "--quiet")  # nothing is read again
-    fine("train", "moby-dick", "--run", "moby", *SMALL)
+    fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
+    fine("train", "text", "moby-dick", "--out-dir", "moby", *SMALL)
 
 
 def test_the_seed_decides_what_is_written(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     texts = []
     for seed in ("3", "3", "4"):
         capsys.readouterr()
-        fine("generate", "a", "--prompt", "The", "--tokens", "30", "--seed", seed)
+        fine("generate", "a", "--prompt", "The", "--max-new-tokens", "30", "--seed", seed)
         texts.append(capsys.readouterr().out)
     assert texts[0] == texts[1] != texts[2]
     fine("generate", "a", "--prompt", "The", "--prompt", "fox j", "--num-samples", "2",
-         "--tokens", "30", "--seed", "3", "--json")  # fmt: skip
+         "--max-new-tokens", "30", "--seed", "3", "--json")  # fmt: skip
     listed = json.loads(capsys.readouterr().out)
     assert [each["text"][:3] for each in listed] == ["The", "The", "fox", "fox"]
     assert [each["seed"] for each in listed] == [3, 4, 5, 6]
@@ -97,12 +97,12 @@ def test_the_seed_decides_what_is_written(at, capsys):
 
 
 def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     capsys.readouterr()
-    fine("generate", "a", "--prompt", "The", "--tokens", "40", "--temperature", "0")
+    fine("generate", "a", "--prompt", "The", "--max-new-tokens", "40", "--temperature", "0")
     said = capsys.readouterr()
     assert len(said.out) == 3 + 40 + 1 and "window of 13 tokens was full" in said.err
-    fine("generate", "a", "--prompt", "The", "--tokens", "10", "--temperature", "0")
+    fine("generate", "a", "--prompt", "The", "--max-new-tokens", "10", "--temperature", "0")
     short = capsys.readouterr()
     assert short.err == "" and said.out.startswith(short.out[:-1])
     # By hand: to the end of the window, then from the last half of it, and so on.
@@ -128,9 +128,18 @@ def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
 
 
 def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     Path("prompt.txt").write_text("The quick\n", encoding="utf-8")
-    fine("generate", "a", "--prompt-file", "prompt.txt", "--tokens", "4", "--output", "out.txt")
+    fine(
+        "generate",
+        "a",
+        "--prompt-file",
+        "prompt.txt",
+        "--max-new-tokens",
+        "4",
+        "--output",
+        "out.txt",
+    )
     text = Path("out.txt").read_text(encoding="utf-8")
     assert text.startswith("The quick") and len(text.removesuffix("\n")) >= 9 + 3
     assert "Trained" in capsys.readouterr().out  # and no more
@@ -140,8 +149,8 @@ def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
 def test_words_and_bpe_without_a_prompt(at, capsys):
     pytest.importorskip("tokenizers")
     for kind in ("words", "bpe"):
-        fine("train", "fox.txt", "--run", kind, "--tokenizer", kind, *SMALL)
-        fine("generate", kind, "--tokens", "5")
+        fine("train", "text", "fox.txt", "--out-dir", kind, "--tokenizer", kind, *SMALL)
+        fine("generate", kind, "--max-new-tokens", "5")
         capsys.readouterr()
         fine("info", kind, "--json")
         assert json.loads(capsys.readouterr().out)["tokenizer"]["kind"] == kind
@@ -161,22 +170,22 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
     Path("tabs/notes.txt").write_text("No tab here.\n", encoding="utf-8")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert "skipped: notes.txt:1: no tablature" in capsys.readouterr().err
-    fine("generate", "g", "--tokens", "60", "--tuning", "drop-D", "--output", "piece.txt")
+    fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", "piece.txt")
     (tab,), problems = read_tabs("piece.txt")
     assert not problems and tab.tuning.open_pitches[-1] == 38
     for name in ("piece.gp5", "piece.mid", "piece.musicxml", "piece.atex"):
-        fine("generate", "g", "--tokens", "60", "--tuning", "drop-D", "--output", name)
+        fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", name)
     for name in ("piece.gp5", "piece.mid", "piece.atex"):
         (same,), _ = read_pieces(name)
         assert same.tuning == tab.tuning
         assert [e.notes for e in same.events()] == [e.notes for e in tab.events()]
-    fine("generate", "g", "--tokens", "30", "--num-samples", "2", "--output", "two.gp5")
+    fine("generate", "g", "--max-new-tokens", "30", "--num-samples", "2", "--output", "two.gp5")
     assert Path("two-1.gp5").exists() and Path("two-2.gp5").exists()
     said = refused(capsys, "generate", "g", "--output", "piece.pdf")
     assert "piece.pdf does not say what to write" in said
-    fine("generate", "g", "--prompt-file", "tabs/00.txt", "--tokens", "50", "--json")
+    fine("generate", "g", "--prompt-file", "tabs/00.txt", "--max-new-tokens", "50", "--json")
     capsys.readouterr()
     fine("evaluate", "g", "tabs", "--json")
     measured = json.loads(capsys.readouterr().out)
@@ -185,11 +194,11 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
 
 
 def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
-    fine("train", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "--out-dir", "g", *SMALL)
     riff = practice_corpus(seed=3, pieces=1)[0]
     write_tab(riff, "my_riff.txt")
     (read,), _ = read_tabs("my_riff.txt")
-    asked = ["--continue", "my_riff.txt", "--tokens", "50", "--seed", "2"]
+    asked = ["--continue", "my_riff.txt", "--max-new-tokens", "50", "--seed", "2"]
     fine("generate", "g", *asked, "--output", "longer.txt")
     (longer,), _ = read_tabs("longer.txt")
     count = len(read.bars)
@@ -204,7 +213,7 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
     assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
     assert {name[:4] for name in tokenizer.to_tokens(world.allowed(ids))} == {"BAR<"}
     assert "KEY<Em>" in tokenizer.to_tokens(world.begin(Path("my_riff.txt").read_text("utf-8")))
-    fine("generate", "g", "--key", "Em", "--metre", "3/4", "--tokens", "20")
+    fine("generate", "g", "--key", "Em", "--time-signature", "3/4", "--max-new-tokens", "20")
     Path("words.txt").write_text("La la la.\n", encoding="utf-8")
     said = refused(capsys, "generate", "g", "--continue", "words.txt")
     assert "no tablature to go on from" in said
@@ -216,8 +225,8 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
 def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
     with pytest.raises(ValueError, match="no use for --key: this model's tokens do not tell it"):
         world_of(TabTokenizer(), "standard", 0, KEY="Em")
-    fine("train", "fox.txt", "--run", "a", *SMALL)
-    said = refused(capsys, "generate", "a", "--metre", "3/4")
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+    said = refused(capsys, "generate", "a", "--time-signature", "3/4")
     assert "no use for --metre: it is for models of guitar tabs" in said
 
 
@@ -230,14 +239,14 @@ def make_tabs(folder, *styles):
 
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
-    fine("generate", "g", "--style", "Jazz", "--tokens", "40", "--output", "piece.txt")
+    fine("generate", "g", "--style", "Jazz", "--max-new-tokens", "40", "--output", "piece.txt")
     (piece,), _ = read_tabs("piece.txt")
     assert piece.style == "Jazz"
     for flags, style in (([], "Blues"), (["--style", "Jazz"], "Jazz")):
         riff = ["--continue", "tabs/01.txt", *flags]
-        fine("generate", "g", *riff, "--tokens", "40", "--output", "longer.txt")
+        fine("generate", "g", *riff, "--max-new-tokens", "40", "--output", "longer.txt")
         (longer,), _ = read_tabs("longer.txt")
         assert longer.style == style
     world = world_of(tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
@@ -252,25 +261,25 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
 
 def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
     make_tabs("tabs", "Jazz", "Blues", "")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     make_tabs("others", "Rock", "Funk")
-    fine("train", "others", "--guitar", "--run", "h", "--from", "g", *SMALL[-9:])
+    fine("train", "tabs", "others", "--out-dir", "h", "--init-from", "g", *SMALL[-9:])
     assert tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
     shutil.rmtree("g/tokens")
     for path in Path("tabs").iterdir():
         path.write_text(path.read_text("utf-8").replace("style: Jazz", "style: Rock"), "utf-8")
-    fine("train", "--run", "g", "--resume", "--steps", "6", "--quiet")
+    fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
     assert tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
 
 
 def test_styles_are_for_models_that_know_some(at, capsys):
     with pytest.raises(ValueError, match="no use for --style: this model knows no styles"):
         world_of(TabTokenizer(), "standard", 0, STYLE="Jazz")
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--style", "Jazz")
     assert "no use for --style: it is for models of guitar tabs" in said
     make_tabs("tabs", "Jazz")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert not tokenizer_of(Path("g")).styles
     said = refused(capsys, "generate", "g", "--style", "Jazz")
     assert "no use for --style: this model knows no styles" in said
@@ -279,14 +288,14 @@ def test_styles_are_for_models_that_know_some(at, capsys):
 def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
     monkeypatch.setattr(styles, "MOST", 1)
     make_tabs("tabs", "Jazz", "Blues")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert "no token tells a style: there are 2 styles, more than 1" in capsys.readouterr().err
     assert not tokenizer_of(Path("g")).styles
 
 
 def test_guitar_without_a_source_practises(at, capsys):
-    fine("train", "--guitar", "--run", "g", *SMALL)
-    assert tomllib.loads(Path("g/recipe.toml").read_text("utf-8"))["data"]["source"] == "none"
+    fine("train", "tabs", "--out-dir", "g", *SMALL)
+    assert tomllib.loads(Path("g/config.toml").read_text("utf-8"))["data"]["source"] == "none"
 
 
 # --- Saying no -----------------------------------------------------------------------------------
@@ -296,26 +305,48 @@ def test_guitar_without_a_source_practises(at, capsys):
     ("words", "sentence"),
     [
         (["trian"], 'did you mean "train"?'),
-        (["train", "fox.txt", "--run", "a", "--stpes", "3"], 'did you mean "--steps"?'),
-        (["train", "fox.txt", "--run", "a", "--steps", "x"], "must be a whole number, not 'x'"),
-        (["train", "fox.txt", "--run", "a", "--steps", "0"], "steps must be a whole number of 1"),
+        (["train", "text", "fox.txt", "--out-dir", "a", "--stpes", "3"], 'did you mean "--steps"?'),
         (
-            ["train", "fox.txt", "--run", "a", "--context-length", "9", "--num-heads", "3"],
+            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "x"],
+            "must be a whole number, not 'x'",
+        ),
+        (
+            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "0"],
+            "steps must be a whole number of 1",
+        ),
+        (
+            [
+                "train",
+                "text",
+                "fox.txt",
+                "--out-dir",
+                "a",
+                "--context-length",
+                "9",
+                "--num-heads",
+                "3",
+            ],
             "num_heads = 3",
         ),
-        (["train", "fox.txt"], "--run FOLDER"),
-        (["train", "--run", "a"], "Name what to learn from"),
-        (["train", "nowhere", "--run", "a"], "nowhere"),
-        (["train", "nowhere", "--guitar", "--run", "a"], "There is no folder"),
-        (["train", "fox.txt", "--run", "a", "--recipe", "txet"], 'did you mean "text"?'),
-        (["train", "fox.txt", "--run", "a/b", "--context-length", "999"], "too little"),
-        (["train", "fox.txt", "--run", "a", "--device", "tpu"], "device must be"),
+        (["train", "text", "fox.txt"], "--run FOLDER"),
+        (["train", "--out-dir", "a"], "Name what to learn from"),
+        (["train", "text", "nowhere", "--out-dir", "a"], "nowhere"),
+        (["train", "tabs", "nowhere", "--out-dir", "a"], "There is no folder"),
+        (
+            ["train", "text", "fox.txt", "--out-dir", "a", "--config", "txet"],
+            'did you mean "text"?',
+        ),
+        (["train", "text", "fox.txt", "--out-dir", "a/b", "--context-length", "999"], "too little"),
+        (["train", "text", "fox.txt", "--out-dir", "a", "--device", "tpu"], "device must be"),
         (["generate", "nowhere"], "There is no folder nowhere"),
         (["generate", "."], "There is no checkpoint in ."),
-        (["generate", "nowhere", "--tokens", "0"], "--tokens must be 1 or more"),
+        (["generate", "nowhere", "--max-new-tokens", "0"], "--tokens must be 1 or more"),
         (["evaluate", "."], "There is no checkpoint in ."),
         (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
-        (["evaluate", "nowhere", "--samples", "1", "--tokens", "0"], "--tokens must be 1 or more"),
+        (
+            ["evaluate", "nowhere", "--samples", "1", "--max-new-tokens", "0"],
+            "--tokens must be 1 or more",
+        ),
         (["info", "nowhere"], "There is no folder nowhere"),
     ],
 )
@@ -328,14 +359,14 @@ def test_a_folder_that_was_there_is_left_as_it_was(at, capsys):
     Path("a").mkdir()
     Path("a/keep.md").write_text("mine", encoding="utf-8")
     assert "too little" in refused(
-        capsys, "train", "fox.txt", "--run", "a", "--context-length", "999"
+        capsys, "train", "text", "fox.txt", "--out-dir", "a", "--context-length", "999"
     )
     assert [path.name for path in Path("a").iterdir()] == ["keep.md"]
 
 
 def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL)
+    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     assert 'python -m pip install "slp-transformer[text]"' in said and not Path("a").exists()
 
 

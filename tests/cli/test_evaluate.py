@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused
-
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli.evaluate_tabs import piece_bits
 from slp_transformer.cli.generation_session import Tablature, Writing
 from slp_transformer.cli.samples import playability
+
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import reopen
 from slp_transformer.guitar import (
     STANDARD,
@@ -33,7 +33,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     text = SENTENCE * 20
     text = text[:1148] + "ü" + text[1149:]  # the last character that counts, and the only wide one
     Path("apples.txt").write_text(text, encoding="utf-8")
-    fine("train", "apples.txt", "--run", "a", *SMALL)
+    fine("train", "text", "apples.txt", "--out-dir", "a", *SMALL)
     capsys.readouterr()
     fine("evaluate", "a", "--json")
     measured = json.loads(capsys.readouterr().out)
@@ -52,7 +52,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
 
 
 def test_evaluate_another_source_takes_all_of_it(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     Path("other.txt").write_text(SENTENCE[:40], encoding="utf-8")
     capsys.readouterr()
     fine("evaluate", "a", "other.txt", "--json")
@@ -62,8 +62,8 @@ def test_evaluate_another_source_takes_all_of_it(at, capsys):
 
 
 def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
-    which = ["--tokens", "30", "--seed", "3"]
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+    which = ["--max-new-tokens", "30", "--seed", "3"]
     capsys.readouterr()
     fine("generate", "a", "--num-samples", "2", *which)
     texts = capsys.readouterr()
@@ -85,8 +85,8 @@ def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
     Path("tabs").mkdir()
     for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
-    which = ["--samples", "2", "--tokens", "80", "--seed", "5"]
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
+    which = ["--samples", "2", "--max-new-tokens", "80", "--seed", "5"]
     capsys.readouterr()
     fine("evaluate", "g", *which, "--json")
     measured = json.loads(capsys.readouterr().out)
@@ -97,7 +97,7 @@ def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
     for what in ("events", "chords"):
         share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
         assert re.search(rf"^playable {what} +{re.escape(share)}$", said, re.MULTILINE)
-    fine("evaluate", "g", "--samples", "1", "--tokens", "1")  # no room for a chord
+    fine("evaluate", "g", "--samples", "1", "--max-new-tokens", "1")  # no room for a chord
     assert re.search("^playable chords +none written$", capsys.readouterr().out, re.MULTILINE)
 
 
@@ -105,9 +105,9 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     Path("tabs").mkdir()
     for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     capsys.readouterr()
-    which = ["--samples", "2", "--tokens", "60", "--temperature", "1", "--seed", "5"]
+    which = ["--samples", "2", "--max-new-tokens", "60", "--temperature", "1", "--seed", "5"]
     fine("evaluate", "g", *which, "--json")
     measured = json.loads(capsys.readouterr().out)
     bits, figures = measured["bits_a_note"], measured["figures"]
@@ -157,7 +157,7 @@ def test_what_is_playable_is_counted_over_all_samples():
 
 
 def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL, "--tokenizer", "characters")
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--tokenizer", "characters")
     capsys.readouterr()
     fine("info", "a", "--json")
     told = json.loads(capsys.readouterr().out)

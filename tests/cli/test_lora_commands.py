@@ -8,19 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SMALL, fine, refused, weights
+from slp_transformer.training.run_folder import checkpoint_folder
 
 from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_weights, merge_lora, remove_lora
-from slp_transformer.training.checkpoint_files import (
-    checkpoint_folder,
-    load_lora_base,
-    load_trainer_state,
-)
+from slp_transformer.training.checkpoint_files import read_base, read_memory
 from slp_transformer.training.checkpoints import load_model
 
-FROM = ["train", "wolf.txt", "--from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
+FROM = ["train", "text", "wolf.txt", "--init-from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
 IDS = torch.arange(13).remainder(11)[None]
 
 
@@ -32,8 +29,8 @@ def runs(tmp_path_factory):
         patch.chdir(folder)
         for name, text in (("fox", "The quick brown fox. "), ("wolf", "The brown queer ox. ")):
             Path(f"{name}.txt").write_text(text * 60, encoding="utf-8")
-        fine("train", "fox.txt", "--run", "a", *SMALL)
-        fine(*FROM, "--lora", "2", "--run", "b")
+        fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+        fine(*FROM, "--lora-rank", "2", "--out-dir", "b")
     return folder
 
 
@@ -69,7 +66,7 @@ def test_a_and_b_alone_learn_and_are_kept(at, monkeypatch):
 
     monkeypatch.setattr(train_command, "train", watched)
     before = weights("a")
-    fine(*FROM, "--lora", "2", "--run", "c")
+    fine(*FROM, "--lora-rank", "2", "--out-dir", "c")
     assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
     B = [W for name, W in lora_weights(seen[0]).items() if name.endswith(".B")]
     assert len(B) == 4 and all((W != 0).any() for W in B)
@@ -91,11 +88,9 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
         said[run] = json.loads(capsys.readouterr().out)["loss"]
     assert said["b"] < said["a"] - 1e-3, "it has learned from the other text"
     fine("evaluate", "b", "--json")
-    best = min(
-        record.val_loss for record in load_trainer_state(checkpoint_folder("b")).eval_history
-    )
+    best = min(record.valid_loss for record in read_memory(checkpoint_folder("b")).records)
     assert json.loads(capsys.readouterr().out)["loss"] == pytest.approx(best, rel=1e-6)
-    fine("generate", "b", "--prompt", "The", "--tokens", "7")
+    fine("generate", "b", "--prompt", "The", "--max-new-tokens", "7")
     assert capsys.readouterr().out.startswith("The")
     fine("info", "b", "--json")
     told = json.loads(capsys.readouterr().out)["lora"]
@@ -104,27 +99,27 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
 
 def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     unmerged = load_model("b")(IDS)
-    fine("merge", "b", "--run", "m")
+    fine("merge", "b", "--out-dir", "m")
     shutil.rmtree("a")
     moved("b", at / "nowhere")
     shutil.move("b", "elsewhere")
     merged = load_model("m")
-    assert not lora_weights(merged) and load_lora_base(checkpoint_folder("m")) is None
+    assert not lora_weights(merged) and read_base(checkpoint_folder("m")) is None
     torch.testing.assert_close(merged(IDS), unmerged)
     capsys.readouterr()
     fine("evaluate", "m")  # on what b held out
     assert "nats per token" in capsys.readouterr().out
-    assert "has no A and B to merge" in refused(capsys, "merge", "m", "--run", "n")
-    assert "has no A and B to go on with" in refused(capsys, "train", "--run", "m", "--resume")
-    fine("train", "wolf.txt", "--from", "m", "--run", "n", *SMALL[-9:])
+    assert "has no A and B to merge" in refused(capsys, "merge", "m", "--out-dir", "n")
+    assert "has no A and B to go on with" in refused(capsys, "train", "--out-dir", "m", "--resume")
+    fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
 
 
 def test_merged_it_writes_the_same_words(at, capsys):
-    fine("merge", "b", "--run", "m")
+    fine("merge", "b", "--out-dir", "m")
     written = []
     for run in "bm":
         capsys.readouterr()
-        fine("generate", run, "--prompt", "The", "--tokens", "9", "--seed", "3")
+        fine("generate", run, "--prompt", "The", "--max-new-tokens", "9", "--seed", "3")
         written.append(capsys.readouterr().out)
     assert written[0] == written[1]
     model = load_model("b")
@@ -145,11 +140,11 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(TokenWindows, "draw", stop_at_the_fifth)
-        assert main([*FROM, "--lora", "2", "--run", "c", *more]) == 130
-    assert load_trainer_state(checkpoint_folder("c")).step == 5
-    fine("train", "--run", "c", "--resume", "--quiet")
-    fine(*FROM, "--lora", "2", "--run", "d", *more)
-    once, again = (load_trainer_state(checkpoint_folder(run)) for run in "dc")
+        assert main([*FROM, "--lora-rank", "2", "--out-dir", "c", *more]) == 130
+    assert read_memory(checkpoint_folder("c")).step == 5
+    fine("train", "--out-dir", "c", "--resume", "--quiet")
+    fine(*FROM, "--lora-rank", "2", "--out-dir", "d", *more)
+    once, again = (read_memory(checkpoint_folder(run)) for run in "dc")
     assert once == again and once.step == 7
     assert adapters("c") == adapters("d") != adapters("b")
 
@@ -157,23 +152,37 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--from", "a", "--lora", "0"], "lora must be a whole number of 1 or more, not 0"),
-        (["--from", "a", "--lora", "-3"], "lora must be a whole number of 1 or more, not -3"),
-        (["--from", "a", "--lora", "two"], "--lora: must be a whole number"),
-        (["--lora", "2"], "lora fine-tunes the model of another run"),
-        (["--from", "a", "--lora", "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
-        (["--from", "b", "--lora", "2"], "make it whole first, by slp-transformer merge "),
-        (["--from", "b"], "make it whole first, by slp-transformer merge "),
+        (
+            ["--init-from", "a", "--lora-rank", "0"],
+            "lora must be a whole number of 1 or more, not 0",
+        ),
+        (
+            ["--init-from", "a", "--lora-rank", "-3"],
+            "lora must be a whole number of 1 or more, not -3",
+        ),
+        (["--init-from", "a", "--lora-rank", "two"], "--lora: must be a whole number"),
+        (["--lora-rank", "2"], "lora fine-tunes the model of another run"),
+        (
+            ["--init-from", "a", "--lora-rank", "9"],
+            "rank must be at most 8 for a matrix of [8×8], not 9",
+        ),
+        (
+            ["--init-from", "b", "--lora-rank", "2"],
+            "make it whole first, by slp-transformer merge ",
+        ),
+        (["--init-from", "b"], "make it whole first, by slp-transformer merge "),
     ],
 )
 def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch, words, sentence):
     monkeypatch.delattr(train_command, "prepare_data")
-    assert sentence in refused(capsys, "train", "wolf.txt", *words, "--run", "n", *SMALL[-9:])
+    assert sentence in refused(
+        capsys, "train", "text", "wolf.txt", *words, "--out-dir", "n", *SMALL[-9:]
+    )
     assert not Path("n").exists()
 
 
 def test_another_rank_is_another_run(at, capsys):
-    said = refused(capsys, "train", "--run", "b", "--resume", "--lora", "3")
+    said = refused(capsys, "train", "--out-dir", "b", "--resume", "--lora-rank", "3")
     assert "begun with lora 2, which 3 contradicts" in said
 
 
@@ -183,8 +192,8 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
     commands = (
         ["generate", "b"],
         ["evaluate", "b"],
-        ["merge", "b", "--run", "m"],
-        ["train", "--run", "b", "--resume", "--steps", "9", "--quiet"],
+        ["merge", "b", "--out-dir", "m"],
+        ["train", "--out-dir", "b", "--resume", "--steps", "9", "--quiet"],
     )
     path = checkpoint_folder("a") / "model.safetensors"
     content = bytearray(path.read_bytes())
@@ -194,15 +203,15 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
         assert f"{path.name} has changed since" in refused(capsys, *words)
     shutil.rmtree("a")
     for words in commands:
-        assert "is a LoRA adapter, and its base checkpoint" in refused(capsys, *words)
+        assert "the weights that they stand beside are gone" in refused(capsys, *words)
     assert not Path("m").exists()
 
 
 def test_merging_needs_a_free_folder(at, capsys):
     assert "Say where the whole model is to be kept" in refused(capsys, "merge", "b")
-    assert "a holds a run already" in refused(capsys, "merge", "b", "--run", "a")
-    assert "a has no A and B to merge" in refused(capsys, "merge", "a", "--run", "m")
-    assert "There is no folder x" in refused(capsys, "merge", "x", "--run", "m")
+    assert "a holds a run already" in refused(capsys, "merge", "b", "--out-dir", "a")
+    assert "a has no A and B to merge" in refused(capsys, "merge", "a", "--out-dir", "m")
+    assert "There is no folder x" in refused(capsys, "merge", "x", "--out-dir", "m")
     assert not Path("m").exists()
 
 

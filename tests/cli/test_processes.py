@@ -30,11 +30,11 @@ def process(*words: str, **options) -> subprocess.CompletedProcess:
 
 def test_standard_input_and_utf8_in_a_process(at):
     text = ("Süße Äpfel, €5.\n" * 40).encode()
-    ended = process("train", "-", "--run", "a", *SMALL, input=text)
+    ended = process("train", "text", "-", "--out-dir", "a", *SMALL, input=text)
     assert ended.returncode == 0, ended.stderr
-    ended = process("generate", "a", "--prompt", "Süße", "--tokens", "3")
+    ended = process("generate", "a", "--prompt", "Süße", "--max-new-tokens", "3")
     assert ended.stdout.decode("utf-8").startswith("Süße")
-    ended = process("train", "-", "--run", "b", input=b"")
+    ended = process("train", "text", "-", "--out-dir", "b", input=b"")
     assert ended.returncode == 2 and b"Standard input is empty" in ended.stderr
     assert b"Traceback" not in ended.stderr and not Path("b").exists()
 
@@ -52,10 +52,10 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
         "--dropout",
         "0.1",
     ]
-    whole = process("train", "fox.txt", "--run", "whole", *long)
+    whole = process("train", "text", "fox.txt", "--out-dir", "whole", *long)
     assert whole.returncode == 0, whole.stderr
     started = subprocess.Popen(
-        [*COMMAND, "train", "fox.txt", "--run", "a b", *long],
+        [*COMMAND, "train", "text", "fox.txt", "--out-dir", "a b", *long],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
@@ -70,7 +70,7 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     step = json.loads((checkpoint_folder("a b") / "checkpoint.json").read_text("utf-8"))["step"]
     assert 50 <= step < 400 and f"step {step} of 400 is kept".encode() in err
     Path("fox.txt").unlink()  # its tokens are kept
-    resumed = process("train", "--run", "a b", "--resume")
+    resumed = process("train", "--out-dir", "a b", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert weights("a b") == weights("whole")
 
@@ -159,7 +159,16 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
         Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
     begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
     options = [] if piped else ["--tokenizer", kind]
-    words = [*COMMAND, "train", "-" if piped else "long.txt", "--run", "a", *options, *SMALL]
+    words = [
+        *COMMAND,
+        "train",
+        "text",
+        "-" if piped else "long.txt",
+        "--out-dir",
+        "a",
+        *options,
+        *SMALL,
+    ]
     code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
     assert (code, said) == (
         130, "slp-transformer: Stopped before the first step; nothing is kept.\n",
@@ -169,9 +178,9 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
 def test_a_broken_pipe_is_quiet(at):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     started = subprocess.Popen(
-        [*COMMAND, "generate", "a", "--tokens", "100000"],
+        [*COMMAND, "generate", "a", "--max-new-tokens", "100000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
@@ -187,14 +196,14 @@ def test_a_broken_pipe_is_quiet(at):
 def test_two_processes_train_as_one_and_the_first_one_speaks(at):
     # The "--" keeps torchrun from taking our --run for an abbreviation of its own --run-path.
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words = ["train", "fox.txt", *SMALL, "--batch-size", "2"]
+    words = ["train", "text", "fox.txt", *SMALL, "--batch-size", "2"]
     ended = subprocess.run(
-        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--run", "two",
+        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--out-dir", "two",
          "--gradient-accumulation-steps", "2", "--dropout", "0"],
         capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("Trained 4 steps") == 1
-    fine(*words, "--run", "one", "--gradient-accumulation-steps", "2", "--dropout", "0")
+    fine(*words, "--out-dir", "one", "--gradient-accumulation-steps", "2", "--dropout", "0")
     two, one = (load_model(run).state_dict() for run in ("two", "one"))
     assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)

@@ -52,18 +52,29 @@ def test_generate_writes_what_they_write(published, capsys):
     ids = tokenizer("The quick", return_tensors="pt").input_ids
     kind = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
     written = published.generate(ids, **kind, eos_token_id=[2, 3])[0]
-    fine("generate", "model", "--prompt", "The quick", "--tokens", "12", "--temperature", "0")
+    fine(
+        "generate", "model", "--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0"
+    )
     printed = capsys.readouterr().out
     assert printed == tokenizer.decode(written, skip_special_tokens=True) + "\n"
     assert printed.startswith("The quick") and len(printed) > 10
-    ending = ["generate", "model", "--prompt", "The quick", "--tokens", "12", "--temperature", "0"]
+    ending = [
+        "generate",
+        "model",
+        "--prompt",
+        "The quick",
+        "--max-new-tokens",
+        "12",
+        "--temperature",
+        "0",
+    ]
     fine(*ending, "--json")
     (one,) = json.loads(capsys.readouterr().out)
     assert one["text"] + "\n" == printed and one["tokens"] == len(written) - ids.shape[1]
 
 
 def test_generate_without_a_prompt_begins_a_text(published, capsys):
-    fine("generate", "model", "--tokens", "5", "--json")
+    fine("generate", "model", "--max-new-tokens", "5", "--json")
     (one,) = json.loads(capsys.readouterr().out)
     assert one["tokens"] == 5 or one["ended"] == "stop"
 
@@ -78,7 +89,7 @@ def test_evaluate_measures_what_they_say(published, at, capsys):
     with torch.no_grad():
         U = published(windows).logits.flatten(0, 1)
     loss = torch.nn.functional.cross_entropy(U, targets).item()
-    fine("evaluate", "model", "text.txt", "--json", "--samples", "1", "--tokens", "3")
+    fine("evaluate", "model", "text.txt", "--json", "--samples", "1", "--max-new-tokens", "3")
     measured = json.loads(capsys.readouterr().out)
     assert measured["loss"] == pytest.approx(loss, abs=1e-4)
     assert measured["tokens"] == count

@@ -128,10 +128,10 @@ def test_notes_out_of_reach_are_reported_and_moved_or_dropped_only_if_asked(song
     assert "One moment is out of this guitar's reach" in said
     assert "bar 4, moment 3: G2 is not on this neck, which goes from A2 to B5" in said
     assert not out.exists()
-    fine(*high, "--out-of-reach", "octave")
+    fine(*high, "--unplayable", "octave")
     assert "G2 is moved to G3" in capsys.readouterr().err
     assert sounding(written(out))[-1] == (55, 62)
-    fine(*high, "--out-of-reach", "drop")
+    fine(*high, "--unplayable", "drop")
     assert "bar 4, moment 3: G2 is left out" in capsys.readouterr().err
     assert sounding(written(out))[-1] == (55, 62) and sounding(written(out))[:-1] == expected()[:-1]
 
@@ -142,7 +142,7 @@ def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys)
     chord = tuple(Note(string, 0) for string in range(8, 0, -1))
     write_midi(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
     assert "8 notes at once need more than 6 strings" in refused(capsys, "tab", str(path))
-    fine("tab", str(path), "--out-of-reach", "drop", "-o", str(out))
+    fine("tab", str(path), "--unplayable", "drop", "-o", str(out))
     (kept,) = sounding(written(out))
     assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
 

@@ -13,6 +13,8 @@ from commands import fine, refused, weights
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
+from slp_transformer.tasks.datasets import batches
+from slp_transformer.training.run_folder import checkpoint_folder, step_folders
 from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
@@ -20,12 +22,7 @@ from slp_transformer.cli import main
 from slp_transformer.data import number_pairs, reopen_pairs
 from slp_transformer.data.translation_metrics import judge
 from slp_transformer.generation.translation import Translator
-from slp_transformer.tasks.datasets import batches
-from slp_transformer.training.checkpoint_files import (
-    checkpoint_folder,
-    list_checkpoints,
-    load_trainer_state,
-)
+from slp_transformer.training.checkpoint_files import read_memory
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
@@ -35,7 +32,7 @@ SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context
 SMALL = [*SIZES, "--tokenizer", "words", "--vocab-size", "90", "--batch-tokens", "100"]
 SMALL += ["--steps", "6", "--eval-interval", "2", "--keep-last", "2", "--device", "cpu"]
 SMALL += ["--learning-rate", "0.05"]  # so that it learns where sentences end
-TRAIN = ["train", "pairs.csv", "--translation", *SMALL, "--quiet"]
+TRAIN = ["train", "pairs", "pairs.csv", *SMALL, "--quiet"]
 
 
 def write_pairs() -> None:
@@ -50,7 +47,7 @@ def trained(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_pairs()
-        fine(*TRAIN, "--run", "run")
+        fine(*TRAIN, "--out-dir", "run")
         (folder / "pairs.csv").unlink()  # a run needs its source no more
     return folder
 
@@ -75,25 +72,25 @@ def said(capsys, *words: str) -> str:
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
     """Its batches follow from the step, so the epochs go on where they were."""
     write_pairs()
-    fine(*TRAIN, "--run", "cut", "--steps", "3")
-    fine("train", "--run", "cut", "--resume", "--steps", "6", "--quiet")
+    fine(*TRAIN, "--out-dir", "cut", "--steps", "3")
+    fine("train", "--out-dir", "cut", "--resume", "--steps", "6", "--quiet")
     straight = load_model("run", "last").state_dict()
     resumed = load_model("cut", "last").state_dict()
     assert straight.keys() == resumed.keys()
     # The learning rate follows from the steps, of which the first part meant to make just three.
     assert TrainConfig(steps=3).learning_rate_at(1) != TrainConfig(steps=6).learning_rate_at(1)
-    fine(*TRAIN, "--run", "slow")
+    fine(*TRAIN, "--out-dir", "slow")
     stopped = Path("slow")
-    for folder in list_checkpoints(stopped):
+    for folder in step_folders(stopped):
         if folder.name > "step-00000004":
             shutil.rmtree(folder)
     (stopped / "checkpoints.json").unlink()
-    fine("train", "--run", "slow", "--resume", "--quiet")
+    fine("train", "--out-dir", "slow", "--resume", "--quiet")
     assert weights("slow") == weights("run")
 
 
 def test_the_last_checkpoints_are_kept_and_averaged(at):
-    assert [folder.name for folder in list_checkpoints(Path("run"))][-2:] == [
+    assert [folder.name for folder in step_folders(Path("run"))][-2:] == [
         "step-00000004",
         "step-00000006",
     ]
@@ -107,7 +104,7 @@ def test_the_last_checkpoints_are_kept_and_averaged(at):
 def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
     write_pairs()
     capsys.readouterr()
-    fine(*[word for word in TRAIN if word != "--quiet"], "--run", "loud")
+    fine(*[word for word in TRAIN if word != "--quiet"], "--out-dir", "loud")
     told = capsys.readouterr().err
     assert "From English to Spanish." in told and "An epoch is about" in told
     assert told.count("\n  source ") == told.count("\n  prediction ") == 3 * 3
@@ -117,15 +114,15 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
 
 
 def test_the_first_run_needs_no_files(at, capsys):
-    told = said(capsys, "train", "--translation", "--show-recipe")
+    told = said(capsys, "train", "pairs", "--print-config")
     assert 'kind = "translation"' in told
-    fine("train", "--translation", "--run", "numbers", *SIZES, "--steps", "1", "--quiet")
+    fine("train", "pairs", "--out-dir", "numbers", *SIZES, "--steps", "1", "--quiet")
     assert "English" in said(capsys, "info", "numbers")
 
 
 def test_two_vocabularies_make_a_model_of_two(at, capsys):
     write_pairs()
-    fine(*TRAIN, "--run", "two", "--no-shared-vocabulary", "--steps", "2")
+    fine(*TRAIN, "--out-dir", "two", "--no-shared-vocabulary", "--steps", "2")
     assert "tokens of the source" in said(capsys, "info", "two")
     config = load_model("two").config
     assert config.source_vocab_size is not None
@@ -140,12 +137,12 @@ WRONG = {
     "another encoding": (["latin.csv", "--translation"], "line 2 has the byte 0xE9"),
     "a gzip cut short": (["cut.csv.gz", "--translation"], "cut.csv.gz is cut short"),
     "a table with a target": (["pairs.csv", "--translation", "--target", "latin.csv"], "no use"),
-    "lora": (["pairs.csv", "--translation", "--lora", "2"], "lora"),
+    "lora": (["pairs.csv", "--translation", "--lora-rank", "2"], "lora"),
     "windows": (["pairs.csv", "--translation", "--sequence-length", "9"], "windows"),
     "text with a target": (["fox.txt", "--target", "fox.txt"], "--target"),
     "tabs in tokens": (["--guitar", "--batch-tokens", "9"], "--batch-tokens"),
     "batches too small": (["pairs.csv", "--translation", "--batch-tokens", "3"], "batch just 3"),
-    "all too long": (["pairs.csv", "--translation", "--context-length", "2"], "--too-long"),
+    "all too long": (["pairs.csv", "--translation", "--context-length", "2"], "--overlong"),
 }  # fmt: skip
 
 
@@ -157,10 +154,10 @@ def test_bad_pairs_are_refused_in_a_sentence(at, capsys, words, told):
     import gzip
 
     Path("cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,y\n")[:-6])
-    small = ["--device", "cpu", "--quiet", "--steps", "1", "--run", "wrong"]
+    small = ["--device", "cpu", "--quiet", "--steps", "1", "--out-dir", "wrong"]
     sizes = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1"]
     assert told in refused(capsys, "train", *sizes, *words, *small)
-    assert not Path("wrong/recipe.toml").exists()
+    assert not Path("wrong/config.toml").exists()
 
 
 # --- Judging -----------------------------------------------------------------------------------
@@ -172,7 +169,7 @@ def test_evaluate_judges_what_the_run_held_out(at, capsys):
         told["pairs"] == 3 == len(json.loads(Path("run/tokens/held-out.json").read_text("utf-8")))
     )
     assert told["loss"] == pytest.approx(
-        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_val_loss"], rel=1e-5
+        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_valid_loss"], rel=1e-5
     )
     sources = [sample["source"] for sample in told["samples"]]
     translations = [sample["prediction"] for sample in told["samples"]]
@@ -187,7 +184,7 @@ def test_evaluate_takes_other_pairs(at, capsys):
     assert "2, translated with 1 beams" in told and "BLEU" in told
     for words, sentence in (
         (["--target", "a.es"], "name its source too"),
-        (["--tokens", "9"], "--tokens"),
+        (["--max-new-tokens", "9"], "--max-new-tokens"),
         (["a.en"], "--target"),
     ):
         assert sentence in refused(capsys, "evaluate", "run", *words)
@@ -305,13 +302,13 @@ def test_runs_of_another_kind_are_refused(at, capsys):
     assert "translates from English" in refused(capsys, "generate", "run")
     Path("fox.txt").write_text("The quick brown fox. " * 20, encoding="utf-8")
     small = [*SIZES[:-1], "9", "--steps", "1", "--device", "cpu", "--quiet"]
-    fine("train", "fox.txt", "--run", "text", *small)
+    fine("train", "text", "fox.txt", "--out-dir", "text", *small)
     assert "does not translate" in refused(capsys, "translate", "text", "five")
     assert "does not translate" in refused(capsys, "evaluate", "text", "--num-beams", "2")
     write_pairs()
-    new = ["train", "pairs.csv", "--translation", "--run", "new", "--quiet"]
-    assert "leave out --translation" in refused(capsys, *new, "--from", "text")
-    started = ["--from", "run", "--steps", "1"]
+    new = ["train", "pairs", "pairs.csv", "--out-dir", "new", "--quiet"]
+    assert "leave out --translation" in refused(capsys, *new, "--init-from", "text")
+    started = ["--init-from", "run", "--steps", "1"]
     assert "leave out --guitar" in refused(capsys, *new[:2], "--guitar", *new[3:], *started)
     fine(*new, *started, "--learning-rate", "1e-9", "--device", "cpu")
     for mine, theirs in zip(
@@ -337,22 +334,22 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
         "--steps",
         "7",
     ]
-    fine(*TRAIN, *by_epoch, "--run", "run")
+    fine(*TRAIN, *by_epoch, "--out-dir", "run")
     corpus = reopen_pairs(Path("run/tokens"))
     source = batches(corpus.learned, corpus.tokenizer, TrainConfig(7, batch_tokens=400))
     drawn, steps = 0, 0
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
         steps += 1
-    kept = {load_trainer_state(folder).step for folder in list_checkpoints(Path("run"))} - {0}
+    kept = {read_memory(folder).step for folder in step_folders(Path("run"))} - {0}
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
-    assert '"epoch"' in Path("run/recipe.toml").read_text(encoding="utf-8")
-    fine("train", "--run", "run", "--resume", "--steps", "9", "--quiet")
+    assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
+    fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
     said = refused(
-        capsys, *TRAIN, "--batch-tokens", "none", "--eval-interval", "epoch", "--run", "b"
+        capsys, *TRAIN, "--batch-tokens", "none", "--eval-interval", "epoch", "--out-dir", "b"
     )
     assert "have none: give a number of steps" in said and not Path("b").exists()
-    said = refused(capsys, *TRAIN, "--eval-interval", "epochs", "--run", "b")
+    said = refused(capsys, *TRAIN, "--eval-interval", "epochs", "--out-dir", "b")
     assert """must be a whole number or "epoch", not 'epochs'""" in said
     model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
     with pytest.raises(ValueError, match="randomly drawn batches have none"):
@@ -371,8 +368,8 @@ def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):
         return model
 
     monkeypatch.setattr(torch, "compile", fails)
-    assert main([*TRAIN, "--compile", "--run", "run"]) == 2
+    assert main([*TRAIN, "--compile", "--out-dir", "run"]) == 2
     said = capsys.readouterr().err
     assert "train without --compile" in said.splitlines()[-1] and "page of errors" not in said
-    fine("train", "--run", "run", "--resume", "--no-compile", "--quiet")
-    assert load_trainer_state(checkpoint_folder(Path("run"))).step == 6
+    fine("train", "--out-dir", "run", "--resume", "--no-compile", "--quiet")
+    assert read_memory(checkpoint_folder(Path("run"))).step == 6

@@ -22,7 +22,7 @@ def test_every_file_that_is_not_utf8_is_named_at_once(at, capsys):
         Path(f"texts/{name}.txt").write_text(SENTENCE * 10, encoding="utf-8")
     for name in ("b", "d"):
         Path(f"texts/{name}.txt").write_bytes(b"One\ncaf\xe9\n")
-    said = refused(capsys, "train", "texts", "--run", "a", *SMALL)
+    said = refused(capsys, "train", "text", "texts", "--out-dir", "a", *SMALL)
     assert "2 files cannot be read as text" in said
     for name in ("b", "d"):
         assert f"{Path('texts') / name}.txt is not UTF-8: line 2 has the byte 0xE9" in said
@@ -34,11 +34,11 @@ def test_a_pipe_is_read_as_standard_input_is(at):
     os.mkfifo("pipe")
     writing = "open('pipe', 'w').write(open('fox.txt').read())"
     with subprocess.Popen([sys.executable, "-c", writing]):
-        fine("train", "pipe", "--run", "piped", *SMALL)
+        fine("train", "text", "pipe", "--out-dir", "piped", *SMALL)
     Path("pipe").unlink()
-    fine("train", "fox.txt", "--run", "file", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
     assert weights("piped") == weights("file")
-    fine("train", "--run", "piped", "--resume", "--quiet")  # nothing is read again
+    fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
 
 
 def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):

@@ -254,13 +254,13 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     tabs = tmp_path / "tabs.jsonl"
     tabs.write_text("\n".join(lines), encoding="utf-8")
     run = tmp_path / "run"
-    assert main([str(tabs), "--run", str(run), "--steps", "2"]) == 0
+    assert main([str(tabs), "--out-dir", str(run), "--steps", "2"]) == 0
     said = capsys.readouterr()
     assert "held out: strings" in said.out and "2 pieces to learn from, 1 held out" in said.err
     assert load_hand(run).models[0].config == HandConfig()
-    assert main([str(tmp_path / "none"), "--run", str(run)]) == 2
+    assert main([str(tmp_path / "none"), "--out-dir", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):
-        main([str(tabs), "--run", str(run), "--steps", "0"])
+        main([str(tabs), "--out-dir", str(run), "--steps", "0"])
 
 
 # --- Translation ---------------------------------------------------------------------------------

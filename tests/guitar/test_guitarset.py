@@ -6,10 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-from slp_transformer.guitar.guitarset import read_guitarset, read_jams
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.datasets import prepare_data
+
+from slp_transformer.guitar.guitarset import read_guitarset, read_jams
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""

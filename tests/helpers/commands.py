@@ -1,5 +1,7 @@
 """Calling the command line in this process; tests that import this need the text extra."""
 
+import re
+
 import pytest
 
 from slp_transformer.cli import main
@@ -36,6 +38,7 @@ def refused(capsys, *words: str) -> str:
     """The sentence with which a command is refused; nothing may be on stdout."""
     capsys.readouterr()
     assert main([*words]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1, said
-    return said.err
+    printed = capsys.readouterr()
+    message = " ".join(re.sub(r"[─│╭╮╰╯]", " ", printed.err).split())
+    assert printed.out == "" and message and "Traceback" not in message, printed
+    return message

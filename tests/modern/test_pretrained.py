@@ -9,9 +9,9 @@ from comparing import B, N
 from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
 from own_process import printed
 from safetensors.torch import load_file, save_file
+from slp_transformer.cli.published_model import about
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
-from slp_transformer.cli.published_model import about
 from slp_transformer.hooks import tracing
 from slp_transformer.model_sizes import PUBLISHED
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained

@@ -64,10 +64,10 @@ HOW = [
     "--device",
     "cpu",
 ]
-TRAIN = ["train", "text.txt", *SIZES, *HOW, "--run"]
+TRAIN = ["train", "text", "text.txt", *SIZES, *HOW, "--out-dir"]
 SIGNALS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
-LEFT = {"recipe.toml", "tokens", "checkpoints.json", "metrics.json"}
+LEFT = {"config.toml", "tokens", "checkpoints.json", "metrics.json"}
 SECONDS = 60.0  # that a command may take at the most
 
 
@@ -243,7 +243,7 @@ def full(draw: random.Random, took: float) -> None:
 
 def resuming() -> list[str]:
     """The command that goes on with the run, or begins it where nothing is kept."""
-    return ["train", "--run", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
+    return ["train", "--out-dir", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
 
 
 def go_on() -> None:

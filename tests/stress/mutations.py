@@ -72,10 +72,10 @@ RUNS = {
 }
 COMMANDS = {
     "info": ["info", "RUN"],
-    "generate": ["generate", "RUN", "--tokens", "20", "--device", "cpu"],
+    "generate": ["generate", "RUN", "--max-new-tokens", "20", "--device", "cpu"],
     "evaluate": ["evaluate", "RUN", "--device", "cpu"],
     "translate": ["translate", "RUN", "five", "--device", "cpu"],
-    "resume": ["train", "--run", "RUN", "--resume", "--steps", "5", "--quiet"],
+    "resume": ["train", "--out-dir", "RUN", "--resume", "--steps", "5", "--quiet"],
 }
 ODD = [
     None, True, False, -1, 0, 1, 2, 10**9, 10**30, -(10**30), 0.5, 1e308, math.nan, math.inf,
@@ -288,7 +288,7 @@ def make_runs(folder: Path) -> None:
     (folder / "pairs.csv").write_text(table, encoding="utf-8")
     for name, words in RUNS.items():
         words = [str(folder / word) if word.endswith((".txt", ".csv")) else word for word in words]
-        if unheard(["train", *words, "--run", str(folder / name), *SMALL]):
+        if unheard(["train", *words, "--out-dir", str(folder / name), *SMALL]):
             raise RuntimeError(f"The run {name} could not be made.")
 
 
@@ -340,7 +340,7 @@ def contents(run: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(run)): path.read_bytes()
         for path in run.rglob("*")
-        if path.is_file() and path.name not in ("recipe.toml", ".lock")
+        if path.is_file() and path.name not in ("config.toml", ".lock")
     }
 
 

@@ -79,7 +79,7 @@ def test_while_training_a_part_is_measured_and_all_at_the_end():
 
 
 def test_the_command_says_what_it_was_measured_on(at, capsys):
-    fine("train", "fox.txt", "--run", "a", *SMALL[:-1], "--max-eval-samples", "2")
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL[:-1], "--max-eval-samples", "2")
     said = capsys.readouterr()
     assert "Evaluating on 2 of 8 validation sequences; on all of them at the end." in said.err
     assert "That was evaluated on 2 sequences; on all, after the last step, it is" in said.out
@@ -93,7 +93,7 @@ def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys
     Path("tabs").mkdir()
     for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
         write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "--guitar", "--run", "g", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     held_out = json.loads(Path("g/tokens/held-out.json").read_text("utf-8"))
     assert len(held_out) == 1 and ".txt" in held_out[0]
 
@@ -114,7 +114,7 @@ def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
     Path("tabs").mkdir()
     for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
         write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "--guitar", "--run", "whole", *SMALL)
+    fine("train", "tabs", "tabs", "--out-dir", "whole", *SMALL)
     step = trainer.training_step
 
     def pressing(*arguments):
@@ -123,9 +123,9 @@ def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(trainer, "training_step", pressing)
-        assert main(["train", "tabs", "--guitar", "--run", "cut", *SMALL]) == 130
+        assert main(["train", "tabs", "tabs", "--out-dir", "cut", *SMALL]) == 130
     shutil.rmtree("tabs")
-    fine("train", "--run", "cut", "--resume", "--quiet")
+    fine("train", "--out-dir", "cut", "--resume", "--quiet")
     assert weights("cut") == weights("whole")
 
 
@@ -135,8 +135,8 @@ def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
 def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
     pytest.importorskip("tokenizers")
     words = ["--tokenizer", "words", *SMALL]
-    fine("train", "fox.txt", "--run", "known", *words)
-    fine("train", "fox.txt", "--run", "unknown", *words, "--vocab-size", "6")
+    fine("train", "text", "fox.txt", "--out-dir", "known", *words)
+    fine("train", "text", "fox.txt", "--out-dir", "unknown", *words, "--vocab-size", "6")
     for run in ("known", "unknown"):
         capsys.readouterr()
         fine("evaluate", run, "--json")

@@ -10,11 +10,11 @@ import pytest
 import safetensors.torch
 import torch
 from commands import SMALL, fine, refused, weights
+from slp_transformer.cli.loaded_run import find_recipe
 
 from slp_transformer import TransformerConfig
 from slp_transformer._internal.atomic_write import reason_of
 from slp_transformer.cli import main
-from slp_transformer.cli.loaded_run import find_recipe
 from slp_transformer.cli.train import how_to_go_on
 from slp_transformer.training.checkpoint_files import checkpoint_folder, load_trainer_state
 from slp_transformer.training.checkpoints import load_model
@@ -25,7 +25,7 @@ CAMPAIGN = Path(__file__).parents[1] / "stress" / "mutations.py"
 
 @pytest.fixture
 def run(at):
-    fine("train", "fox.txt", "--run", "a", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     return checkpoint_folder("a")
 
 
@@ -58,13 +58,17 @@ def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_bui
 
 
 def test_a_model_that_no_machine_holds_is_not_trained(at, capsys):
-    said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL, "--num-blocks", "1000000000")
+    said = refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--num-blocks", "1000000000"
+    )
     assert "choose a smaller model_dim, num_blocks" in said and not Path("a").exists()
     check_memory(TransformerConfig(11), copies=4)
 
 
 def test_a_batch_that_no_machine_holds_is_not_tried(at, capsys):
-    said = refused(capsys, "train", "fox.txt", "--run", "a", *SMALL, "--batch-size", "1" + 9 * "0")
+    said = refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--batch-size", "1" + 9 * "0"
+    )
     assert "A batch of 13,000,000,000 tokens needs" in said and "batch_size" in said
     assert not Path("a").exists()
 
@@ -83,7 +87,7 @@ def test_without_memory_it_says_what_takes_less(error, at, capsys, monkeypatch):
         raise error
 
     monkeypatch.setattr("slp_transformer.cli.train.train", full)
-    assert main(["train", "fox.txt", "--run", "a", *SMALL]) == 2
+    assert main(["train", "text", "fox.txt", "--out-dir", "a", *SMALL]) == 2
     said = capsys.readouterr().err
     assert "not enough memory" in said and "--batch-size" in said and "9 bytes" not in said
     assert not Path("a").exists()
@@ -105,7 +109,7 @@ def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
 
     monkeypatch.setattr("slp_transformer.cli.train.train", wrong)
     with pytest.raises(RuntimeError, match="multiplied"):
-        main(["train", "fox.txt", "--run", "a", *SMALL])
+        main(["train", "text", "fox.txt", "--out-dir", "a", *SMALL])
 
 
 def test_reasons_have_no_numbers_and_no_temporary_names():
@@ -178,15 +182,15 @@ def test_a_damaged_training_state_is_refused_and_the_run_stands(change_it, sente
     fix_size(run / "state.pt")
     kept = weights("a")
     capsys.readouterr()
-    assert main(["train", "--run", "a", "--resume", "--steps", "6", "--quiet"]) == 2
+    assert main(["train", "--out-dir", "a", "--resume", "--steps", "6", "--quiet"]) == 2
     said = capsys.readouterr().err
     assert "state.pt is damaged, or of another model:" in said and f"{sentence} is wrong" in said
     assert weights("a") == kept
 
 
 def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
-    Path("a/recipe.toml").write_text("a = " + "[" * 100_000, encoding="utf-8")
-    assert "recipe.toml is" in refused(capsys, "info", "a")
+    Path("a/config.toml").write_text("a = " + "[" * 100_000, encoding="utf-8")
+    assert "config.toml is" in refused(capsys, "info", "a")
 
 
 def mutations(*words: str) -> subprocess.CompletedProcess:
@@ -216,10 +220,10 @@ def test_five_damaged_files_in_processes_of_their_own():
 def test_settings_of_a_newer_version_are_told_in_a_sentence(run, capsys, caplog):
     content = json.loads((run / "training.json").read_text("utf-8"))
     change(run / "training.json", config=content["config"] | {"magic": 3, "spell": "x"})
-    Path("a/recipe.toml").write_text(
-        Path("a/recipe.toml").read_text("utf-8") + "\nmagic = 3\n", encoding="utf-8"
+    Path("a/config.toml").write_text(
+        Path("a/config.toml").read_text("utf-8") + "\nmagic = 3\n", encoding="utf-8"
     )
-    fine("train", "--run", "a", "--resume", "--steps", "6", "--quiet")
+    fine("train", "--out-dir", "a", "--resume", "--steps", "6", "--quiet")
     assert "does not know, and leaves out: training.magic." in caplog.text
     assert "does not know, and leaves out: config.magic, config.spell." in caplog.text
     config = json.loads((checkpoint_folder("a") / "config.json").read_text("utf-8"))["config"]
@@ -232,17 +236,17 @@ def test_settings_of_a_newer_version_are_told_in_a_sentence(run, capsys, caplog)
 
 def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
     capsys.readouterr()
-    fine("train", "--run", "a", "--resume")
+    fine("train", "--out-dir", "a", "--resume")
     said = capsys.readouterr()
     assert "is finished: all of its 4 steps are made" in said.out
     assert "slp-transformer train --run a --resume --steps 8" in said.out
-    fine("train", "--run", "a", "--resume", "--steps", "7", "--quiet")
+    fine("train", "--out-dir", "a", "--resume", "--steps", "7", "--quiet")
     memory = load_trainer_state(checkpoint_folder("a"))
     assert memory.step == 7 and memory.config.steps == 7
     assert [record.step for record in memory.eval_history] == [2, 4, 6, 7]
-    assert "steps = 7" in Path("a/recipe.toml").read_text("utf-8")
-    fine("train", "--run", "a", "--resume", "--quiet")  # and is finished again
-    said = refused(capsys, "train", "--run", "a", "--resume", "--steps", "5", "--quiet")
+    assert "steps = 7" in Path("a/config.toml").read_text("utf-8")
+    fine("train", "--out-dir", "a", "--resume", "--quiet")  # and is finished again
+    said = refused(capsys, "train", "--out-dir", "a", "--resume", "--steps", "5", "--quiet")
     assert "has made 7 steps already" in said
 
 
@@ -256,15 +260,15 @@ def test_a_run_that_lost_patience_is_given_more(at, capsys):
         "--learning-rate",
         "1e-9",
     ]
-    fine("train", "fox.txt", "--run", "a", *impatient, "--eval-interval", "2")
+    fine("train", "text", "fox.txt", "--out-dir", "a", *impatient, "--eval-interval", "2")
     step = load_trainer_state(checkpoint_folder("a")).step
     assert step < 400
     capsys.readouterr()
-    fine("train", "--run", "a", "--resume", "--quiet")
+    fine("train", "--out-dir", "a", "--resume", "--quiet")
     assert "--resume --early-stopping-patience" in capsys.readouterr().out
     fine(
         "train",
-        "--run",
+        "--out-dir",
         "a",
         "--resume",
         "--early-stopping-patience",
@@ -279,9 +283,9 @@ def test_a_run_that_lost_patience_is_given_more(at, capsys):
 def test_taken_further_it_goes_on_as_one_that_was_meant_to_be_so_long(at):
     """But for the learning rate of the steps that were made before."""
     flat = [*SMALL, "--learning-rate", "1e-12", "--weight-decay", "0", "--warmup-steps", "0"]
-    fine("train", "fox.txt", "--run", "long", *flat, "--steps", "8")
-    fine("train", "fox.txt", "--run", "short", *flat)
-    fine("train", "--run", "short", "--resume", "--steps", "8", "--quiet")
+    fine("train", "text", "fox.txt", "--out-dir", "long", *flat, "--steps", "8")
+    fine("train", "text", "fox.txt", "--out-dir", "short", *flat)
+    fine("train", "--out-dir", "short", "--resume", "--steps", "8", "--quiet")
     long, short = load_model("long", "last"), load_model("short", "last")
     for mine, other in zip(long.parameters(), short.parameters(), strict=True):
         assert torch.allclose(mine, other, atol=1e-9)
@@ -299,30 +303,34 @@ def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
         "The lazy dog jumps over the quick brown fox.\n" * 30, encoding="utf-8"
     )
     how = ["--steps", "1", "--learning-rate", "1e-12", *SMALL[-5:]]
-    fine("train", "wolf.txt", "--from", "a", "--run", "b", *how)
+    fine("train", "text", "wolf.txt", "--init-from", "a", "--out-dir", "b", *how)
     old, new = load_model("a"), load_model("b", "last")
     assert new.config == old.config
     for mine, other in zip(new.parameters(), old.parameters(), strict=True):
         assert torch.allclose(mine, other, atol=1e-9)
     tokenizers = [(checkpoint_folder(name) / "tokenizer.json").read_text() for name in "ab"]
     assert tokenizers[0] == tokenizers[1]
-    fine("train", "--recipe", "b/recipe.toml", "--run", "c", "--quiet")  # and is repeated
+    fine("train", "--config", "b/config.toml", "--out-dir", "c", "--quiet")  # and is repeated
     assert weights("c") == weights("b")
     for words, sentence in (
         (["--num-blocks", "3"], "a has num_blocks 1, which 3 contradicts"),
         (["--tokenizer", "bpe"], "no use for --tokenizer: the tokens are those of"),
         (["--guitar"], "learned text, not guitar tabs"),
     ):
-        said = refused(capsys, "train", "wolf.txt", "--from", "a", "--run", "d", *words)
+        said = refused(
+            capsys, "train", "text", "wolf.txt", "--init-from", "a", "--out-dir", "d", *words
+        )
         assert sentence in said and not Path("d").exists()
-    assert "There is no folder" in refused(capsys, "train", "fox.txt", "--from", "x", "--run", "d")
+    assert "There is no folder" in refused(
+        capsys, "train", "text", "fox.txt", "--init-from", "x", "--out-dir", "d"
+    )
 
 
 def test_flags_that_would_be_forgotten_are_refused(run, capsys):
     for words, sentence in (
         (["generate", "a", "--tuning", "drop-D"], "no use for --tuning: a writes text, not tabs"),
         (["generate", "a", "--capo", "2"], "no use for --capo"),
-        (["evaluate", "a", "--tokens", "3"], "no use for --tokens: it is for --samples N"),
-        (["train", "--guitar", "--tokenizer", "bpe", "--run", "g"], "no use for --tokenizer"),
+        (["evaluate", "a", "--max-new-tokens", "3"], "no use for --tokens: it is for --samples N"),
+        (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "g"], "no use for --tokenizer"),
     ):
         assert sentence in refused(capsys, *words)

@@ -44,7 +44,7 @@ def holder(tmp_path):
 
 def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
     assert holder.poll() is None
-    said = refused(capsys, "train", "fox.txt", "--run", "run", *SMALL)
+    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     assert "Another process trains in run: wait for it, stop it, or choose" in said
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
@@ -57,7 +57,7 @@ def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
 def test_a_dead_owner_lets_go(holder, at):
     holder.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
     holder.wait()
-    fine("train", "fox.txt", "--run", "run", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     assert not Path("run/.lock").exists()
 
 
@@ -95,7 +95,7 @@ def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, caps
 
     monkeypatch.setattr(command, "prepare_data", meanwhile)
     assert "too little" in refused(
-        capsys, "train", "fox.txt", "--run", "new", "--context-length", "999"
+        capsys, "train", "text", "fox.txt", "--out-dir", "new", "--context-length", "999"
     )
     assert [path.name for path in Path("new").iterdir()] == ["theirs.txt"]
 
@@ -111,10 +111,10 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
         return data
 
     monkeypatch.setattr(command, "prepare_data", meanwhile)
-    said = refused(capsys, "train", "fox.txt", "--run", ".", "--context-length", "999")
+    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
     assert "too little" in said
     assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
-    assert Path("fox.txt").exists() and not Path("recipe.toml").exists()
+    assert Path("fox.txt").exists() and not Path("config.toml").exists()
 
 
 # --- checkpoints.json ----------------------------------------------------------------------------
@@ -122,40 +122,42 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
 
 @pytest.mark.parametrize("harm", [None, "", "{", "[]", '{"last": "../a", "best": 3}'])
 def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
-    fine("train", "fox.txt", "--run", "run", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     index, whole = Path("run/checkpoints.json"), weights("run")
     written = index.read_text(encoding="utf-8")
     before = sorted(path.name for path in Path("run").iterdir())
     index.unlink() if harm is None else index.write_text(harm, encoding="utf-8")
-    assert "holds a run already" in refused(capsys, "train", "fox.txt", "--run", "run", *SMALL)
-    assert main(["generate", "run", "--tokens", "3"]) == 0
-    assert main(["train", "--run", "run", "--resume", "--quiet"]) in (0, 2)  # it is finished
+    assert "holds a run already" in refused(
+        capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL
+    )
+    assert main(["generate", "run", "--max-new-tokens", "3"]) == 0
+    assert main(["train", "--out-dir", "run", "--resume", "--quiet"]) in (0, 2)  # it is finished
     now = sorted(path.name for path in Path("run").iterdir())
     assert [n for n in now if n != index.name] == [n for n in before if n != index.name]
     assert weights("run") == whole
     assert scan_checkpoints(Path("run")) == json.loads(written)
     capsys.readouterr()
-    fine("train", "--run", "run", "--resume", "--steps", "6", "--quiet")
+    fine("train", "--out-dir", "run", "--resume", "--steps", "6", "--quiet")
     assert "run had no sound checkpoints.json" in capsys.readouterr().err
 
 
 def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):
-    fine("train", "fox.txt", "--run", "run", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     for path in (*Path("run").glob("step-*/checkpoint.json"), Path("run/checkpoints.json")):
         path.unlink()
     for words in (["fox.txt", *SMALL], ["--resume"]):
-        said = refused(capsys, "train", "--run", "run", *words)
+        said = refused(capsys, "train", "--out-dir", "run", *words)
         assert "is a whole checkpoint: move them away" in said
     assert len(list(Path("run").glob("step-*/model.safetensors"))) >= 1
 
 
 def test_a_folder_in_the_index_s_place_is_named_before_a_step_is_made(at, capsys):
-    fine("train", "fox.txt", "--run", "run", *SMALL)
+    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     index = Path("run/checkpoints.json")
     index.unlink()
     index.mkdir()
     before = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
-    for words in (["train", "--run", "run", "--resume", "--steps", "99"], ["generate", "run"]):
+    for words in (["train", "--out-dir", "run", "--resume", "--steps", "99"], ["generate", "run"]):
         assert f"{index} is a folder, where a file should be" in refused(capsys, *words)
     after = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
     assert {p: t for p, t in after.items() if p.name != ".lock"} == {
@@ -179,7 +181,7 @@ def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
 def test_every_file_of_a_run_may_be_read_by_whom_the_umask_lets(at):
     before = os.umask(0o027)
     try:
-        fine("train", "fox.txt", "--run", "run", *SMALL)
+        fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     finally:
         os.umask(before)
     modes = {path: path.stat().st_mode & 0o777 for path in Path("run").rglob("*")}

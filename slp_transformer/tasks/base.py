@@ -1,0 +1,258 @@
+"""What a task brings to the one trainer and the one command line. Nothing here needs PyTorch."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from slp_transformer.config import TransformerConfig
+    from slp_transformer.tasks.generation_session import GenerationSession
+    from slp_transformer.tasks.run_config import RunConfig
+
+TOKENS = "tokens"  # a run's tokens, in its folder
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Data ready to train on.
+
+    Attributes:
+        tokenizer: what the tokens mean.
+        train: tokens, or pairs of them, to train on.
+        val: the same, held out.
+        warnings: what could not be read, a sentence each.
+        val_names: the held-out documents, if the data was just split.
+        val_texts: for pairs, the held-out sentences as they were written.
+    """
+
+    tokenizer: Any
+    train: Any
+    val: Any
+    warnings: list[str] = field(default_factory=list)
+    val_names: list[str] = field(default_factory=list)
+    val_texts: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A run loaded from its folder.
+
+    Attributes:
+        task: the task that it was trained for.
+        folder: the run's folder.
+        model: its model, in evaluation mode.
+        tokenizer: what the model's tokens mean.
+        config: the configuration of the run; None if it was trained from Python.
+    """
+
+    task: "Task"
+    folder: Path
+    model: Any
+    tokenizer: Any
+    config: "RunConfig | None"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of an evaluation.
+
+    Attributes:
+        values: as JSON.
+        text: as a person reads them.
+    """
+
+    values: dict[str, Any]
+    text: str
+
+
+class Task:
+    """A kind of data, with the model that is trained on it.
+
+    A task is a class with these attributes and methods, named in `slp_transformer.tasks.registry`.
+    Its module imports PyTorch inside its methods, so that `--help` does not wait for it.
+
+    Attributes:
+        name: as on the command line, and in a run's config.toml.
+        Data: a frozen dataclass of the settings of its data: the flags of `train NAME`. It has the
+            task's name as `task`, and as `paths` the names of the fields that hold files.
+        model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
+        unit: what its data are counted in.
+        generates: whether `generate` continues prompts with its models.
+    """
+
+    name: ClassVar[str]
+    Data: ClassVar[type]
+    model_kind: ClassVar[str] = "TransformerLM"
+    unit: ClassVar[str] = "tokens"
+    generates: ClassVar[bool] = True
+    loss: ClassVar[Callable | None] = None
+
+    # --- training ---
+
+    def check(self, config: "RunConfig") -> None:
+        """Refuse settings that have no meaning for this task, and files that do not exist.
+
+        Raises:
+            ValueError: saying which.
+        """
+
+    def prepare(self, config: "RunConfig", folder: Path | None) -> Dataset:
+        """Read the data, split it, turn it into tokens, and keep these in a folder.
+
+        Raises:
+            ValueError: if there is no data, or too little.
+        """
+        raise TypeError(f"{type(self).__name__} must have a method prepare.")
+
+    def open(self, config: "RunConfig", folder: Path) -> Dataset:
+        """Open the tokens that `prepare` kept.
+
+        Raises:
+            ValueError: if they are damaged or missing.
+        """
+        raise TypeError(f"{type(self).__name__} must have a method open.")
+
+    def model_config(self, config: "RunConfig", tokenizer: Any) -> "TransformerConfig":
+        """Return the model's configuration for a tokenizer."""
+        sizes = tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None)
+        return config.model.to_config(*sizes)
+
+    def build_model(self, config: "TransformerConfig") -> "nn.Module":
+        """Build the model."""
+        from slp_transformer.language_model import TransformerLM
+
+        return TransformerLM(config)
+
+    def sources(self, config: "RunConfig", data: Dataset) -> tuple[Any, Any]:
+        """Return what training and validation draw their batches from."""
+        return data.train, data.val
+
+    def on_eval(self, model: Any, data: Dataset) -> Callable[[Any], None] | None:
+        """Return what is called after each evaluation, to show samples; None for nothing."""
+        return None
+
+    def next_command(self, folder: Path) -> list[str | Path]:
+        """Return the words of a command that uses the trained model."""
+        return ["generate", folder]
+
+    # --- a run that is there already ---
+
+    def load_tokenizer(self, content: Any) -> Any:
+        """Return the tokenizer that a checkpoint holds as JSON.
+
+        Raises:
+            ValueError: if it is not one of this task.
+        """
+        raise TypeError(f"{type(self).__name__} must have a method load_tokenizer.")
+
+    def tokenizer_to_json(self, tokenizer: Any) -> Any:
+        """Return a tokenizer as JSON."""
+        return tokenizer.to_json()
+
+    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
+        """Return the data settings that a tokenizer, given as JSON, determines."""
+        return {}
+
+    def tokenizer_info(self, content: Any) -> dict[str, Any]:
+        """Return what `info` shows of a tokenizer."""
+        return {"kind": self.name, "tokens": self.load_tokenizer(content).vocab_size}
+
+    def check_generate(self, options: Any) -> None:
+        """Refuse options of `generate` that this task has no use for.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        reject_unused_flags(
+            options,
+            ("tuning", "capo", "key", "time_signature", "style"),
+            f"{options.run} writes text, not tabs",
+        )
+
+    def session(self, run: LoadedRun, options: Any) -> "GenerationSession":
+        """Return what continues prompts with a run.
+
+        Raises:
+            ValueError: if the model does not know what is asked for.
+        """
+        raise TypeError(f"{type(self).__name__} must have a method session.")
+
+    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+        """Evaluate a run.
+
+        Raises:
+            ValueError: if there is no data to evaluate on, or too little.
+        """
+        raise TypeError(f"{type(self).__name__} must have a method evaluate.")
+
+    def check_evaluate(self, options: Any) -> None:
+        """Refuse options of `evaluate` that this task has no use for.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        why = f"{options.run} does not translate"
+        reject_unused_flags(options, ("target", "num_beams", "length_penalty"), why)
+        if options.samples is None:
+            why = "it is for --samples N, which is not given"
+            reject_unused_flags(options, ("max_new_tokens", "seed"), why)
+
+
+def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
+    """Refuse flags that would have no effect.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for name in names:
+        if getattr(options, name, None) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
+
+
+def check_split(val_split: float) -> None:
+    """Refuse a share of held-out data that is not between 0 and 1.
+
+    Raises:
+        ValueError: naming the share.
+    """
+    if not 0 < val_split < 1:
+        raise ValueError(f"val_split must be a share between 0 and 1, not {val_split}.")
+
+
+def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
+    """Refuse token streams that do not fill a window, in either part.
+
+    Args:
+        data: the streams.
+        length: tokens in a window.
+        val_split: the share that was to be held out, if any.
+
+    Raises:
+        ValueError: saying how many tokens there are and how many are needed.
+    """
+    if min(len(data.train), len(data.val)) > length:
+        return
+    needed = f"and a window of {length} and its next token need {length + 1} in each part"
+    if val_split is not None:
+        total = math.ceil((length + 1) / min(val_split, 1 - val_split)) + 1
+        needed += f", so about {total:,} in all"
+    raise ValueError(
+        f"There is too little data: {len(data.train):,} training tokens and {len(data.val):,} "
+        f"validation tokens, {needed}: give more text, or choose a shorter context_length."
+    )
+
+
+def format_table(rows: Mapping[str, Any]) -> str:
+    """Return names and values in two columns."""
+    width = max(map(len, rows), default=0)
+    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in rows.items())
+
+
+def to_json(content: Any) -> str:
+    """Return a result as JSON, which has no NaN."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

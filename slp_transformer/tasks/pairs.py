@@ -1,0 +1,367 @@
+"""The task of translating: pairs of sentences, and an encoder-decoder."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from tyro.conf import Positional
+
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer.data.pair_files import HUGGING_FACE
+from slp_transformer.data.token_types import Kind
+from slp_transformer.tasks.base import (
+    TOKENS,
+    Dataset,
+    LoadedRun,
+    Report,
+    Task,
+    check_split,
+    reject_unused_flags,
+)
+
+NUM_SHOWN = 3  # translations shown after each evaluation
+NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
+
+
+@dataclass(frozen=True)
+class PairData:
+    """The pairs of sentences to train on.
+
+    Attributes:
+        source: a table (.csv, .tsv), a file with a sentence in each line, or "hf:NAME"; numbers and
+            dates in English and Spanish if None.
+        target: the file whose lines translate those of the source.
+        source_language: what is translated from: a column of the table, or any name.
+        target_language: what is translated into.
+        val_split: the share of the pairs that is held out for validation, always the same.
+        val_data: other pairs to validate on, in place of a share of the first.
+        val_target: the file whose lines translate those of val_data.
+        overlong: what to do with pairs that are longer than the model's window: "drop" or
+            "truncate" them.
+        shared_vocabulary: whether both languages share one vocabulary, and one matrix E.
+        tokenizer: what a token is: "characters", "words", or "bpe" for pieces of words.
+        vocab_size: the maximum number of words or pieces; None for no limit.
+    """
+
+    task: ClassVar[str] = "pairs"
+    paths: ClassVar[tuple[str, ...]] = ("source", "target", "val_data", "val_target")
+
+    source: Positional[str | None] = None
+    target: str | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+    val_split: float = 0.1
+    val_data: str | None = None
+    val_target: str | None = None
+    overlong: Literal["drop", "truncate"] = "drop"
+    shared_vocabulary: bool = True
+    tokenizer: Kind = "bpe"
+    vocab_size: int | None = None
+
+    def __post_init__(self):
+        """Refuse what cannot be split or counted.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        check_split(self.val_split)
+        if self.vocab_size is not None:
+            check_size(vocab_size=self.vocab_size)
+
+
+class PairTask(Task):
+    """Encoder-decoders that translate."""
+
+    name = "pairs"
+    Data = PairData
+    model_kind = "EncoderDecoder"
+    unit = "pairs"
+    generates = False
+
+    def check(self, config: Any) -> None:
+        """Refuse files that do not exist, and what only language models have.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        if config.train.sequence_length is not None:
+            raise ValueError("sequence_length has no effect here: pairs are not cut into windows.")
+        if config.lora_rank is not None:
+            raise ValueError("lora_rank is for language models, not for translation.")
+        data = config.data
+        for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
+            for path in (source, target):
+                if path and not path.startswith(HUGGING_FACE) and not Path(path).is_file():
+                    raise ValueError(
+                        f"There is no file {path}: name a table of pairs (.csv, .tsv), or two "
+                        "files whose lines translate each other, SOURCE and --target."
+                    )
+            if target is not None and source is None:
+                raise ValueError(f"{target} translates nothing: name its source too.")
+
+    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+        """Read pairs, hold some out, and turn them into tokens.
+
+        Raises:
+            ValueError: if they cannot be read, or too few fit the window.
+        """
+        from slp_transformer.data import load_pairs, prepare_pairs
+        from slp_transformer.tasks.loaded_run import load_tokenizer_of
+
+        data = config.data
+        named = data.source_language, data.target_language
+        pairs, languages = load_pairs(data.source, data.target, named)
+        held_out: Any = data.val_split
+        if data.val_data is not None:
+            held_out, _ = load_pairs(data.val_data, data.val_target, languages)
+        corpus = prepare_pairs(
+            pairs,
+            languages,
+            config.model.context_length,
+            held_out=held_out,
+            kind=data.tokenizer,
+            vocab_size=data.vocab_size,
+            shared=data.shared_vocabulary,
+            too_long=data.overlong,
+            tokenizer=config.init_from and load_tokenizer_of(Path(config.init_from)),
+            folder=folder,
+        )
+        return to_dataset(corpus)
+
+    def open(self, config: Any, folder: Path) -> Dataset:
+        """Open the tokens of a run."""
+        from slp_transformer.data import reopen_pairs
+
+        return to_dataset(reopen_pairs(folder))
+
+    def build_model(self, config: Any) -> Any:
+        """Build the encoder-decoder."""
+        from slp_transformer.encoder_decoder import EncoderDecoder
+
+        return EncoderDecoder(config)
+
+    def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
+        """Return batches of pairs, of similar length if they are filled to a number of tokens.
+
+        Raises:
+            ValueError: if the longest pair does not fit into a batch.
+        """
+        from slp_transformer.data.batches import PaddedPairs
+        from slp_transformer.data.bucketing import LengthBucketedPairs
+
+        special = special_ids(data.tokenizer)
+        if config.train.batch_tokens is None:
+            return PaddedPairs(data.train, **special), PaddedPairs(data.val, **special)
+        tokens = config.train.batch_tokens * config.train.gradient_accumulation_steps
+        train, val = (
+            LengthBucketedPairs(p, max_tokens=tokens, **special) for p in (data.train, data.val)
+        )
+        return train, val
+
+    def on_eval(self, model: Any, data: Dataset) -> Callable[[Any], None] | None:
+        """Return what shows translations of held-out sentences after each evaluation.
+
+        Each next word is the most probable one. BLEU and chrF are those of a fixed sample of the
+        held-out pairs; where sacrebleu is not installed they are left out, with a remark.
+        """
+        from slp_transformer._internal.progress_bar import beside_bars
+        from slp_transformer.data.batches import all_over
+        from slp_transformer.data.translation_metrics import judge
+        from slp_transformer.generation.translation import Translator
+
+        window, encode = model.config.context_length, data.tokenizer.encode_source
+        texts = [
+            data.val_texts[i]
+            for i in all_over(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))
+        ]
+        texts = [pair for pair in texts if len(encode(pair[0])) <= window]
+        if not texts:
+            return None
+        sources, references = map(list, zip(*texts, strict=True))
+        translator = Translator(model, data.tokenizer)
+        longest = max(len(data.tokenizer.encode_target(text)) for text in references)
+        max_new_tokens = min(2 * longest + 2, window - 1)
+
+        def show(record: Any) -> None:
+            written = translator.best(sources, max_new_tokens=max_new_tokens)
+            lines = [f"Translations after step {record.step}:"]
+            for each in list(zip(sources, references, written, strict=True))[:NUM_SHOWN]:
+                names = ("source", "reference", "prediction")
+                lines += [f"  {name:<11}{text}" for name, text in zip(names, each, strict=True)]
+                lines.append("")
+            try:
+                scores = judge(written, references).in_words()
+                text = "; ".join(f"{name} {score}" for name, score in scores.items())
+                lines[-1] = f"  {text}, of {len(written)} sentences"
+            except ImportError as error:
+                lines[-1] = f"  {error}"
+            beside_bars("\n".join(lines))
+
+        return show
+
+    def next_command(self, folder: Path) -> list[str | Path]:
+        """Return a command that translates a held-out sentence."""
+        from slp_transformer.data import reopen_pairs
+
+        return ["translate", folder, reopen_pairs(folder / TOKENS).texts[0][0]]
+
+    def load_tokenizer(self, content: Any) -> Any:
+        """Return the tokenizer that a checkpoint holds as JSON."""
+        from slp_transformer.data import PairTokenizer
+
+        return PairTokenizer.from_json(content)
+
+    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
+        """Return what a token is, and whether the languages share their vocabulary."""
+        shared = content.get("target") is None
+        return {"tokenizer": content.get("source", {}).get("kind"), "shared_vocabulary": shared}
+
+    def tokenizer_info(self, content: Any) -> dict[str, Any]:
+        """Return what a token is, the languages, and how many tokens there are."""
+        tokenizer = self.load_tokenizer(content)
+        info = {"kind": tokenizer.source.kind, "from": tokenizer.languages[0]}
+        info |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
+        own = tokenizer.source_vocab_size
+        return info if own is None else info | {"source_tokens": own}
+
+    def check_generate(self, options: Any) -> None:
+        """Refuse to generate text with a translator.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            f"{options.run} holds no language model: it translates (`slp-transformer translate`)."
+        )
+
+    def check_evaluate(self, options: Any) -> None:
+        """Refuse options that are for language models.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        why = "a translation ends by itself, and draws nothing"
+        reject_unused_flags(options, ("max_new_tokens", "seed", "temperature"), why)
+        if options.target is not None and options.source is None:
+            raise ValueError(f"{options.target} translates nothing: name its source too.")
+
+    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+        """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.
+
+        Raises:
+            ValueError: if there are none, or none fits the window.
+        """
+        from slp_transformer.data.pair_corpus import fit, load_pairs
+        from slp_transformer.data.translation_metrics import judge
+        from slp_transformer.loss import perplexity
+        from slp_transformer.tasks.base import format_table
+        from slp_transformer.tasks.evaluation import val_data
+
+        translator = to_translator(run)
+        if options.source is None:
+            pairs = val_data(run).val_texts
+        else:  # of two files nobody needs to say which languages they are
+            languages = run.tokenizer.languages if options.target is None else (None, None)
+            pairs, _ = load_pairs(options.source, options.target, languages)
+        window = run.model.config.context_length
+        rows, pairs, warnings = fit(pairs, run.tokenizer, window, "drop")
+        if not pairs:
+            raise ValueError(f"No pair fits the model's window of {window} tokens.")
+        loss = mean_pair_loss(run, rows)
+        beams = options.num_beams or 4
+        written = translate_all(translator, [source for source, _ in pairs], beams, options)
+        references = [reference for _, reference in pairs]
+        exact = sum(a == " ".join(b.split()) for a, b in zip(written, references, strict=True))
+        values: dict[str, Any] = {"loss": loss, "perplexity": perplexity(loss), "pairs": len(pairs)}
+        values |= {"exact": exact / len(pairs), "num_beams": beams}
+        metrics = judge(written, references)
+        text = format_table(
+            {
+                "loss": f"{loss:.4f} nats per token",
+                "perplexity": f"{values['perplexity']:.3f}",
+                "pairs": f"{len(pairs):,}, translated with {beams} beams",
+                "exact": f"{values['exact']:.1%} equal their reference word by word",
+            }
+            | metrics.in_words()
+        )
+        names = ("source", "reference", "prediction")
+        samples = [
+            dict(zip(names, (*pair, prediction), strict=True))
+            for pair, prediction in list(zip(pairs, written, strict=True))[: options.samples or 0]
+        ]
+        if warnings:
+            text = f"Of the pairs, {warnings}.\n{text}"
+        text = "\n\n".join([text, *map(format_table, samples)])
+        return Report(values | vars(metrics) | ({"samples": samples} if samples else {}), text)
+
+
+def to_dataset(corpus: Any) -> Dataset:
+    """Return prepared pairs as the data of a run."""
+    found = corpus.tokenizer, corpus.learned, corpus.held_out
+    return Dataset(*found, warnings=corpus.problems, val_texts=corpus.texts)
+
+
+def special_ids(tokenizer: Any) -> dict[str, int]:
+    """Return the ids that batches of pairs are padded, begun and ended with."""
+    return {name: getattr(tokenizer, name) for name in ("pad_id", "begin_id", "end_id")}
+
+
+def to_translator(run: LoadedRun) -> Any:
+    """Return what translates with a run.
+
+    Raises:
+        ValueError: if the run does not translate, or its parts do not fit together.
+    """
+    from slp_transformer.generation.translation import Translator
+
+    if not isinstance(run.task, PairTask):
+        raise ValueError(
+            f"{run.folder} does not translate: it holds a language model (`slp-transformer "
+            "generate`)."
+        )
+    try:
+        return Translator(run.model, run.tokenizer)
+    except ValueError as error:
+        raise ValueError(f"{run.folder} is damaged: {error}") from None
+
+
+def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) -> float:
+    """Return the nats per token of the targets.
+
+    Raises:
+        ValueError: if the loss is not finite.
+    """
+    import torch
+
+    from slp_transformer._internal.progress_bar import work_bar
+    from slp_transformer.data.batches import PaddedPairs
+    from slp_transformer.tasks.evaluation import check_finite
+    from slp_transformer.training.evaluation import mean_loss
+
+    rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
+    pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
+    with work_bar("Evaluate", len(pairs), " pairs") as tell:
+        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), tell=tell)
+    check_finite(loss, run)
+    return loss
+
+
+def translate_all(translator: Any, sources: list[str], num_beams: int, options: Any) -> list[str]:
+    """Return the best translation of each source, those of similar length in one batch."""
+    from slp_transformer._internal.progress_bar import work_bar
+    from slp_transformer.generation.translation import TOGETHER
+
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    written = [""] * len(sources)
+    penalty = 1.0 if options.length_penalty is None else options.length_penalty
+    with work_bar("Translate", len(sources), " sentences") as tell:
+        for first in range(0, len(order), TOGETHER):
+            batch = order[first : first + TOGETHER]
+            found = translator.best(
+                [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
+            )
+            for i, text in zip(batch, found, strict=True):
+                written[i] = text
+            tell(len(batch))
+    return written

@@ -1,0 +1,257 @@
+"""The configuration of a training run, and the TOML file that repeats it. Nothing here needs PyTorch.
+
+    task = "text"
+
+    [data]
+    source = "my-texts"
+
+    [model]
+    num_blocks = 6
+
+    [train]
+    steps = 5000
+
+The tables are the fields of the task's data settings, of `slp_transformer.config.TransformerConfig`
+and of `slp_transformer.training.train_config.TrainConfig`. What a file leaves out is taken from the
+preset of its task. TOML has no word for None: "none" stands for it. A path in a file is relative to
+the file's own folder.
+"""
+
+import dataclasses
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from slp_transformer._internal.atomic_write import from_text_extra, whole_file
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.json_schema import parse_as
+from slp_transformer.config import TransformerConfig
+from slp_transformer.data.corpora import corpus_names
+from slp_transformer.data.pair_files import HUGGING_FACE
+from slp_transformer.data.text_files import is_read_once
+from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
+
+PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
+CONFIG_FILE = "config.toml"  # in a run's folder
+NONE = "none"
+FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
+DataT = TypeVar("DataT")
+Tables = dict[str, Any]
+
+
+class _ModelSettings:
+    """The fields of `TransformerConfig`, but for those that follow from the data."""
+
+    def __post_init__(self):
+        """Refuse sizes that no model can have.
+
+        Raises:
+            ValueError: naming the size.
+        """
+        self.to_config(1)
+
+    def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
+        """Return the configuration of the model, once the data is known."""
+        return TransformerConfig(vocab_size, source_vocab_size=source_vocab_size, **vars(self))
+
+
+ModelSettings: Any = dataclasses.make_dataclass(
+    "ModelSettings",
+    [
+        (field.name, field.type, dataclasses.field(default=field.default))
+        for field in fields(TransformerConfig)
+        if field.name not in FROM_DATA
+    ],
+    bases=(_ModelSettings,),
+    namespace={"__doc__": TransformerConfig.__doc__},
+    frozen=True,
+)
+
+
+@dataclass(frozen=True)
+class RunConfig(Generic[DataT]):
+    """Everything that determines a training run.
+
+    Attributes:
+        data: what to train on.
+        model: the model's sizes and options.
+        train: how to train.
+        init_from: a run whose best weights and tokenizer to begin with.
+        lora_rank: fine-tune the model of init_from by LoRA with matrices A and B of this rank;
+            None to train all weights.
+    """
+
+    data: DataT
+    model: ModelSettings
+    train: TrainConfig
+    init_from: str | None = None
+    lora_rank: int | None = None
+
+    def __post_init__(self):
+        """Refuse settings that contradict each other.
+
+        Raises:
+            ValueError: naming them.
+        """
+        if self.train.eval_interval == EPOCH and self.train.batch_tokens is None:
+            raise ValueError(NO_EPOCHS)
+        if self.lora_rank is not None:
+            check_size(lora_rank=self.lora_rank)
+            if self.init_from is None:
+                raise ValueError(
+                    "lora_rank fine-tunes the model of another run: name that run by init_from."
+                )
+
+    def to_tables(self) -> Tables:
+        """Return every setting as TOML can hold it."""
+        tables = dataclasses.asdict(self)
+        top = {name: tables.pop(name) for name in ("init_from", "lora_rank")}
+        return map_leaves(
+            {"task": self.data.task} | top | tables, lambda v: NONE if v is None else v
+        )
+
+    def to_toml(self) -> str:
+        """Return the configuration as a TOML file.
+
+        Raises:
+            ImportError: if tomli_w is not installed.
+        """
+        head = (
+            "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run.\n\n"
+        )
+        return head + from_text_extra("tomli_w", "Run configurations").dumps(self.to_tables())
+
+    def save(self, path: Path) -> None:
+        """Write the configuration to a file; sources in the same folder by their names alone."""
+        folder = path.parent.resolve()
+        inside = {
+            name: Path(value).name
+            for name, value in vars(self.data).items()
+            if name in self.data.paths and value and Path(value).parent == folder
+        }
+        text = replace(self, data=replace(self.data, **inside)).to_toml()
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+    def resolve_paths(self, folder: Path) -> "RunConfig":
+        """Return the same configuration with absolute paths, taken as relative to a folder."""
+        found = {
+            n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
+        }
+        start = self.init_from and str((folder / self.init_from).resolve())
+        return replace(self, data=replace(self.data, **found), init_from=start)
+
+
+def resolve_source(source: str, folder: Path) -> str:
+    """Return a source by a name that is valid anywhere: corpora as they are, paths absolute."""
+    if source in corpus_names() or is_read_once(source) or source.startswith(HUGGING_FACE):
+        return source
+    return str((folder / source).resolve())
+
+
+def map_leaves(tables: Any, change: Any) -> Any:
+    """Return nested dicts with each value changed."""
+    if isinstance(tables, Mapping):
+        return {name: map_leaves(value, change) for name, value in tables.items()}
+    return change(tables)
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+def load_config(*files: str | Path, task: str | None = None) -> RunConfig:
+    """Load a run's configuration from presets and TOML files, later ones overriding earlier ones.
+
+    Args:
+        *files: names of presets, or files.
+        task: the task's name; that of the last file, or "text", if None.
+
+    Raises:
+        ValueError: if there is no such preset or file, it is not TOML, is of another task, or a
+            setting has an unknown name or an impossible value.
+    """
+    tables = [(read_tables(file), Path(PRESETS.get(str(file), file))) for file in files]
+    named = [table["task"] for table, _ in tables if "task" in table]
+    task = task or (named[-1] if named else "text")
+    if wrong := [path for table, path in tables if table.get("task", task) != task]:
+        raise ValueError(f"{wrong[0]} configures another task than {task}.")
+    data_type = load_task(task).Data
+    config = RunConfig(data_type(), ModelSettings(), TrainConfig(steps=2000))
+    if task in PRESETS:
+        tables.insert(0, (read_tables(task), PRESETS[task]))
+    for table, path in tables:
+        try:
+            config = override(config, table).resolve_paths(path.parent)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    return config
+
+
+def read_tables(file: str | Path) -> Tables:
+    """Read a preset or a TOML file.
+
+    Raises:
+        ValueError: if there is none, or it is not TOML.
+    """
+    path = PRESETS.get(str(file), Path(file))
+    if path.suffix != ".toml" and not path.is_file():
+        raise ValueError(
+            f'There is no preset "{file}": {closest_match(str(file), PRESETS)} A configuration of '
+            "your own is a TOML file."
+        )
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"The configuration {path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"The configuration {path} is not TOML: {error}.") from None
+    except RecursionError:
+        raise ValueError(f"The configuration {path} is nested too deeply.") from None
+    if tables.get("task", "text") not in TASKS:
+        names = closest_match(str(tables["task"]), TASKS)
+        raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')
+    return map_leaves(tables, lambda value: None if value == NONE else value)
+
+
+def override(config: RunConfig, tables: Tables) -> RunConfig:
+    """Return a configuration with the settings of some tables in place of its own.
+
+    Raises:
+        ValueError: if a name is unknown, or a value of the wrong type or impossible.
+    """
+    check_names(tables, ("task", *(field.name for field in fields(config))), "A configuration")
+    changes: dict[str, Any] = {}
+    for name in ("data", "model", "train"):
+        table, old = tables.get(name, {}), getattr(config, name)
+        if not isinstance(table, dict):
+            raise ValueError(f"{name} must be a table: write [{name}] and its settings below.")
+        check_names(table, (field.name for field in fields(old)), f"[{name}]")
+        if table:
+            content = json.dumps(vars(old) | table, default=str).encode()
+            changes[name] = parse_as(type(old), content, f"[{name}]")
+    top = {n: v for n, v in tables.items() if n in ("init_from", "lora_rank")}
+    return replace(config, **changes, **top)
+
+
+def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse names that no setting has.
+
+    Raises:
+        ValueError: naming the first one, and the closest right one.
+    """
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ValueError(f'{where} has no "{name}": {closest_match(name, known)}')
+
+
+def closest_match(name: str, known: Iterable[str]) -> str:
+    """Return what somebody may have meant, as the end of a sentence."""
+    known = sorted(known)
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
