@@ -290,7 +290,7 @@ def learn_translation(
         seed=known.seed,
         batch_size=16,
         learning_rate=3e-3,
-        every=max(1, known.steps // 5),
+        eval_interval=max(1, known.steps // 5),
     )
     written = translate_all(DecoderAlone(model) if known.alone else model, held_out, WINDOW)
     pairs = zip(held_out, written, strict=True)
