@@ -69,7 +69,7 @@ def test_only_a_and_b_learn_and_the_base_comes_back_to_the_last_bit():
     learning = [W for W in model.parameters() if W.requires_grad]
     assert {id(W) for W in learning} == {id(W) for W in lora_weights(model).values()}
     stream = IDS.flatten()
-    train(model, stream, stream, steps=3, context_length=7, batch_size=2, learning_rate=0.1)
+    train(model, stream, stream, steps=3, sequence_length=7, batch_size=2, learning_rate=0.1)
     assert all(not torch.equal(W, started[name]) for name, W in lora_weights(model).items())
     remove_lora(model)
     assert {name: W.tolist() for name, W in model.state_dict().items()} == {

@@ -80,10 +80,10 @@ def stop_at(step: int):
     return stop
 
 
-def dropping(folder, **changes):
+def dropping(out_dir, **changes):
     """A run with dropout, kept in a folder."""
     model = language_model(dropout=0.3)
-    options = {"steps": 4, "eval_interval": 2, "batch_size": 4, "out_dir": folder, "resume": True}
+    options = {"steps": 4, "eval_interval": 2, "batch_size": 4, "out_dir": out_dir, "resume": True}
     train(model, STREAM, STREAM, **options | QUIET | changes)
     return model
 

@@ -50,7 +50,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked; Windows has no fork")
 def test_killed_at_any_moment_and_resumed_gives_the_same_weights(tmp_path):
-    result = python(HERE / "killed_run.py", tmp_path)
+    result = python(HERE.parent / "helpers" / "killed_run.py", tmp_path)
     assert result.returncode == 0, result.stderr
     killed, of, ways = result.stdout.split()
     assert killed == ways, f"{killed} of {ways} were killed"
