@@ -171,55 +171,9 @@ def learn(known: argparse.Namespace) -> None:
     model = train_hand(learned, training, report)
     hand = Hand([model])
     found = total_of([agreement(p.grips, hand.finger(p), p.tuning) for p in held_out])
-<<<<<<< HEAD
     shares = found.shares()
     save_hand(
         known.run, model, About(model.config, training.steps, len(learned), shares["strings"])
-=======
-    share = found.shares()["strings"]
-    save_hand(known.run, model, About(config, training.steps, len(learned), share), second)
-    print(f"held out: {in_words(found)}")
-
-
-def in_words(found: Agreement) -> str:
-    """What was measured, in a line."""
-    return ", ".join(f"{name} {share:.4f}" for name, share in found.shares().items())
-
-
-def learn_translation(
-    known: argparse.Namespace, learned: Sequence[Passage], held_out: Sequence[Passage]
-) -> str:
-    """Train an encoder-decoder, or a decoder alone, as a run; say what it does on what is held out.
-
-    Raises:
-        ValueError: if there is nothing to learn from, or the folder holds a run.
-    """
-    torch.manual_seed(known.seed)
-    how = {
-        "model_dim": known.width,
-        "num_blocks": max(1, known.blocks),
-        "activation": "gelu",
-        "dropout": 0.1,
-        "initialisation": "xavier",  # a small start learns far slower through cross-attention
-    }
-    kind = OneRow if known.alone else FingeringPairs
-    if known.alone:  # as many blocks as both stacks together
-        how["num_blocks"] *= 2
-        model = TransformerLM(TransformerConfig(TARGET_SIZE, 3 * WINDOW, **how))
-    else:
-        sizes = {"context_length": 2 * WINDOW, "source_vocab_size": SOURCE_SIZE}
-        model = EncoderDecoder(TransformerConfig(TARGET_SIZE, **sizes, **how))
-    train(
-        model,
-        kind(learned, WINDOW, noise=0.1),
-        kind(held_out, WINDOW),
-        out_dir=known.run,
-        steps=known.steps,
-        seed=known.seed,
-        batch_size=16,
-        learning_rate=3e-3,
-        eval_interval=max(1, known.steps // 5),
->>>>>>> training
     )
     print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
