@@ -10,8 +10,8 @@ import torch
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
-LARGE = 2**20  # logits from which on they outgrow a cache
-AT_A_TIME = 2**18  # logits that fit into one
+MIN_LOGITS = 2**20  # logits from which on they outgrow a cache
+LOGITS_PER_CHUNK = 2**18  # logits that fit into one
 
 
 def summed_entropy(
@@ -30,7 +30,7 @@ def summed_entropy(
         other kinds, without gradients, on other devices, in compiled models, within the transforms
         of `torch.func`, and for targets that are no words or a strange share, which it refuses.
     """
-    if U.device.type != "cpu" or U.dtype != torch.float32 or U.numel() < LARGE:
+    if U.device.type != "cpu" or U.dtype != torch.float32 or U.numel() < MIN_LOGITS:
         return None
     if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
         return None
@@ -79,6 +79,6 @@ class _Summed(torch.autograd.Function):
 
 def few_rows(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
     """Rows that fit into a cache together, one range after the other."""
-    count = max(1, AT_A_TIME // U.shape[1])
+    count = max(1, LOGITS_PER_CHUNK // U.shape[1])
     for first in range(0, len(U), count):
         yield slice(first, first + count)

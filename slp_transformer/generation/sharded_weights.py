@@ -62,7 +62,7 @@ class ShardedMatrix(torch.Tensor):
         if func in PRODUCTS and isinstance(args[1], ShardedMatrix) and not kwargs:
             if args[0].numel() <= MAX_ROWS * args[0].shape[-1]:
                 with without_subclass():
-                    return product(*args)
+                    return sharded_matmul(*args)
         if func == torch.Tensor.T.__get__:
             transposed = vars(args[0]).get("transposed")
             return args[0].transpose_view() if transposed is None else transposed
@@ -70,7 +70,7 @@ class ShardedMatrix(torch.Tensor):
             return func(*args, **(kwargs or {}))
 
 
-def product(
+def sharded_matmul(
     X: Float[Tensor, "*batch k"], W: ShardedMatrix, b: Float[Tensor, "n"] | None = None
 ) -> Float[Tensor, "*batch n"]:
     """Compute X @ W + b with all cores."""

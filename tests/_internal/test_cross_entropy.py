@@ -13,8 +13,8 @@ from slp_transformer.loss import IGNORED, next_token_loss
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Eleven rows of thirteen words are many here, and four of them are a share of the cache."""
-    monkeypatch.setattr(cross_entropy, "LARGE", 100)
-    monkeypatch.setattr(cross_entropy, "AT_A_TIME", 4 * 13 + 5)
+    monkeypatch.setattr(cross_entropy, "MIN_LOGITS", 100)
+    monkeypatch.setattr(cross_entropy, "LOGITS_PER_CHUNK", 4 * 13 + 5)
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:

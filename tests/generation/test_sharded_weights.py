@@ -40,8 +40,8 @@ def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch
     X, W, b = torch.randn(*leading, 5), torch.randn(5, n), torch.randn(n)
     laid = ShardedMatrix.of(W)
     assert laid.shards.shape == ((2, 6, 5) if n == 12 else (1, n, 5))
-    seen, real = [], module.product
-    monkeypatch.setattr(module, "product", lambda *args: seen.append(1) or real(*args))
+    seen, real = [], module.sharded_matmul
+    monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))
     torch.testing.assert_close(X @ laid, X @ W)
     torch.testing.assert_close(nn.functional.linear(X, laid.T, b), X @ W + b)
     assert len(seen) == 2
@@ -115,8 +115,8 @@ def test_the_head_is_read_by_shards(monkeypatch):
     twin = shard_matrices(model, {})
     E, laid = model.unembedding, twin.unembedding
     assert laid.T.shards.data_ptr() == E.data_ptr()  # E is its own transpose's layout: no copy
-    seen, real = [], module.product
-    monkeypatch.setattr(module, "product", lambda *args: seen.append(1) or real(*args))
+    seen, real = [], module.sharded_matmul
+    monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))
     h = torch.randn(3, E.shape[1])
     torch.testing.assert_close(lm_head(h, laid), lm_head(h, E))
     assert len(seen) == 1
