@@ -5,8 +5,8 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from slp_transformer.guitar.fingering.fingering_metrics import Agreement, total_of
-from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
+from slp_transformer.guitar.fingering.fingering_metrics import FingeringMetrics, sum_metrics
+from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 
 
@@ -21,7 +21,7 @@ def random_legal(
     Raises:
         OutOfReach: for the first moment that no hand can play.
     """
-    return [chance.choice(reachable_grips(p, tuning, max_span=max_span)) for p in moments]
+    return [chance.choice(find_playable_grips(p, tuning, max_span=max_span)) for p in moments]
 
 
 class StringHabits:
@@ -36,12 +36,12 @@ class StringHabits:
         for tuning, events in played:
             for grip in events:
                 for note in grip:
-                    self.counts[tuning.pitch(note)][note.string] += 1
+                    self.counts[tuning.pitch_of(note)][note.string] += 1
 
     def log_probability(self, note: Note, tuning: Tuning) -> float:
         """ln P(string given pitch), among the strings that have the pitch."""
-        pitch = tuning.pitch(note)
-        counts, places = self.counts.get(pitch, Counter()), tuning.positions(pitch)
+        pitch = tuning.pitch_of(note)
+        counts, places = self.counts.get(pitch, Counter()), tuning.positions_of(pitch)
         total = sum(counts[place.string] for place in places) + 0.5 * len(places)
         return math.log((counts[note.string] + 0.5) / total)
 
@@ -57,7 +57,7 @@ class StringHabits:
         """
         return [
             max(
-                reachable_grips(p, tuning, max_span=MAX_FRET),
+                find_playable_grips(p, tuning, max_span=MAX_FRET),
                 key=lambda grip: self.of_grip(grip, tuning),
             )
             for p in moments
@@ -65,8 +65,8 @@ class StringHabits:
 
 
 def bootstrap(
-    pieces: Sequence[Agreement],
-    baseline: Sequence[Agreement] | None = None,
+    pieces: Sequence[FingeringMetrics],
+    baseline: Sequence[FingeringMetrics] | None = None,
     *,
     draws: int = 10_000,
 ) -> tuple[float, float]:
@@ -87,8 +87,8 @@ def bootstrap(
     if not pieces or (baseline is not None and len(baseline) != len(pieces)):
         raise ValueError("A bootstrap needs pieces, and the same ones for both fingerings.")
 
-    def strings(counts: Sequence[Agreement]) -> float:
-        return total_of(counts).shares()["strings"]
+    def strings(counts: Sequence[FingeringMetrics]) -> float:
+        return sum_metrics(counts).to_shares()["strings"]
 
     chance, found = random.Random(0), []
     for _ in range(draws):

@@ -28,7 +28,7 @@ from torch import nn
 from slp_transformer.config import TransformerConfig
 from slp_transformer.generation import cuda_graphs, generate
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.scaling_laws import training_flops
+from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training.device_monitor import measure_matmul_flops, synchronize
 from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
@@ -233,7 +233,7 @@ def compare(
     """Time contenders in turn, and write each one's median and share of the device's speed."""
     seconds = interleaved(steps, rounds, warm_up=2, device=device)
     mine = seconds["slp_transformer"]
-    flops = training_flops(ours(size, size.context).config, size.context)
+    flops = training_flops_per_token(ours(size, size.context).config, size.context)
     for name, took in seconds.items():
         median = statistics.median(took)
         ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
@@ -297,25 +297,25 @@ def write_hugging_face(model: nn.Module, batch: int, new: int, device: torch.dev
 
 def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
     """The recipe `shakespeare-gpu` to its end."""
-    from slp_transformer.data import prepare
+    from slp_transformer.data import prepare_corpus
 
     if asked.text is None:
         raise Skipped("no --text was given")
-    text = prepare(asked.text, "characters", held_out=0.1)
+    text = prepare_corpus(asked.text, "characters", val_split=0.1)
     run_recipe("shakespeare-gpu", text, asked, result)
 
 
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The recipe `guitar-gpu` to its end."""
-    from slp_transformer.guitar import TabTokenizer, prepare_tabs
-    from slp_transformer.guitar.tab_tokenizer import UNITS
+    from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
+    from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 
     if asked.tabs is None:
         raise Skipped("no --tabs was given")
     learned, unseen = asked.tabs / "train", asked.tabs / "valid"
     parted = learned.is_dir() and unseen.is_dir()
     sources = (learned, unseen) if parted else (asked.tabs,)
-    tabs = prepare_tabs(*sources, tokenizer=TabTokenizer(units=UNITS, code="placed"))
+    tabs = prepare_tab_dataset(*sources, tokenizer=TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed"))
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
     run_recipe("guitar-gpu", tabs, asked, result)
 

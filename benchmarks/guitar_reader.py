@@ -31,7 +31,7 @@ from pathlib import Path
 import mido
 import torch
 
-from slp_transformer.guitar.ascii_reader import read_tabs
+from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import Tab
 
@@ -114,18 +114,18 @@ def key_columns(piece: dict) -> tuple[list[tuple[int, int]], Columns]:
 
 def tab_columns(tabs: list[Tab]) -> tuple[list[tuple[int, int]], Columns]:
     """The notes of what was read of a file, and its columns as pitches."""
-    events = [(tab.tuning, event) for tab in tabs for event in tab.events()]
+    events = [(tab.tuning, event) for tab in tabs for event in tab.iter_events()]
     notes = [(note.string, note.fret) for _, event in events for note in event.notes]
     return notes, [_pitches(tuning, event.notes) for tuning, event in events]
 
 
 def _pitches(tuning: Tuning, notes) -> list[int]:
-    return [tuning.pitch(note) for note in notes]
+    return [tuning.pitch_of(note) for note in notes]
 
 
 def measure(folder: Path, key: Path, details: bool = False) -> dict:
     """Measure the reader on a folder of tabs."""
-    tabs, problems = read_tabs(folder)
+    tabs, problems = read_tab_folder(folder)
     by_file: dict[str, list[Tab]] = {}
     for tab in tabs:
         by_file.setdefault(tab.source, []).append(tab)

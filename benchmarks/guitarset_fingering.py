@@ -25,16 +25,16 @@ from statistics import fmean, pstdev
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
 from slp_transformer.guitar.fingering.fingering_metrics import (
-    Agreement,
-    agreement,
-    total_of,
+    FingeringMetrics,
+    compare_fingerings,
+    sum_metrics,
 )
-from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, lowest_fret, reachable_grips
-from slp_transformer.guitar.fingering.hand_inference import Hand
-from slp_transformer.guitar.fingering.hand_training import HandTraining, train_hand
-from slp_transformer.guitar.fingering.passages import Passage, passage_of
-from slp_transformer.guitar.fingering.viterbi import finger
-from slp_transformer.guitar.guitarset import Excerpt, read_guitarset
+from slp_transformer.guitar.fingering.grips import Grip, UnplayableError, finger_lowest_frets, find_playable_grips
+from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
+from slp_transformer.guitar.fingering.hand_training import HandTrainingSettings, train_hand_model
+from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab
+from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
+from slp_transformer.guitar.guitarset import GuitarSetExcerpt, read_guitarset
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"
@@ -49,33 +49,33 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
         def extra(_: int, grip: Grip) -> float:
             return -habits.of_grip(grip, passage.tuning)
 
-        return finger(passage.moments, passage.tuning, extra=extra)
+        return find_cheapest_fingering(passage.moments, passage.tuning, extra_cost=extra)
 
     found: dict[str, Way] = {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance),
-        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
+        "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: finger(p.moments, p.tuning),
+        VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning),
         "Viterbi + that prior": with_habits,
     }
     if steps:
-        model = train_hand(learned, HandTraining(steps=steps))
-        found[f"model of the hand, {steps} steps"] = Hand([model]).finger
+        model = train_hand_model(learned, HandTrainingSettings(num_steps=steps))
+        found[f"model of the hand, {steps} steps"] = HandEnsemble([model]).predict_grips
     return found
 
 
-def fingered(excerpt: Excerpt) -> Passage | None:
+def fingered(excerpt: GuitarSetExcerpt) -> Passage | None:
     """An excerpt as a passage; None if some moment of it is out of any hand's reach."""
-    passage = passage_of(excerpt.tab)
+    passage = passage_from_tab(excerpt.tab)
     try:
         for pitches in passage.moments:
-            reachable_grips(pitches, passage.tuning)
-    except OutOfReach:
+            find_playable_grips(pitches, passage.tuning)
+    except UnplayableError:
         return None
     return passage if passage.moments else None
 
 
-def leave_one_out(excerpts: Sequence[Excerpt], steps: int, draws: int) -> list[dict]:
+def leave_one_out(excerpts: Sequence[GuitarSetExcerpt], steps: int, draws: int) -> list[dict]:
     """The lines of the table.
 
     Raises:
@@ -83,17 +83,17 @@ def leave_one_out(excerpts: Sequence[Excerpt], steps: int, draws: int) -> list[d
     """
     passages = [(excerpt, fingered(excerpt)) for excerpt in excerpts]
     known = [(excerpt, passage) for excerpt, passage in passages if passage is not None]
-    players = sorted({excerpt.player for excerpt, _ in known})
+    players = sorted({excerpt.player_id for excerpt, _ in known})
     if len(players) < 2:
         raise ValueError(
             f"To leave a player out takes two players or more; here there are {len(players)}."
         )
     lines, counts, by_player = [], {}, {}
     for player in players:
-        learned = [passage for excerpt, passage in known if excerpt.player != player]
-        held_out = [(excerpt, passage) for excerpt, passage in known if excerpt.player == player]
+        learned = [passage for excerpt, passage in known if excerpt.player_id != player]
+        held_out = [(excerpt, passage) for excerpt, passage in known if excerpt.player_id == player]
         for name, way in ways(learned, steps).items():
-            found = [agreement(p.grips, way(p), p.tuning) for _, p in held_out]
+            found = [compare_fingerings(p.grips, way(p), p.tuning) for _, p in held_out]
             line = {"player": player, "way": name, "excerpts": len(found), **rounded(found)}
             for mode in ("solo", "comp"):
                 own = [a for a, (e, _) in zip(found, held_out, strict=True) if e.mode == mode]
@@ -101,7 +101,7 @@ def leave_one_out(excerpts: Sequence[Excerpt], steps: int, draws: int) -> list[d
                     line[f"{mode} strings"] = rounded(own)["strings"]
             lines.append(line)
             counts.setdefault(name, []).extend(found)
-            by_player.setdefault(name, []).append(total_of(found).shares()["strings"])
+            by_player.setdefault(name, []).append(sum_metrics(found).to_shares()["strings"])
     for name, found in counts.items():
         gain = bootstrap(found, counts[VITERBI], draws=draws)
         lines.append({
@@ -114,9 +114,9 @@ def leave_one_out(excerpts: Sequence[Excerpt], steps: int, draws: int) -> list[d
     return [*lines, {"excerpts left out, with a moment out of reach or none": left_out}]
 
 
-def rounded(found: Sequence[Agreement]) -> dict[str, float]:
+def rounded(found: Sequence[FingeringMetrics]) -> dict[str, float]:
     """Shares of what was counted."""
-    return {name: round(share, 4) for name, share in total_of(found).shares().items()}
+    return {name: round(share, 4) for name, share in sum_metrics(found).to_shares().items()}
 
 
 def main() -> None:

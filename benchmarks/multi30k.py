@@ -25,11 +25,11 @@ from torch import nn
 from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.data import PairCorpus, prepare_pairs, read_pairs
+from slp_transformer.data import PairCorpus, prepare_pair_corpus, read_pairs
 from slp_transformer.data.batches import Batch
 from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.data.translation_metrics import judge
-from slp_transformer.generation.translation import Translator, batches_of
+from slp_transformer.data.translation_metrics import compute_translation_metrics
+from slp_transformer.generation.translation import Translator, length_sorted_batches
 from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
@@ -76,15 +76,15 @@ class Marian(nn.Module):
 def translated_by_ours(model: EncoderDecoder, corpus: PairCorpus) -> list[str]:
     """Greedy translations of what is held out."""
     translator = Translator(model, corpus.tokenizer)
-    return translator.best([source for source, _ in corpus.texts])
+    return translator.best_translations([source for source, _ in corpus.val_sentences])
 
 
 def translated_by_marian(model: Marian, corpus: PairCorpus) -> list[str]:
     """The same with `generate`, in the same batches."""
-    tokenizer, found = corpus.tokenizer, [""] * len(corpus.texts)
-    rows = [tokenizer.encode_source(source) for source, _ in corpus.texts]
+    tokenizer, found = corpus.tokenizer, [""] * len(corpus.val_sentences)
+    rows = [tokenizer.encode_source(source) for source, _ in corpus.val_sentences]
     model.eval()
-    for places in batches_of(rows):
+    for places in length_sorted_batches(rows):
         longest = max(len(rows[i]) for i in places)
         ids = [rows[i] + [tokenizer.pad_id] * (longest - len(rows[i])) for i in places]
         source = torch.tensor(ids)
@@ -133,7 +133,7 @@ def told(
     cpu = time.process_time()
     written = translate(learner.model, corpus)
     cpu = time.process_time() - cpu
-    judged = judge(written, [reference for _, reference in corpus.texts])
+    judged = compute_translation_metrics(written, [reference for _, reference in corpus.val_sentences])
     curve = {
         step: round(sum(some := learner.losses[max(0, step - 50) : step]) / len(some), 4)
         for step in range(50, len(learner.losses) + 50, 50)
@@ -171,9 +171,9 @@ def main() -> None:
     settings = TrainConfig(asked.steps, label_smoothing=0.1, **rate, **size)
     learned, unseen = pairs_of(asked.folder, "train"), pairs_of(asked.folder, "val")
     how = {"held_out": unseen[: asked.val_pairs], "vocab_size": PIECES}
-    corpus = prepare_pairs(learned, ("en", "de"), WINDOW, **how)
+    corpus = prepare_pair_corpus(learned, ("en", "de"), WINDOW, **how)
     special = {n: getattr(corpus.tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
-    source = LengthBucketedPairs(corpus.learned, max_tokens=asked.batch_tokens, **special)
+    source = LengthBucketedPairs(corpus.train_data, max_tokens=asked.batch_tokens, **special)
     words, special = corpus.tokenizer.vocab_size, (source.pad_id, source.begin_id, source.end_id)
     torch.manual_seed(0)
     learners = {}

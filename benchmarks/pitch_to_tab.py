@@ -31,15 +31,15 @@ from pathlib import Path
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
 from slp_transformer.guitar.fingering.fingering_metrics import (
-    Agreement,
-    agreement,
-    total_of,
+    FingeringMetrics,
+    compare_fingerings,
+    sum_metrics,
 )
-from slp_transformer.guitar.fingering.grips import Grip, lowest_fret
-from slp_transformer.guitar.fingering.hand_inference import CAUTION, Hand
-from slp_transformer.guitar.fingering.hand_model_file import load_hand
-from slp_transformer.guitar.fingering.passages import Passage, read_keys
-from slp_transformer.guitar.fingering.viterbi import finger
+from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
+from slp_transformer.guitar.fingering.hand_inference import DEFAULT_COST_WEIGHT, HandEnsemble
+from slp_transformer.guitar.fingering.hand_model_file import load_hand_ensemble
+from slp_transformer.guitar.fingering.passages import Passage, read_passages_jsonl
+from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer.guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
@@ -55,13 +55,13 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
         def extra(_: int, grip: Grip) -> float:
             return -0.3 * habits.of_grip(grip, passage.tuning)
 
-        return finger(passage.moments, passage.tuning, max_span=span, extra=extra)
+        return find_cheapest_fingering(passage.moments, passage.tuning, max_span=span, extra_cost=extra)
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
-        "lowest fret": lambda p: lowest_fret(p.moments, p.tuning),
+        "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: finger(p.moments, p.tuning, max_span=span),
+        VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning, max_span=span),
         "Viterbi + 0.3 of that prior": with_habits,
     }
 
@@ -69,21 +69,21 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
     """The models that were asked for: each hand, and all together."""
     runs, caution = arguments.hand or [], arguments.caution
-    ways: dict[str, Way] = {str(run): Hand(load_hand(run).models, 0).finger for run in runs}
+    ways: dict[str, Way] = {str(run): HandEnsemble(load_hand_ensemble(run).models, 0).predict_grips for run in runs}
     if runs:
-        hand = Hand(load_hand(*runs).models, caution)
-        ways[f"{caution} of the costs beside {len(runs)} RUN"] = hand.finger
+        hand = HandEnsemble(load_hand_ensemble(*runs).models, caution)
+        ways[f"{caution} of the costs beside {len(runs)} RUN"] = hand.predict_grips
     return ways
 
 
-def measure(way: Way, passages: Sequence[Passage]) -> list[Agreement]:
+def measure(way: Way, passages: Sequence[Passage]) -> list[FingeringMetrics]:
     """The counts of each piece."""
-    return [agreement(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
+    return [compare_fingerings(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
 
 
-def row(name: str, found: list[Agreement], base: list[Agreement], draws: int, took: float) -> dict:
+def row(name: str, found: list[FingeringMetrics], base: list[FingeringMetrics], draws: int, took: float) -> dict:
     """A row of the table."""
-    shares = {key: round(value, 4) for key, value in total_of(found).shares().items()}
+    shares = {key: round(value, 4) for key, value in sum_metrics(found).to_shares().items()}
     interval = [round(end, 4) for end in bootstrap(found, draws=draws)]
     gain = [round(end, 4) for end in bootstrap(found, base, draws=draws)]
     return {"way": name, **shares, "95 %": interval, "gain 95 %": gain, "seconds": round(took, 1)}
@@ -96,25 +96,25 @@ def main() -> None:
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument("--caution", type=float, default=CAUTION, help="of Viterbi's costs")
+    parser.add_argument("--caution", type=float, default=DEFAULT_COST_WEIGHT, help="of Viterbi's costs")
     parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     for name in ("train", arguments.split):
         if not (arguments.data / f"{name}.jsonl").is_file():
             parser.error(f"There is no {arguments.data / name}.jsonl.")
-    learned = read_keys(arguments.data / "train.jsonl")
-    passages = read_keys(arguments.data / f"{arguments.split}.jsonl")
+    learned = read_passages_jsonl(arguments.data / "train.jsonl")
+    passages = read_passages_jsonl(arguments.data / f"{arguments.split}.jsonl")
     written = measure(lambda passage: passage.grips, passages)
-    counted = total_of(written)
-    people = round(counted.shares()["playable"], 4)
+    counted = sum_metrics(written)
+    people = round(counted.to_shares()["playable"], 4)
     print(
         json.dumps(
             {
                 "split": arguments.split,
                 "pieces": len(passages),
-                "notes": counted.notes,
-                "chords": counted.chords,
+                "notes": counted.num_notes,
+                "chords": counted.num_chords,
                 "span": arguments.span,
                 "people's events playable": people,
             }

@@ -27,8 +27,8 @@ from pathlib import Path
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data.text_corpus import TokenCorpus, prepare
-from slp_transformer.scaling_laws import PowerLaw, count_parameters, training_compute
+from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus
+from slp_transformer.scaling_laws import PowerLaw, count_parameters, total_training_flops
 from slp_transformer.training import train
 
 N, BATCH, BLOCKS = 64, 8, 2
@@ -45,13 +45,13 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
     how = {"steps": steps, "eval_interval": steps, "batch_size": BATCH, "seed": seed}
     # The best of three to five rates at widths of 8, 32 and 128, and a line between them.
     rate = 0.12 * width**-0.75
-    record = train(model, corpus.learned, corpus.held_out, learning_rate=rate, **how)[-1]
+    record = train(model, corpus.train_data, corpus.val_data, learning_rate=rate, **how)[-1]
     size = count_parameters(config).matrices
     return {
         "width": width,
         "parameters": size,
         "tokens": steps * N * BATCH,
-        "compute": training_compute(size, steps * N * BATCH),
+        "compute": total_training_flops(size, steps * N * BATCH),
         "loss": round(record.val_loss, 4),
         "cpu_seconds": round(time.process_time() - began, 1),
         "seed": seed,
@@ -157,7 +157,7 @@ def main() -> None:
         report(fit([{k: float(v) for k, v in row.items()} for row in rows]))
         return
     try:
-        corpus = prepare(told.corpus)
+        corpus = prepare_corpus(told.corpus)
     except (ValueError, ImportError) as error:
         parser.error(str(error))
     runs = []

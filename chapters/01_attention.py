@@ -156,7 +156,7 @@ plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # follow: make *it* more of a person, or *guitarist* a thing.
 
 # %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. Guitarist is 3 of a person, tuned 3 of an action, string 3 of a thing, flat 2 of a quality; it is 1 of a thing and 1 of glue; the, because and was are 1 of glue." caption="The rows of X: change one, and watch who reads what" figure="rows-to-change"
-plotting.touch_scores(
+plotting.interactive_scores(
     X, words, ["person", "thing", "action", "quality", "glue"], start=IT
 )
 
@@ -358,13 +358,13 @@ print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 # find out *where* to read,
 
 # %%
-from slp_transformer._internal.shape_types import shape_of
+from slp_transformer._internal.shape_types import format_shape
 
 x_1, x_2, x_3 = X[0:1], X[1:2], X[2:3]
 q_3 = x_3 @ W_Q
 k_1, k_2, k_3 = (x_j @ W_K for x_j in (x_1, x_2, x_3))
 v_1, v_2, v_3 = (x_j @ W_V for x_j in (x_1, x_2, x_3))
-print("1 make    q₃", shape_of(q_3), "kⱼ", shape_of(k_3), "vⱼ", shape_of(v_3))
+print("1 make    q₃", format_shape(q_3), "kⱼ", format_shape(k_3), "vⱼ", format_shape(v_3))
 
 dots = torch.cat([q_3 @ k_j.T for k_j in (k_1, k_2, k_3)], dim=-1)
 print("2 compare q₃·kⱼ =", dots[0].tolist())
@@ -378,14 +378,14 @@ print("4 softmax α₃ =", [round(a.item(), 3) for a in alpha[0]])
 
 # %%
 parts = [alpha[0, 0] * v_1, alpha[0, 1] * v_2, alpha[0, 2] * v_3]
-print("5 weigh   α₃ⱼvⱼ", shape_of(parts[0]), "three times")
+print("5 weigh   α₃ⱼvⱼ", format_shape(parts[0]), "three times")
 head_3 = sum(parts)
 numbers = [round(h.item(), 3) for h in head_3[0]]
-print("6 add     head₃", shape_of(head_3), numbers)
+print("6 add     head₃", format_shape(head_3), numbers)
 a_3 = head_3 @ W_O
-print("7 map     head₃", shape_of(head_3), "× Wᴼ", shape_of(W_O))
+print("7 map     head₃", format_shape(head_3), "× Wᴼ", format_shape(W_O))
 numbers = [round(a.item(), 3) for a in a_3[0]]
-print("8 out     a₃", shape_of(a_3), numbers)
+print("8 out     a₃", format_shape(a_3), numbers)
 
 torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 
@@ -398,7 +398,7 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %%
 from slp_transformer.attention import attention
 
-plotting.source(attention)
+plotting.show_source(attention)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> puts the
@@ -407,7 +407,7 @@ plotting.source(attention)
 # %%
 from slp_transformer import AttentionHead, causal_mask
 
-plotting.source(AttentionHead.forward)
+plotting.show_source(AttentionHead.forward)
 
 # %% [markdown]
 # With our matrices it gives what the loops gave, and PyTorch's own attention gives it a third time.
@@ -595,7 +595,7 @@ torch.testing.assert_close(loop[IT], a_it)
 _, alphas = mha(X, causal=True, return_weights=True)
 assert alphas.shape == (A, N, N)
 torch.testing.assert_close(alphas[:, IT, : IT + 1], torch.stack(alphas_it))
-plotting.touch_weights(alphas, words, start=IT)
+plotting.interactive_weights(alphas, words, start=IT)
 
 # %% [markdown]
 # The loops over tokens and heads are gone from the package's version:
@@ -604,7 +604,7 @@ plotting.touch_weights(alphas, words, start=IT)
 # axes of one tensor. [Chapter 3](03_one_matrix.py) takes that apart.
 
 # %%
-plotting.source(MultiHeadAttention.forward)
+plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>(8.20) lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>

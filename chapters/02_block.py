@@ -63,7 +63,7 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 from slp_transformer import FeedForward, plotting
 from slp_transformer._internal.weight_matrices import affine
 
-plotting.source(FeedForward.forward, affine)
+plotting.show_source(FeedForward.forward, affine)
 
 # %% [markdown]
 # Loop, package and PyTorch agree. Random numbers serve best here: agreement has to hold for any.
@@ -141,7 +141,7 @@ def swiglu(x_i, W_1, b_1, W_2, b_2, W_3, b_3):
 gated = SwiGLU(d)
 loop = torch.stack([swiglu(x_i, *gated.parameters()) for x_i in X])
 torch.testing.assert_close(gated(X), loop)
-plotting.source(SwiGLU.forward)
+plotting.show_source(SwiGLU.forward)
 
 # %% [markdown]
 # Three matrices instead of two would make the layer half as large again, so $d_{ff}$ is set
@@ -250,7 +250,7 @@ print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 # to PyTorch, which does it in one step. The assertion above says that the loop gives the same.
 
 # %%
-plotting.source(LayerNorm.forward)
+plotting.show_source(LayerNorm.forward)
 
 # %% [markdown]
 # ### Two traps
@@ -436,16 +436,16 @@ for word in ("string", "it"):
 # encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
-plotting.source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> watches: it keeps T1 to T5, H and
 # the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
-with tracing(block) as passes:
+with record_activations(block) as passes:
     H = block(X, causal=True)
 trace = passes[0]
 names = ["T1", "T2", "T3", "T4", "T5", "H"]
@@ -569,7 +569,7 @@ loop = torch.stack([post_norm(i, X, post) for i in range(N)])
 torch.testing.assert_close(post(X, causal=True), loop)
 
 # %%
-plotting.source(TransformerBlock._post_norm)
+plotting.show_source(TransformerBlock._post_norm)
 
 # %% [markdown]
 # What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
@@ -609,13 +609,13 @@ from slp_transformer import TransformerStack
 torch.manual_seed(5)
 stack = TransformerStack(num_blocks=3, model_dim=size, num_heads=4)
 X = torch.randn(N, size)
-with tracing(stack) as trace:
+with record_activations(stack) as trace:
     top = stack(X, causal=True)
 torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
 assert len(trace) == 3
 assert TransformerStack(3, size, 4, norm="post").final_norm is None
 assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
-plotting.source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, (8.46) skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>

@@ -104,7 +104,7 @@ plotting.panels(left, "+", added, "=", masked)
 # The package writes the same without loops:
 
 # %%
-plotting.source(causal_mask)
+plotting.show_source(causal_mask)
 
 # %% [markdown]
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would keep its
@@ -170,7 +170,7 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
 # %%
 from slp_transformer.attention import attention
 
-plotting.source(attention)
+plotting.show_source(attention)
 
 # %%
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -464,7 +464,7 @@ plotting.panels(panels[0], "  ", panels[1], "  ", panels[2])
 # [Figure](#fig-heads-step-by-step) goes through the steps one at a time, and back again:
 
 # %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
-plotting.touch_heads(Q, num_heads=A)
+plotting.interactive_heads(Q, num_heads=A)
 
 # %% [markdown]
 # Neither step moved a number. A tensor is a row of numbers in memory, and *strides* that say how
@@ -492,7 +492,7 @@ from slp_transformer.multi_head import join_heads, split_heads
 assert torch.equal(split_heads(Q, A), split)
 assert split_heads(Q, A).data_ptr() == Q.data_ptr()  # a view, no copy
 assert torch.equal(join_heads(split), Q)
-plotting.source(split_heads, join_heads)
+plotting.show_source(split_heads, join_heads)
 
 # %% [markdown]
 # ### Right ways to join
@@ -690,7 +690,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> does below.
 
 # %%
-plotting.source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._pre_norm)
 
 # %%
 T1 = block.norm_1(X)
@@ -700,9 +700,9 @@ T4 = block.norm_2(T3)
 T5 = block.ffn(T4)
 H = T5 + T3
 
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
-with tracing(block) as passes:
+with record_activations(block) as passes:
     block(X, causal=True)
 for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
     assert T.shape == X.shape
@@ -729,7 +729,7 @@ torch.testing.assert_close(T3, O)
 # %%
 from slp_transformer import TransformerStack
 
-plotting.source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward)
 
 # %%
 torch.manual_seed(3)

@@ -120,7 +120,7 @@ plotting.panels(
 # %%
 from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
 
-plotting.source(one_hot_lookup, TokenEmbedding.forward)
+plotting.show_source(one_hot_lookup, TokenEmbedding.forward)
 
 # %%
 d = E.shape[1]
@@ -264,7 +264,7 @@ print(f"with positions they differ by {(tuned - tunes).abs().max():.2f}")
 # %%
 from slp_transformer import InputEncoding, LearnedPositions
 
-plotting.source(InputEncoding.forward, LearnedPositions.forward)
+plotting.show_source(InputEncoding.forward, LearnedPositions.forward)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)
@@ -352,7 +352,7 @@ from slp_transformer import sinusoidal_positions
 
 P = sinusoidal_positions(48, 32)
 torch.testing.assert_close(P, sinusoid(48, 32))
-plotting.source(sinusoidal_positions)
+plotting.show_source(sinusoidal_positions)
 
 # %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 places from left to right. The top rows change sign every few places, the rows below ever more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
 plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)

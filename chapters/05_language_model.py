@@ -125,7 +125,7 @@ u = logits(H[-1], E)
 assert u.shape == (vocab_size,)
 torch.testing.assert_close(lm_head(H[-1], E), u)
 torch.testing.assert_close(model(ids)[-1], u)
-plotting.source(lm_head, TransformerLM.forward)
+plotting.show_source(lm_head, TransformerLM.forward)
 
 # %% [markdown]
 # The package scores the words at *every* position at once, [N×|V|]: training wants a prediction
@@ -158,7 +158,7 @@ y = softmax(u)
 assert y.shape == (vocab_size,) and (y > 0).all()
 torch.testing.assert_close(y.sum(), torch.tensor(1.0))
 torch.testing.assert_close(next_word_probabilities(model(ids))[-1], y)
-plotting.source(next_word_probabilities)
+plotting.show_source(next_word_probabilities)
 
 # %% [markdown]
 # ## A few seconds of training
@@ -289,9 +289,9 @@ print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
 phrase = "the guitarist tightened the string because it was"
 ids = to_ids(phrase)
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
-with tracing(model) as trace:
+with record_activations(model) as trace:
     model(ids)
 streams = [model.embedding(ids)] + [steps["H"] for steps in trace]
 writes, names = [streams[0]], ["X"]

@@ -58,7 +58,7 @@ def most_probable(y):
 
 assert most_probable(y) == greedy(u) == 0
 print("greedy says", words[most_probable(y)])
-plotting.source(greedy)
+plotting.show_source(greedy)
 
 # %% [markdown]
 # The package's version looks at the logits: the softmax keeps their order, so the largest logit is
@@ -79,7 +79,7 @@ plotting.source(greedy)
 # stretch it lands.
 
 # %%
-from slp_transformer.sampling import draw
+from slp_transformer.sampling import sample
 
 
 def spin(y, dart):
@@ -93,7 +93,7 @@ def spin(y, dart):
 
 darts = torch.rand(5000, generator=torch.Generator().manual_seed(6))
 by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
-plotting.source(draw)
+plotting.show_source(sample)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.sampling.draw">draw</autoref> plays another game with the
@@ -103,7 +103,7 @@ plotting.source(draw)
 
 # %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws beside the probabilities"
 generator = torch.Generator().manual_seed(6)
-drawn = torch.bincount(draw(u.expand(5000, 4), generator))
+drawn = torch.bincount(sample(u.expand(5000, 4), generator))
 shares = torch.stack([y, by_hand / 5000, drawn / 5000])
 assert (shares - y).abs().max() < 0.03
 plotting.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
@@ -144,7 +144,7 @@ for tau, top in {1: 0.44, 0.5: 0.59, 0.1: 0.95}.items():  # the book's
     assert round(y_tau[0].item(), 2) == top
     theirs = next_word_probabilities(temperature(u, tau))
     torch.testing.assert_close(y_tau, theirs)
-plotting.source(temperature)
+plotting.show_source(temperature)
 
 # %% alt="Heat map: rows are temperatures 0.1, 0.2, 0.5, 1, 2 and 10, columns the four words. At 0.1 all has 0.95 and the 0.05; at 0.5 all has 0.59; at 1 the four have 0.44, 0.33, 0.15, 0.08; at 10 each is near a quarter." caption="One distribution at six temperatures"
 taus = [0.1, 0.2, 0.5, 1, 2, 10]
@@ -186,7 +186,7 @@ from slp_transformer.sampling import top_k
 for k in (1, 2, 3, 4):
     by_hand = share_out(y, in_order[:k])
     torch.testing.assert_close(next_word_probabilities(top_k(u, k)), by_hand)
-plotting.source(top_k)
+plotting.show_source(top_k)
 
 # %% [markdown]
 # The package cuts logits rather than probabilities: it sets them to −∞, and the softmax that
@@ -226,7 +226,7 @@ for p in (0.4, 0.5, 0.9, 1.0):
     by_hand = share_out(y, smallest_set(y, p))
     torch.testing.assert_close(next_word_probabilities(top_p(u, p)), by_hand)
     print(f"p = {p}:", *(words[w] for w in smallest_set(y, p)))
-plotting.source(top_p)
+plotting.show_source(top_p)
 
 # %% [markdown]
 # Sort, add up, and drop every word *before* which the sum has reached p already.
@@ -251,19 +251,19 @@ plotting.heatmap(Y, names, words, top=1)
 # (likewise), temperature, top-k, and top-p of what top-k has left.
 
 # %%
-from slp_transformer.sampling import filtered
+from slp_transformer.sampling import filter_logits
 
 seen = torch.tensor([[0]])  # ids so far; nothing here asks for them
-cut = filtered(u.unsqueeze(0), seen, tau=0.5, k=3, p=0.9)
+cut = filter_logits(u.unsqueeze(0), seen, tau=0.5, k=3, p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
-plotting.source(filtered)
+plotting.show_source(filter_logits)
 
 # %% [markdown]
 # All three at once, on the book's four words. On the site [Figure](#fig-dials) has a dial for each.
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k and top-p on one distribution" figure="dials"
-plotting.touch_sampling(u, words)
+plotting.interactive_sampling(u, words)
 
 # %% [markdown]
 # ### A model that writes
@@ -276,12 +276,12 @@ plotting.touch_sampling(u, words)
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import TabTokenizer, practice_corpus, token_stream
+from slp_transformer.guitar import TabTokenizer, make_practice_corpus, encode_all_tabs
 
 torch.set_num_threads(1)  # a model this small is fastest on one core
 tokenizer = TabTokenizer()
-pieces = practice_corpus(seed=0, pieces=200)
-stream = torch.tensor(token_stream(pieces, tokenizer))
+pieces = make_practice_corpus(seed=0, num_pieces=200)
+stream = torch.tensor(encode_all_tabs(pieces, tokenizer))
 held_out, stream = stream[:3000], stream[3000:]
 torch.manual_seed(0)
 vocab_size, N, d, L = len(tokenizer), 96, 96, 2
@@ -320,7 +320,7 @@ plotting.lines(curves, x="step", y="nats per token")
 from slp_transformer import generate
 from slp_transformer.guitar import STANDARD, format_tab
 
-prompt = tokenizer.to_ids(["<bos>", *tokenizer.header(STANDARD), "BAR"])
+prompt = tokenizer.to_ids(["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"])
 end = tokenizer.eos_id
 (greedily,) = generate(model, [prompt], temperature=0, stop=end)
 print(format_tab(tokenizer.decode(greedily.ids).tab))
@@ -357,7 +357,7 @@ def judge(count=40, **options):
     options |= {"stop": end, "generator": luck}
     rows = generate(model, [prompt] * count, **options)
     written = [each.ids for each in rows]
-    slips = sum(tokenizer.decode(ids).ill_formed for ids in written)
+    slips = sum(tokenizer.decode(ids).num_invalid_tokens for ids in written)
     repeated = sum(said_before(ids) for ids in written) / count
     return repeated, slips / sum(len(ids) - len(prompt) for ids in written)
 
@@ -427,12 +427,12 @@ print(f"fewer slips: {best}, {judged[best][1]:.1%}")
 # grammar of tab; all other logits become −∞.
 
 # %%
-from slp_transformer.sampling import only_allowed
+from slp_transformer.sampling import mask_disallowed
 
-again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next)
+again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
 print(f"with the grammar: {again:.0%} said before, {wrong:.1%} slips")
 assert wrong == 0
-plotting.source(only_allowed)
+plotting.show_source(mask_disallowed)
 
 # %% [markdown]
 # ### A penalty for repetition
@@ -450,7 +450,7 @@ torch.testing.assert_close(penalised[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
     again, wrong = judge(1, temperature=0, repetition_penalty=theta)
     print(f"θ = {theta}: {again:.0%} said before, {wrong:.1%} slips")
-plotting.source(repetition_penalty)
+plotting.show_source(repetition_penalty)
 
 # %% [markdown]
 # A strong penalty breaks the loop. Its price does not show in these two numbers. A piece of the corpus
@@ -569,7 +569,7 @@ assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 from slp_transformer.generation.beam_search import (
     Beam,
     beam_search,
-    normalised,
+    length_normalized_score,
 )
 
 vocab = ["<s>", "tune", "play", "."]
@@ -600,7 +600,7 @@ for alpha in (0.0, 1.0):
 
 # %%
 assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
-plotting.source(Beam.grow, normalised)
+plotting.show_source(Beam.advance, length_normalized_score)
 
 # %% [markdown]
 # The mean prefers the longer text again: its three words are 0.62 probable on average (the geometric
@@ -709,11 +709,11 @@ plotting.panels(
 # earlier rows stay, in every block:
 
 # %%
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
-with tracing(model) as short:
+with record_activations(model) as short:
     model(ids[:20])
-with tracing(model) as long:
+with record_activations(model) as long:
     model(ids)
 for at_20, at_60 in zip(short, long, strict=True):
     torch.testing.assert_close(at_60["H"][:20], at_20["H"])
@@ -737,7 +737,7 @@ U = torch.cat([model(part, cache=cache) for part in pieces_of_text])
 furthest = (U - model(ids)).abs().max().item()
 assert furthest < 1e-5 * max(1.0, U.abs().max().item())
 print(f"no logit differs by more than {furthest:.0e}")
-plotting.source(LayerCache.extend, MultiHeadAttention.forward)
+plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
 
 # %% [markdown]
 # Three things change in the attention of [chapter 3](03_one_matrix.py). The new keys and values are
@@ -752,8 +752,8 @@ plotting.source(LayerCache.extend, MultiHeadAttention.forward)
 
 # %%
 (full,) = generate(model, [prompt], temperature=0)
-print(f"{len(full.ids)} tokens, ended by the {full.ended}")
-assert full.ended == "window" and len(full.ids) == N
+print(f"{len(full.ids)} tokens, ended by the {full.finish_reason}")
+assert full.finish_reason == "window" and len(full.ids) == N
 for row in generate(model, [prompt], temperature=0, cached=False):
     assert row.ids == full.ids  # the same words without a cache
 
@@ -783,7 +783,7 @@ model(ids[:-1], cache=cache)
 for how, text in {"without": ids, "with": ids[-1:]}.items():
     used = cache if how == "with" else None
     with FlopCounterMode(display=False) as counter:
-        with tracing(model):  # the counter does not know the fused kernel
+        with record_activations(model):  # the counter does not know the fused kernel
             model(text, cache=used)
     n = len(text)
     count = multiplications(n, len(ids), d, L, vocab_size, scored=n)
@@ -856,7 +856,7 @@ alone = [generate(model, [p], 12, temperature=0)[0] for p in prompts]
 assert together == alone
 
 # %%
-from slp_transformer.generation import write
+from slp_transformer.generation import decode_loop
 
 heard = []
 
@@ -867,7 +867,7 @@ def on_token(row, word):
 
 generate(model, [prompt], 6, temperature=0, on_token=on_token)
 print(*heard)
-plotting.source(write)
+plotting.show_source(decode_loop)
 
 # %% [markdown]
 # ## Try it

@@ -114,7 +114,7 @@ targets = torch.tensor([1, 0, 3, 3, 2])
 by_hand = loss_by_hand(U, targets)
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-plotting.source(next_token_loss)
+plotting.show_source(next_token_loss)
 
 # %% [markdown]
 # PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for large
@@ -157,7 +157,7 @@ text = "the guitarist tuned the string because it was flat".split()
 vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
-batch = next(TokenWindows(stream, N).in_order(batch_size=1))
+batch = next(TokenWindows(stream, N).iter_eval(batch_size=1))
 reads, says = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
 assert says.tolist() == stream[1:].tolist()
@@ -232,7 +232,7 @@ x, targets = random_windows(stream, 4, 2, luck)
 for row, shifted in zip(x, targets, strict=True):
     print("reads:", *(vocabulary[w] for w in row))
     print(" says:", *(vocabulary[w] for w in shifted))
-plotting.source(random_windows)
+plotting.show_source(random_windows)
 
 # %% [markdown]
 # ## Perplexity
@@ -277,7 +277,7 @@ ppl = likelihood ** (-1 / T)
 assert abs(ppl - exp(loss)) < 1e-6 * ppl
 assert abs(ppl - perplexity(loss)) < 1e-6 * ppl
 print(f"loss {loss:.2f}, perplexity {ppl:,.0f}")
-plotting.source(perplexity)
+plotting.show_source(perplexity)
 
 # %% [markdown]
 # Lower is better, and 1 the best. It reads as a number of choices: who guesses evenly among 65
@@ -372,7 +372,7 @@ rates = {"η": [thousand.learning_rate_at(step) for step in places]}
 plotting.lines(rates, x="step", y="learning rate", at=places)
 
 # %%
-plotting.source(cosine_schedule)
+plotting.show_source(cosine_schedule)
 
 # %% [markdown]
 # All of it together: a whole step for a whole model.
@@ -417,7 +417,7 @@ for step in range(5):
 # %%
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
-plotting.source(training_step)
+plotting.show_source(training_step)
 
 # %% [markdown]
 # The package's step can do more: it adds up gradients of several parts when a batch is too large
@@ -477,7 +477,7 @@ from slp_transformer.data import read_documents, train_tokenizer
 told = asked.settings()
 with asked.one_sentence():  # bad input on the command line is told in one
     text = "\n\n".join(read_documents(told.corpus))
-    tokenizer = train_tokenizer([text], kind="characters")
+    tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 start = torch.tensor(tokenizer.encode(" "))
 cut = len(stream) * 9 // 10
@@ -495,7 +495,7 @@ print(f"|V| = {vocab_size}, an even guess costs {log(vocab_size):.2f} nats")
 # %%
 from textwrap import fill
 
-from slp_transformer.sampling import draw
+from slp_transformer.sampling import sample
 
 
 @torch.no_grad()
@@ -504,7 +504,7 @@ def write(model, window, length=200):
     ids = start
     for _ in range(length):
         u = model(ids[-window:])[-1:]
-        ids = torch.cat([ids, draw(u, luck)])
+        ids = torch.cat([ids, sample(u, luck)])
     lines = tokenizer.decode(ids).strip().splitlines()
     return "\n".join(fill(line, 72) for line in lines)
 
@@ -648,7 +648,7 @@ climb("four heads", louder(four, four.input))
 # windows of the held-out text.
 
 # %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back it is next to nothing." caption="How far back each head looks"
-windows = next(TokenWindows(held_out, N).in_order(len(held_out))).inputs[0]
+windows = next(TokenWindows(held_out, N).iter_eval(len(held_out))).inputs[0]
 rows = []
 for model in (one, four):
     X = model.input(windows)

@@ -64,7 +64,7 @@ from slp_transformer.scaling_laws import KAPLAN, PowerLaw
 
 for name, constants in book.items():
     assert KAPLAN[name](1e9) == loss_of(1e9, *constants)
-plotting.source(PowerLaw.__call__)
+plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
 # On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So two numbers
@@ -74,7 +74,7 @@ plotting.source(PowerLaw.__call__)
 sizes = [1e3, 1e5, 1e6, 1e9]
 fitted = PowerLaw.fit(sizes, [KAPLAN["parameters"](N) for N in sizes])
 print(f"N_c = {fitted.scale:.2g}, α = {fitted.exponent:.3f}")
-plotting.source(PowerLaw.fit)
+plotting.show_source(PowerLaw.fit)
 
 # %% [markdown]
 # ## Compute
@@ -89,7 +89,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.scaling_laws import count_parameters, training_compute
+from slp_transformer.scaling_laws import count_parameters, total_training_flops
 
 torch.set_num_threads(1)  # models this small are fastest on one core
 config = TransformerConfig(65, 64, model_dim=256, num_heads=16, num_blocks=2)
@@ -97,7 +97,7 @@ model, ids = TransformerLM(config), torch.zeros(8, 64, dtype=torch.long)
 with FlopCounterMode(display=False) as counted:
     model(ids).sum().backward()
 N, D = count_parameters(config).matrices, ids.numel()
-ratio = counted.get_total_flops() / training_compute(N, D)
+ratio = counted.get_total_flops() / total_training_flops(N, D)
 print(f"PyTorch counts {ratio:.3f} times 6ND")
 
 # %% [markdown]
@@ -106,11 +106,11 @@ print(f"PyTorch counts {ratio:.3f} times 6ND")
 # The unit of (8.51) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
 
 # %%
-from slp_transformer.scaling_laws import PF_DAY
+from slp_transformer.scaling_laws import FLOPS_PER_PF_DAY
 
-C = training_compute(175e9, 300e9)
-print(f"GPT-3: {C:.2e} operations, {C / PF_DAY:,.0f} PF-days")
-for name, x in (("parameters", 175e9), ("compute", C / PF_DAY)):
+C = total_training_flops(175e9, 300e9)
+print(f"GPT-3: {C:.2e} operations, {C / FLOPS_PER_PF_DAY:,.0f} PF-days")
+for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
     print(f"from its {name} the law predicts {KAPLAN[name](x):.2f} nats")
 
 # %% [markdown]
@@ -122,10 +122,10 @@ for name, x in (("parameters", 175e9), ("compute", C / PF_DAY)):
 # tenth of the text.
 
 # %%
-from slp_transformer.data import moby_dick, train_tokenizer
+from slp_transformer.data import load_moby_dick, train_tokenizer
 
-text = moby_dick()
-tokenizer = train_tokenizer([text], kind="characters")
+text = load_moby_dick()
+tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 cut = len(stream) * 9 // 10
 learned, held_out = stream[:cut], stream[cut:]
@@ -159,7 +159,7 @@ from math import log10
 
 curves = {}
 for (N, D), loss in study.items():
-    point = log10(training_compute(N, D)), loss
+    point = log10(total_training_flops(N, D)), loss
     curves.setdefault(f"N = {N:,}", []).append(point)
 plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
@@ -170,7 +170,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 # %%
 compute = {}
 for (N, D), loss in study.items():
-    compute.setdefault(training_compute(N, D), []).append((loss, N))
+    compute.setdefault(total_training_flops(N, D), []).append((loss, N))
 for C, found in sorted(compute.items()):
     (loss, N), among = min(found), len(found)
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
@@ -239,11 +239,11 @@ plotting.lines(recorded, **axes) if recorded else None
 # matrices that they have, and the total that their publishers give.
 
 # %%
-from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.scaling_laws import approximate_parameters
 
 print(f"{'billions':15} {'12Ld²':>8} {'matrices':>8} {'total':>8}")
-for name, model in PUBLISHED.items():
+for name, model in PUBLISHED_MODELS.items():
     rule = approximate_parameters(model.num_blocks, model.model_dim)
     row = [x / 1e9 for x in (rule, model.matrices, model.total)]
     print(f"{name:15}", *(f"{x:8.3f}" for x in row))
@@ -256,14 +256,14 @@ for name, model in PUBLISHED.items():
 # %%
 from slp_transformer.model_sizes import PublishedModel
 
-plotting.source(PublishedModel.matrices)
+plotting.show_source(PublishedModel.matrices)
 
 # %% [markdown]
 # What is missing to the total are the embeddings, and the norms and biases that the rule leaves out. In
 # a small model with a large vocabulary they are much:
 
 # %% alt="Bars: the share of the embeddings in all parameters. GPT-2 XL 0.053, GPT-3 0.004, Qwen3-0.6B 0.261, Qwen3-32B 0.047, Llama 3.1 8B 0.131, Llama 3.1 405B 0.010." caption="The share of the embeddings in all parameters"
-shares = {n: m.embeddings / m.total for n, m in PUBLISHED.items()}
+shares = {n: m.embeddings / m.total for n, m in PUBLISHED_MODELS.items()}
 plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 
 # %% [markdown]
@@ -274,9 +274,9 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # In 16-bit numbers, for one text as long as the model's publisher allows:
 
 # %%
-for name, model in PUBLISHED.items():
-    tokens = model.positions or 128 * 1024
-    cache, weights = model.cache_bytes(tokens) / 1e9, 2 * model.total / 1e9
+for name, model in PUBLISHED_MODELS.items():
+    tokens = model.num_positions or 128 * 1024
+    cache, weights = model.kv_cache_bytes(tokens) / 1e9, 2 * model.total / 1e9
     line = f"{cache:6.1f} GB for {tokens:7,} tokens"
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
@@ -295,7 +295,7 @@ model, cache = TransformerLM(config).eval(), KVCache(2048)
 ids = torch.zeros(4, 2048, dtype=torch.long)
 with torch.no_grad():
     model(ids[:, :100], cache=cache)
-layers = [cache[l].own for l in range(config.num_blocks)]
+layers = [cache[l].self_attention for l in range(config.num_blocks)]
 weighs = sum(Z.nbytes for layer in layers for Z in (layer.K, layer.V))
 by_formula = 4 * 2048 * 2 * config.num_blocks * 256 * 4  # 4 texts, 4 bytes
 assert weighs == by_formula
@@ -373,7 +373,7 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 # copied, computes the same, forwards and back (a test holds it).
 
 # %%
-plotting.source(lora)
+plotting.show_source(lora)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
@@ -381,9 +381,9 @@ plotting.source(lora)
 # What stands in the place of W is short:
 
 # %%
-from slp_transformer.lora import LowRank
+from slp_transformer.lora import LoRA
 
-plotting.source(LowRank.forward)
+plotting.show_source(LoRA.forward)
 
 # %% [markdown]
 # ## Another style of guitar
@@ -393,17 +393,17 @@ plotting.source(LowRank.forward)
 # and solos, which it has never seen.
 
 # %%
-from slp_transformer.guitar.practice import practice_studies
-from slp_transformer.guitar.tab_tokenizer import TabTokenizer, token_stream
+from slp_transformer.guitar.practice import make_practice_studies
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
 styles = {"first": [], "blues": []}
-for study in practice_studies(seed=0):
+for study in make_practice_studies(seed=0):
     style = "blues" if study.kind in blues else "first"
     styles[style].append(study.tab)
 corpora = {}
 for style, tabs in styles.items():
-    tokens = torch.tensor(token_stream(tabs, tab_tokenizer))
+    tokens = torch.tensor(encode_all_tabs(tabs, tab_tokenizer))
     cut = len(tokens) * 9 // 10
     corpora[style] = tokens[:cut], tokens[cut:]
     print(f"{style}: {len(tabs)} pieces, {cut:,} tokens to learn from")
@@ -437,10 +437,10 @@ print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 # %%
 from copy import deepcopy
 
-from slp_transformer.lora import ATTENTION, add_lora, merge_lora, remove_lora
+from slp_transformer.lora import ATTENTION_MATRICES, add_lora, merge_lora, remove_lora
 
 
-def learn_blues(rank=None, targets=ATTENTION, rate=1e-2):
+def learn_blues(rank=None, targets=ATTENTION_MATRICES, rate=1e-2):
     model = deepcopy(base)
     torch.manual_seed(0)
     if rank is not None:
@@ -455,7 +455,7 @@ def learning(model):
     return sum(W.numel() for W in model.parameters() if W.requires_grad)
 
 
-everywhere = (*ATTENTION, "W_1", "W_2")
+everywhere = (*ATTENTION_MATRICES, "W_1", "W_2")
 tuned = {
     "LoRA, r = 1": learn_blues(1, rate=2e-2),
     "LoRA, r = 4": learn_blues(4),

@@ -19,12 +19,12 @@
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM, plotting
-from slp_transformer.data import moby_dick, train_tokenizer
+from slp_transformer.data import load_moby_dick, train_tokenizer
 from slp_transformer.training import train
 
 torch.set_num_threads(1)  # models this small are fastest on one core
-text = moby_dick()
-tokenizer = train_tokenizer([text], kind="characters")
+text = load_moby_dick()
+tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 learned, held_out = stream[: len(stream) * 9 // 10], stream[-13_000:]
 
@@ -51,11 +51,11 @@ print(f"{record.val_loss:.2f} nats a character")
 # context of `watching` what passes there can be read:
 
 # %%
-from slp_transformer.interpret import watching
+from slp_transformer.interpret import patch_activations
 
 line = "the harpooneer and the whale, "
 ids = torch.tensor(tokenizer.encode(line))
-with torch.no_grad(), watching(model) as seen:
+with torch.no_grad(), patch_activations(model) as seen:
     U = model(ids)
 T3 = seen["1.T2"] + seen["1.X"]  # (8.42)
 torch.testing.assert_close(seen["1.T3"], T3)
@@ -66,22 +66,22 @@ for name in seen:
 # %%
 from slp_transformer.hooks import HookedModule
 
-plotting.source(HookedModule.hook_point)
+plotting.show_source(HookedModule.hook_point)
 
 # %% [markdown]
 # And what passes can be changed: a function takes what comes and gives what goes on. Here block 1's
 # attention adds nothing to the stream; then its second head gathers nothing.
 
 # %%
-from slp_transformer.interpret import zeroed
+from slp_transformer.interpret import zero_ablate
 from slp_transformer.training.evaluation import mean_loss
 
-with watching(model, ["1.T3"], {"1.T2": zeroed()}) as seen:
+with patch_activations(model, ["1.T3"], {"1.T2": zero_ablate()}) as seen:
     model(ids)
 before = mean_loss(model, held_out, 64)
-with watching(model, changes={"1.T2": lambda T2: 0 * T2}):
+with patch_activations(model, changes={"1.T2": lambda T2: 0 * T2}):
     without = mean_loss(model, held_out, 64)
-with watching(model, changes={"1.head": zeroed(1)}):
+with patch_activations(model, changes={"1.head": zero_ablate(1)}):
     no_head = mean_loss(model, held_out, 64)
 assert mean_loss(model, held_out, 64) == before  # nothing is left
 print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
@@ -101,17 +101,17 @@ print(f"without its second head {no_head:.3f}")
 from slp_transformer.interpret import previous_token_score
 
 windows = held_out[: 64 * 100].view(100, 64)
-with torch.no_grad(), watching(model) as seen:
+with torch.no_grad(), patch_activations(model) as seen:
     model(windows)
 scores = [previous_token_score(seen[f"{l}.alpha"]) for l in range(3)]
 for l in range(3):
     print(f"block {l}:", *(f"{score:.2f}" for score in scores[l].tolist()))
-plotting.source(previous_token_score)
+plotting.show_source(previous_token_score)
 
 # %% alt="Two heat maps of attention weights over the characters of 'the harpooneer'. Left, the head with the highest score, whose weights lie mostly one place below the diagonal, on the character before. Right, the head with the lowest, whose weights lie elsewhere." caption="Two heads on real text"
 table = torch.stack(scores)
 best, least = table.argmax().item(), table.argmin().item()
-with torch.no_grad(), watching(model) as seen:
+with torch.no_grad(), patch_activations(model) as seen:
     model(ids[:14])
 panels = []
 for place in (best, least):
@@ -130,7 +130,7 @@ plotting.panels(*panels)
 # much does each write? The length of what it adds, beside the length of the stream that it adds to:
 
 # %%
-with torch.no_grad(), watching(model) as seen:
+with torch.no_grad(), patch_activations(model) as seen:
     model(windows)
 for l in range(3):
     for name, to, wrote in (("attention", "X", "T2"), ("FFN", "T3", "T5")):
@@ -152,7 +152,7 @@ from slp_transformer.interpret import logit_lens, residual_stream
 by_sublayer = residual_stream(model, windows[:, :-1])
 top = logit_lens(model, by_sublayer["2.H"])
 torch.testing.assert_close(top, model(windows[:, :-1]))
-plotting.source(logit_lens)
+plotting.show_source(logit_lens)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have other lengths than E is used to. Below are both.</p></div>
@@ -230,14 +230,14 @@ def follow(after, generator):
 
 
 # %%
-from slp_transformer.loss import IGNORED
+from slp_transformer.loss import IGNORE_INDEX
 
 
 def foretold(ids, after):
     kept = after.gather(1, ids[:, :-1]) == ids[:, 1:]
     same = ids[:, :-1, None] == ids[:, None, :-1]
     before = (same & kept[:, None]).tril(-1).any(dim=-1)
-    return ids[:, 1:].masked_fill(~(kept & before), IGNORED)
+    return ids[:, 1:].masked_fill(~(kept & before), IGNORE_INDEX)
 
 
 # %%
@@ -310,7 +310,7 @@ plotting.lines({"loss": whole}, x="position", y="nats")
 # to be unsure.)
 
 # %%
-with torch.no_grad(), watching(finder) as seen:
+with torch.no_grad(), patch_activations(finder) as seen:
     finder(ids)
 for l in range(2):
     alpha = seen[f"{l}.alpha"]
@@ -318,7 +318,7 @@ for l in range(2):
     for c in range(2):
         scores = f"one back {back[c]:.2f}, induction {found[c]:.2f}"
         print(f"block {l}, head {c}: {scores}")
-plotting.source(induction_score)
+plotting.show_source(induction_score)
 
 # %% alt="Two heat maps of attention weights over 32 tokens, the second 16 repeating the first. In block 0 the weights lie one place below the diagonal. In block 1, in the second half, they lie on a line 15 places below it: on the token that came after this one the first time." caption="The two kinds of heads, on a sequence that repeats (Fig. 8.20)"
 one = ids[0].tolist()
@@ -352,15 +352,15 @@ plotting.flow(alpha, rows=names, columns=names, row=5)
 
 # %%
 def without(changes):
-    with watching(finder, changes=changes):
+    with patch_activations(finder, changes=changes):
         return loss_by_position()[16:].mean().item()
 
 
 lost = {"nothing taken away": without({})}
 for l in range(2):
     for c in range(2):
-        lost[f"block {l}, head {c}"] = without({f"{l}.head": zeroed(c)})
-    lost[f"block {l}, both"] = without({f"{l}.head": zeroed()})
+        lost[f"block {l}, head {c}"] = without({f"{l}.head": zero_ablate(c)})
+    lost[f"block {l}, both"] = without({f"{l}.head": zero_ablate()})
 for name, value in lost.items():
     print(f"{name:19} {value:.2f}")
 
@@ -388,13 +388,13 @@ plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 # transpose of this; TransformerLens writes rows, as here.
 
 # %%
-from slp_transformer.interpret import in_words, ov_circuit, qk_circuit
+from slp_transformer.interpret import circuit_in_vocabulary, ov_circuit, qk_circuit
 
 mha, T1 = finder.stack.blocks[1].attention, seen["1.T1"][0]
 by_circuit = T1 @ qk_circuit(mha, 0) @ T1.T / mha.key_dim**0.5
 by_head = seen["1.Q"][0, 0] @ seen["1.K"][0, 0].T / mha.key_dim**0.5
 torch.testing.assert_close(by_circuit, by_head, rtol=1e-4, atol=1e-4)
-plotting.source(qk_circuit, ov_circuit, in_words)
+plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 
 # %% [markdown]
 # An induction head copies: what it writes for a token should raise that very token. Between words, its
@@ -405,7 +405,7 @@ plotting.source(qk_circuit, ov_circuit, in_words)
 E = finder.embedding.tokens.E.detach()
 reads = finder.stack.blocks[1].norm_1(E).detach()
 both = sum(ov_circuit(mha, c) for c in range(2)).detach()
-words = in_words(both, E, reads)
+words = circuit_in_vocabulary(both, E, reads)
 right = (words.argmax(dim=-1) == torch.arange(V)).float().mean()
 print(f"{right:.0%} of the tokens raise themselves more than any other")
 title = "E W_OV Eᵀ, both heads, the first 16 tokens"
@@ -420,9 +420,9 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 # of strings. Whatever is known of the string at that token was fetched by attention.
 
 # %%
-from slp_transformer.guitar import prepare_tabs
+from slp_transformer.guitar import prepare_tab_dataset
 
-tabs = prepare_tabs()
+tabs = prepare_tab_dataset()
 names = tabs.tokenizer.to_tokens(list(range(len(tabs.tokenizer))))
 torch.manual_seed(0)
 config = TransformerConfig(len(tabs.tokenizer), 128, 64, 4, num_blocks=2)
@@ -433,7 +433,7 @@ how = {
     "batch_size": 8,
     "learning_rate": 6e-3,
 }
-record = train(guitar, tabs.learned, tabs.held_out, **how)[-1]
+record = train(guitar, tabs.train_data, tabs.val_data, **how)[-1]
 print(f"{record.val_loss:.2f} nats a token")
 
 # %%
@@ -465,7 +465,7 @@ def windows_of(stream, most=120):
 
 
 def look(ids):
-    with torch.no_grad(), watching(guitar) as seen:
+    with torch.no_grad(), patch_activations(guitar) as seen:
         guitar(ids)
     last = last_strings(ids)
     asked = is_pos[ids] & (last > 0)
@@ -473,8 +473,8 @@ def look(ids):
 
 
 # %%
-fitted_on = look(windows_of(tabs.learned))
-asked_about = look(windows_of(tabs.held_out))
+fitted_on = look(windows_of(tabs.train_data))
+asked_about = look(windows_of(tabs.val_data))
 most_often = fitted_on[2].mode().values
 chance = (asked_about[2] == most_often).float().mean()
 print(f"always the most frequent string: {chance:.0%} right")
@@ -514,7 +514,7 @@ plotting.bars(list(found.values()), list(found), title="strings right", top=1)
 
 # %%
 def loss_on_notes():
-    ids = windows_of(tabs.held_out)
+    ids = windows_of(tabs.val_data)
     with torch.no_grad():
         U = guitar(ids)[:, :-1]
     notes = string[ids[:, 1:]] > 0
@@ -523,7 +523,7 @@ def loss_on_notes():
 
 intact = loss_on_notes()
 for c in range(4):
-    with watching(guitar, changes={"0.head": zeroed(c)}):
+    with patch_activations(guitar, changes={"0.head": zero_ablate(c)}):
         loss = loss_on_notes() - intact
     print(f"without head {c}: {loss:+.2f} nats a note")
 

@@ -70,7 +70,7 @@ torch.testing.assert_close(both_ways, torch.stack(bidirectional))
 F = torch.nn.functional
 theirs = F.scaled_dot_product_attention(Q, K, V)
 torch.testing.assert_close(both_ways, theirs)
-plotting.source(attention)
+plotting.show_source(attention)
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the
@@ -221,7 +221,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # from `H_enc`.
 
 # %%
-plotting.source(MultiHeadAttention.forward, MultiHeadAttention.project)
+plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 
 # %% [markdown]
 # ## The decoder block
@@ -270,7 +270,7 @@ for W in block.parameters():
 
 H = block(X, causal=True, H_enc=H_enc)
 torch.testing.assert_close(H, decoder_block(block, X, H_enc))
-plotting.source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalises it first, as each sublayer does. The original Transformer has the same three sublayers but normalises after each addition: <code>norm="post"</code>.</p></div>
@@ -381,7 +381,7 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-plotting.source(EncoderDecoder.encode, EncoderDecoder.decode)
+plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 
 # %% [markdown]
 # ## Sources of different lengths
@@ -573,12 +573,12 @@ assert share > 0.9
 # at note $n+1-i$, so the dark cells should run from the upper right to the lower left.
 
 # %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note."
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
 reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
 with torch.no_grad():
     H_enc = model.encode(lick)
-    with tracing(model) as trace:
+    with record_activations(model) as trace:
         model.decode(reads, H_enc)
 alpha = trace[0]["alpha_cross"][0]  # the only block, its only head
 

@@ -21,9 +21,9 @@
 # in Spanish.
 
 # %%
-from slp_transformer.data import number_pairs
+from slp_transformer.data import make_number_pairs
 
-pairs = number_pairs(10_000, seed=0)
+pairs = make_number_pairs(10_000, seed=0)
 learned, held_out = pairs[:-300], pairs[-300:]
 assert len(set(pairs)) == len(pairs)  # so nothing held out is learned from
 for english, spanish in pairs[3:6]:
@@ -121,7 +121,7 @@ def data_of(pairs):
 
 # %%
 two = [("twenty-one", "veintiuno"), ("one thousand and one", "mil uno")]
-batch = data_of(two).batch(torch.tensor([0, 1]))
+batch = data_of(two).collate(torch.tensor([0, 1]))
 source, reads, source_mask = batch.inputs
 for name, rows in (("encoder reads", source), ("decoder reads", reads)):
     for row in rows:
@@ -186,7 +186,7 @@ E, P = model.source_embedding.tokens.E, sinusoidal_positions(window, d)
 row = torch.stack([d**0.5 * E[i] + P[k] for k, i in enumerate(source[0])])
 torch.testing.assert_close(model.source_embedding(source[0]), row)
 assert model.target_embedding.tokens.E is E
-plotting.source(ScaledEmbedding.forward, TransformerConfig.of_2017)
+plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 
 # %% [markdown]
 # **Xavier's start.** The matrices of a block begin as uniform numbers up to
@@ -346,7 +346,7 @@ def translate(sentences, **how):
 sentences, references = zip(*held_out, strict=True)
 found = translate(sentences, temperature=0)
 right = [
-    text.new == [*encode(reference).tolist(), EOS]
+    text.new_ids == [*encode(reference).tolist(), EOS]
     for text, reference in zip(found, references, strict=True)
 ]
 print(f"{sum(right)} of {len(right)} held-out sentences come out right")
@@ -355,7 +355,7 @@ assert sum(right) >= 0.99 * len(right)
 # %%
 for k, text in enumerate(found):
     if not right[k]:
-        print(sentences[k], "→", *[names[i] for i in text.new[:-1]])
+        print(sentences[k], "→", *[names[i] for i in text.new_ids[:-1]])
 
 # %% [markdown]
 # ## The alignment
@@ -410,10 +410,10 @@ assert first_three.sum() > 0.5
 # ```
 
 # %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only some do. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it."
-from slp_transformer.plotting.translation_maps import attention_pictures
+from slp_transformer.plotting.translation_maps import translation_attention_figure
 
 full = [SOS, *written[1:]]
-attention_pictures(model, source_of(sentence), full, columns, ["[SOS]", *rows])
+translation_attention_figure(model, source_of(sentence), full, columns, ["[SOS]", *rows])
 
 # %% [markdown]
 # ## What beam search buys
@@ -422,7 +422,7 @@ attention_pictures(model, source_of(sentence), full, columns, ["[SOS]", *rows])
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
-same = sum(a.new == b.new for a, b in zip(searched, found[:50], strict=True))
+same = sum(a.new_ids == b.new_ids for a, b in zip(searched, found[:50], strict=True))
 print(f"{same} of 50 translations are the same with four beams")
 
 # %% [markdown]
@@ -457,7 +457,7 @@ said = {word for pair in five for side in pair for word in words_of(side)}
 names = SPECIAL + sorted(said)
 ids = {name: i for i, name in enumerate(names)}
 torch.manual_seed(2)
-config = TransformerConfig(len(names), 8, 32, 2, 1, initialisation="xavier")
+config = TransformerConfig(len(names), 8, 32, 2, 1, initialization="xavier")
 model = EncoderDecoder(config)
 how = {
     "batch_size": 60,
@@ -483,8 +483,8 @@ for way in dict.fromkeys(ways):
     )
 
 # %%
-greedy = translate(["March first"], temperature=0)[0].new[:-1]
-beam = translate(["March first"], num_beams=2)[0].new[:-1]
+greedy = translate(["March first"], temperature=0)[0].new_ids[:-1]
+beam = translate(["March first"], num_beams=2)[0].new_ids[:-1]
 found = {}
 for name, text in (("greedy", greedy), ("two beams", beam)):
     found[name] = " ".join(names[i] for i in text)

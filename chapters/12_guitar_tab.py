@@ -22,14 +22,14 @@ import torch
 from slp_transformer import plotting
 from slp_transformer.guitar import STANDARD, Note
 
-places = STANDARD.positions(64)  # 64 is the MIDI number of this E
+places = STANDARD.positions_of(64)  # 64 is the MIDI number of this E
 for note in places:
-    assert STANDARD.pitch(note) == 64
+    assert STANDARD.pitch_of(note) == 64
     print(f"string {note.string}, fret {note.fret}")
 
 # %% alt="The neck of a guitar, six strings by twenty frets. One pitch, E4, is marked in five places: string 1 open, string 2 at fret 5, string 3 at fret 9, string 4 at fret 14 and string 5 at fret 19." caption="One pitch in five places on the neck"
 strings, frets = range(1, 7), range(20)
-pitches = [[STANDARD.pitch(Note(s, f)) for f in frets] for s in strings]
+pitches = [[STANDARD.pitch_of(Note(s, f)) for f in frets] for s in strings]
 neck = torch.tensor(pitches) == 64
 assert neck.sum() == len(places) == 5
 plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
@@ -49,11 +49,11 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # ends at `|`.
 
 # %%
-from slp_transformer.guitar import format_tab, playable_share, practice_corpus
+from slp_transformer.guitar import format_tab, compute_playable_share, make_practice_corpus
 
-corpus = practice_corpus(seed=0)
-events = [event for tab in corpus for event in tab.events()]
-assert playable_share(events) == 1.0
+corpus = make_practice_corpus(seed=0)
+events = [event for tab in corpus for event in tab.iter_events()]
+assert compute_playable_share(events) == 1.0
 print(f"{len(corpus)} pieces, {len(events):,} events, all playable")
 print(format_tab(corpus[0]))
 
@@ -88,7 +88,7 @@ from slp_transformer.guitar import TabTokenizer
 tokenizer, first = TabTokenizer(), corpus[0]
 ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
-assert back.tab.bars == first.bars and back.ill_formed == 0
+assert back.tab.bars == first.bars and back.num_invalid_tokens == 0
 print(f"{len(tokenizer)} kinds of token; the first piece has {len(ids)}:")
 print(*tokenizer.to_tokens(ids[:16]), "…")
 
@@ -97,10 +97,10 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 # becomes one long row. (`prepare_tabs` reads a folder of your own tabs if you name one first.)
 
 # %%
-from slp_transformer.guitar import prepare_tabs
+from slp_transformer.guitar import prepare_tab_dataset
 
-data = prepare_tabs(held_out=0.1)
-stream, unseen, corpus = data.learned, data.held_out, data.learned_tabs
+data = prepare_tab_dataset(val_split=0.1)
+stream, unseen, corpus = data.train_data, data.val_data, data.train_tabs
 ids = tokenizer.encode(corpus[0])
 assert stream[: len(ids)].tolist() == ids
 print(f"{len(stream):,} tokens to learn from, {len(unseen):,} held out")
@@ -194,7 +194,7 @@ from slp_transformer.generation import generate
 
 
 def write(seed, count=40, **options):
-    header = ["<bos>", *tokenizer.header(STANDARD), "BAR"]
+    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"]
     written = generate(
         model,
         [tokenizer.to_ids(header)] * count,  # all at once
@@ -204,13 +204,13 @@ def write(seed, count=40, **options):
         **options,
     )
     pieces = [tokenizer.decode(each.ids) for each in written]
-    return pieces, [each.ended for each in written]
+    return pieces, [each.finish_reason for each in written]
 
 
 # %%
 free, _ = write(seed=0)
-ill_formed = sum(piece.ill_formed for piece in free)
-length = sum(piece.length for piece in free)
+ill_formed = sum(piece.num_invalid_tokens for piece in free)
+length = sum(piece.num_tokens for piece in free)
 print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
 
 # %% [markdown]
@@ -222,8 +222,8 @@ print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
 # it is.
 
 # %%
-pieces, ended = write(seed=0, allowed=tokenizer.allowed_next)
-assert all(piece.ill_formed == 0 for piece in pieces)
+pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)
+assert all(piece.num_invalid_tokens == 0 for piece in pieces)
 number = ended.index("stop") if "stop" in ended else 0
 print(f"{ended.count('stop')} of {len(pieces)} came to an end;", end=" ")
 print(f"the others filled their window. Piece {number + 1}:")
@@ -250,7 +250,7 @@ import random
 from slp_transformer.guitar import Event
 
 luck = random.Random(0)
-notes = [n for tab in corpus for event in tab.events() for n in event.notes]
+notes = [n for tab in corpus for event in tab.iter_events() for n in event.notes]
 
 
 def drawn_chord(size):
@@ -265,7 +265,7 @@ def drawn_chord(size):
 # %%
 following = {}
 for tab in corpus:
-    for event in tab.events():
+    for event in tab.iter_events():
         first = (None, *event.notes)
         for before, note in zip(first, event.notes, strict=False):
             following.setdefault(before, []).append(note)
@@ -294,7 +294,7 @@ groups["a bigram"] = [
 groups["by chance"] = drawn
 
 # %% alt="Bars: the share of chords whose span is at most four frets. The corpus, the model and the bigram are at or close to 1, chords of notes drawn one by one below one half." caption="Chords that a hand can hold"
-shares = {name: playable_share(group) for name, group in groups.items()}
+shares = {name: compute_playable_share(group) for name, group in groups.items()}
 for name, group in groups.items():
     print(f"{len(group):5,} chords, {name}: {shares[name]:.1%} within a span")
 assert shares["the corpus"] == 1 and shares["the model"] > 0.85
@@ -313,17 +313,17 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # model, and for a row of single notes drawn as above.
 
 # %%
-from slp_transformer.guitar import mean_hand_shift
+from slp_transformer.guitar import compute_mean_hand_shift
 
 
 def mean_shift(tabs):
-    shifts = [mean_hand_shift(tab.events()) for tab in tabs]
+    shifts = [compute_mean_hand_shift(tab.events()) for tab in tabs]
     return sum(shifts) / len(shifts)
 
 
 at_random = [drawn_chord(1) for _ in range(5000)]
 moves = {"the corpus": mean_shift(corpus), "the model": mean_shift(written)}
-moves["by chance"] = mean_hand_shift(at_random)
+moves["by chance"] = compute_mean_hand_shift(at_random)
 for name, frets in moves.items():
     print(f"{name}: {frets:.1f} frets from one event to the next")
 assert moves["the model"] < moves["by chance"] / 2

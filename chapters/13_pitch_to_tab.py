@@ -23,7 +23,7 @@ from math import prod
 from slp_transformer.guitar import STANDARD
 
 melody = [48, 50, 52, 53, 55, 57, 59, 60]  # C major up to middle C
-counts = [len(STANDARD.positions(pitch)) for pitch in melody]
+counts = [len(STANDARD.positions_of(pitch)) for pitch in melody]
 print("places of each note:", *counts)
 print(f"fingerings of eight notes: {prod(counts):,}")
 
@@ -35,12 +35,12 @@ print(f"fingerings of eight notes: {prod(counts):,}")
 # %%
 import itertools
 
-from slp_transformer.guitar import is_playable
+from slp_transformer.guitar import is_playable_grip
 
 d_major = (50, 54, 57, 62)  # as a pianist's right hand takes it
-places = [STANDARD.positions(pitch) for pitch in d_major]
+places = [STANDARD.positions_of(pitch) for pitch in d_major]
 tried = list(itertools.product(*places))
-held = [grip for grip in tried if is_playable(grip, max_span=4)]
+held = [grip for grip in tried if is_playable_grip(grip, max_span=4)]
 print(f"{len(tried):,} ways to place the chord, {len(held)} grips:")
 for grip in held:
     print(*(f"{string}/{fret}" for string, fret in grip))
@@ -54,13 +54,13 @@ for grip in held:
 # %%
 from slp_transformer import plotting
 from slp_transformer.guitar import Note
-from slp_transformer.guitar.fingering.grips import fits, grips, next_notes
+from slp_transformer.guitar.fingering.grips import can_add_note, find_grips, allowed_next_notes
 
-assert set(grips(d_major, STANDARD)) == set(held)
-first = next_notes((), d_major, STANDARD)
+assert set(find_grips(d_major, STANDARD)) == set(held)
+first = allowed_next_notes((), d_major, STANDARD)
 assert set(first) == {grip[0] for grip in held}
 assert Note(4, 0) in places[0] and Note(4, 0) not in first
-plotting.source(fits)
+plotting.show_source(can_add_note)
 
 # %% [markdown]
 # ## The hand remembers
@@ -79,22 +79,22 @@ plotting.source(fits)
 # finger, so the hand keeps its place through it. First everything is tried, on three notes:
 
 # %%
-from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 
 costs, short = HandCosts(), [(60,), (64,), (67,)]
-choices = [grips(moment, STANDARD) for moment in short]
+choices = [find_grips(moment, STANDARD) for moment in short]
 
 
 def cost_of(path, hands):
-    held = sum(map(costs.of_grip, path, hands))
-    return held + sum(map(costs.of_move, hands, hands[1:]))
+    held = sum(map(costs.grip_cost, path, hands))
+    return held + sum(map(costs.move_cost, hands, hands[1:]))
 
 
 # %%
 everything = [
     (cost_of(path, hands), path)
     for path in itertools.product(*choices)
-    for hands in itertools.product(HANDS, repeat=3)
+    for hands in itertools.product(HAND_FRETS, repeat=3)
 ]
 least, best = min(everything)
 where = " ".join(f"{s}/{fret}" for ((s, fret),) in best)
@@ -105,10 +105,10 @@ print(f"{len(everything):,} sums; the least is {least:.1f}: {where}")
 # little; for a piece of a hundred moments, it is the difference between a blink and for ever.
 
 # %%
-v = [0.0] * len(HANDS)
+v = [0.0] * len(HAND_FRETS)
 for t, choice in enumerate(choices):
-    e = [min(costs.of_grip(g, p) for g in choice) for p in HANDS]
-    m = [[costs.of_move(q, p) for q in HANDS] for p in HANDS]
+    e = [min(costs.grip_cost(g, p) for g in choice) for p in HAND_FRETS]
+    m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
     if t == 0:
         v = e
     else:
@@ -121,10 +121,10 @@ assert abs(min(v) - least) < 1e-9
 # from its end. `choices` are the grips of each moment.
 
 # %%
-from slp_transformer.guitar.fingering.viterbi import cheapest_path, finger
+from slp_transformer.guitar.fingering.viterbi import find_cheapest_path, find_cheapest_fingering
 
-assert cheapest_path(choices, costs) == list(best)
-plotting.source(cheapest_path)
+assert find_cheapest_path(choices, costs) == list(best)
+plotting.show_source(find_cheapest_path)
 
 # %% [markdown]
 # `finger` lists the grips and finds the path. The melody lies in the first position, as a teacher
@@ -141,8 +141,8 @@ def tab_of(path):
 
 
 moments = [(pitch,) for pitch in melody]
-low = finger(moments, STANDARD)
-high = finger(moments, STANDARD, HandCosts(position=5, open=5.0))
+low = find_cheapest_fingering(moments, STANDARD)
+high = find_cheapest_fingering(moments, STANDARD, HandCosts(preferred_position=5, per_open_string=5.0))
 assert all(grip[0].fret <= 3 for grip in low)
 assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
@@ -166,25 +166,25 @@ print(tab_of(low), tab_of(high), sep="\n")
 # is a pair: its pitches, and its tab. We hold some pieces out.
 
 # %%
-from slp_transformer.guitar import prepare_tabs
+from slp_transformer.guitar import prepare_tab_dataset
 from slp_transformer.guitar.fingering import fingering_metrics as metrics
-from slp_transformer.guitar.fingering.grips import lowest_fret
-from slp_transformer.guitar.fingering.passages import passage_of
+from slp_transformer.guitar.fingering.grips import finger_lowest_frets
+from slp_transformer.guitar.fingering.passages import passage_from_tab
 
-data = prepare_tabs(held_out=0.1)
-learned = [passage_of(tab) for tab in data.learned_tabs]
-unseen = [passage_of(tab) for tab in data.held_out_tabs]
+data = prepare_tab_dataset(val_split=0.1)
+learned = [passage_from_tab(tab) for tab in data.train_tabs]
+unseen = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
 def measure(way, pieces=unseen):
-    counts = [metrics.agreement(p.grips, way(p), p.tuning) for p in pieces]
-    return metrics.total_of(counts).shares()
+    counts = [metrics.compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
+    return metrics.sum_metrics(counts).to_shares()
 
 
 # %%
 found = {
-    "lowest fret": measure(lambda p: lowest_fret(p.moments, p.tuning)),
-    "cheapest for the hand": measure(lambda p: finger(p.moments, p.tuning)),
+    "lowest fret": measure(lambda p: finger_lowest_frets(p.moments, p.tuning)),
+    "cheapest for the hand": measure(lambda p: find_cheapest_fingering(p.moments, p.tuning)),
 }
 for name, shares in found.items():
     kept, right = shares["pitch"], shares["strings"]
@@ -208,20 +208,20 @@ assert found["lowest fret"]["pitch"] == 1.0
 
 # %%
 from slp_transformer.guitar.fingering.seq2seq import (
-    in_turn,
-    place_names,
-    source_ids,
-    target_ids,
+    interleave_notes_and_targets,
+    format_target_ids,
+    encode_source,
+    encode_target,
 )
 
 piece = unseen[0]
-source, target = source_ids(piece), target_ids(piece)
+source, target = encode_source(piece), encode_target(piece)
 assert len(source) == len(target) == sum(map(len, piece.moments))
-reads = in_turn(source, target)
+reads = interleave_notes_and_targets(source, target)
 assert reads[::2].equal(source) and reads[1::2].equal(target[:-1])
 print("encoder reads: ", *source[:6].tolist())
 print("decoder reads: ", *reads[:11].tolist())
-print("decoder writes:", *place_names(target[:6].tolist()))
+print("decoder writes:", *format_target_ids(target[:6].tolist()))
 
 # %% [markdown]
 # The model is
@@ -241,10 +241,10 @@ from slp_transformer.guitar.fingering import seq2seq
 torch.manual_seed(0)
 N = 32  # notes in a window, so 64 tokens for the decoder
 sizes = {"model_dim": 48, "num_heads": 4, "num_blocks": 1}
-vocabulary = {"source_vocab_size": seq2seq.SOURCE_SIZE}
+vocabulary = {"source_vocab_size": seq2seq.SOURCE_VOCAB_SIZE}
 start = {"initialisation": "xavier"}
 config = TransformerConfig(
-    seq2seq.TARGET_SIZE, 2 * N, **sizes, **vocabulary, **start
+    seq2seq.TARGET_VOCAB_SIZE, 2 * N, **sizes, **vocabulary, **start
 )
 model = EncoderDecoder(config)
 print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
@@ -254,8 +254,8 @@ from slp_transformer.training import train
 
 records = train(
     model,
-    seq2seq.FingeringPairs(learned, N, noise=0.1),
-    seq2seq.FingeringPairs(unseen, N),
+    seq2seq.FingeringDataset(learned, N, noise_rate=0.1),
+    seq2seq.FingeringDataset(unseen, N),
     steps=500,
     batch_size=16,
     learning_rate=3e-3,
@@ -274,7 +274,7 @@ for r in records:
 
 # %% alt="Bars: the share of notes on the right string, for the lowest fret, the cheapest fingering for the hand, and the encoder-decoder, on held-out practice pieces." caption="Notes on the right string, on held-out practice pieces"
 def translate(p):
-    return seq2seq.translate(model, p, N)
+    return seq2seq.translate_passage(model, p, N)
 
 
 found["encoder-decoder"] = measure(translate)
@@ -300,11 +300,11 @@ plotting.bars(
 # may look at notes that are still to come, as a player reads ahead.
 
 # %%
-from slp_transformer import tracing
+from slp_transformer import record_activations
 
 with torch.no_grad():
     H_enc = model.encode(source[:N])
-    with tracing(model) as trace:
+    with record_activations(model) as trace:
         model.decode(reads[: 2 * N - 1], H_enc)
 heads = trace[0]["alpha_cross"][:, ::2]  # rows that write a place
 alpha = heads[heads.amax(dim=2).mean(dim=1).argmax()]
@@ -313,7 +313,7 @@ torch.testing.assert_close(alpha.sum(dim=1), torch.ones(len(alpha)))
 print(f"{ahead:.0%} of the weight lies on notes that are still to come")
 
 # %% alt="Heat map of cross-attention in one head, twelve notes of the decoder by the notes that the encoder has read, a window of them. Rows of the same pitch look alike." caption="Cross-attention, a row for each note that is placed"
-names = place_names(target[:N].tolist())
+names = format_target_ids(target[:N].tolist())
 plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 
 # %% [markdown]

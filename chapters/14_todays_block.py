@@ -54,7 +54,7 @@ torch.testing.assert_close(norm(X), loop)
 torch.testing.assert_close(norm(X), torch.nn.RMSNorm(4, eps=0.0)(X))
 centred = X - X.mean(dim=1, keepdim=True)
 torch.testing.assert_close(norm(centred), LayerNorm(4, eps=0.0)(centred))
-plotting.source(RMSNorm.forward)
+plotting.show_source(RMSNorm.forward)
 
 # %% [markdown]
 # ## Positions as rotations
@@ -97,7 +97,7 @@ east = torch.tensor([1.0, 0.0])
 print([round(x, 3) for x in turn(east, math.pi / 2).tolist()])
 
 # %%
-from slp_transformer.modern import RotaryPositions, rotate
+from slp_transformer.modern import RotaryPositions, apply_rotary
 
 N, d_k = 6, 8
 Q, K = torch.randn(N, d_k), torch.randn(N, d_k)
@@ -105,7 +105,7 @@ rotary = RotaryPositions(d_k)
 loop = torch.stack([turn(Q[pos], pos) for pos in range(N)])
 torch.testing.assert_close(rotary(Q, 0), loop)
 torch.testing.assert_close(rotary(Q[4:], 4), loop[4:])  # from position 4 on
-plotting.source(rotate)
+plotting.show_source(apply_rotary)
 
 # %% [markdown]
 # Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
@@ -180,7 +180,7 @@ W_K, W_V = (W.split(gqa.key_dim, dim=1) for W in (gqa.W_K, gqa.W_V))
 assert len(W_K) == len(W_V) == G
 loop = grouped(X, gqa.W_Q.split(gqa.key_dim, dim=1), W_K, W_V, gqa.W_O)
 torch.testing.assert_close(gqa(X, causal=True), loop)
-plotting.source(repeat_kv, GroupedQueryAttention._attend)
+plotting.show_source(repeat_kv, GroupedQueryAttention._attend)
 
 # %% [markdown]
 # PyTorch's own kernel knows such groups as `enable_gqa` and gives the same. So does the book's
@@ -208,12 +208,12 @@ torch.testing.assert_close(book(X, causal=True), loop)
 # %%
 from dataclasses import replace
 
-from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.model_sizes import PUBLISHED_MODELS
 
 for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
-    model = PUBLISHED[name]
+    model = PUBLISHED_MODELS[name]
     alone = replace(model, num_kv_heads=model.num_heads)
-    now, then = (m.cache_bytes(8192) / 2**30 for m in (model, alone))
+    now, then = (m.kv_cache_bytes(8192) / 2**30 for m in (model, alone))
     print(f"{name}: {now:.2f} GiB, not {then:.2f}")
 
 # %% [markdown]
@@ -231,7 +231,7 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # %%
 from slp_transformer.modern import ModernBlock
 
-plotting.source(ModernBlock.__init__, ModernBlock._pre_norm)
+plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
 
 # %% [markdown]
 # With the sizes of the table above, the head's matrix E once more or one of its own (`tied`), there
@@ -252,11 +252,11 @@ def from_table(model, **more):
 
 # %%
 with torch.device("meta"):
-    llama = ModernLM(from_table(PUBLISHED["Llama 3.1 8B"]))
-    qwen = ModernLM(from_table(PUBLISHED["Qwen3-0.6B"], qk_norm=True))
+    llama = ModernLM(from_table(PUBLISHED_MODELS["Llama 3.1 8B"]))
+    qwen = ModernLM(from_table(PUBLISHED_MODELS["Qwen3-0.6B"], qk_norm=True))
 for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
     count = sum(W.numel() for W in model.parameters())
-    assert count == PUBLISHED[name].total
+    assert count == PUBLISHED_MODELS[name].total
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
@@ -319,7 +319,7 @@ expected = theirs.generate(
     ids, max_new_tokens=20, do_sample=False, eos_token_id=None, pad_token_id=0
 )
 assert [one.ids for one in written] == expected.tolist()
-print(written[0].new)
+print(written[0].new_ids)
 
 # %% [markdown]
 # What [chapter 9](09_inside.py) does to our own models works on it, too: every point has its name, the
@@ -331,8 +331,8 @@ from slp_transformer import interpret
 stream = interpret.residual_stream(ours, ids)
 read = interpret.logit_lens(ours, stream["1.H"])
 torch.testing.assert_close(read, U)
-changes = {"0.head": interpret.zeroed(5)}
-with torch.no_grad(), interpret.watching(ours, changes=changes):
+changes = {"0.head": interpret.zero_ablate(5)}
+with torch.no_grad(), interpret.patch_activations(ours, changes=changes):
     apart = (ours(ids) - U).abs().max()
 assert apart > 0 and torch.equal(ours(ids), U)
 print(f"without head 5 of block 0: logits up to {apart:.0e} apart")

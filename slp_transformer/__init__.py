@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slp_transformer.encoder_decoder import EncoderDecoder
     from slp_transformer.feedforward import FeedForward, SwiGLU
     from slp_transformer.generation.decoding import generate
-    from slp_transformer.hooks import tracing
+    from slp_transformer.hooks import record_activations
     from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
     from slp_transformer.layer_norm import LayerNorm
     from slp_transformer.masks import causal_mask, padding_mask
@@ -56,7 +56,7 @@ __all__ = [
     "next_word_probabilities",
     "padding_mask",
     "sinusoidal_positions",
-    "tracing",
+    "record_activations",
 ]
 
 __getattr__, __dir__ = attach(__name__)

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 
 from slp_transformer._internal.argument_checks import check_mask, check_qkv
 from slp_transformer._internal.config_checks import check_dropout
-from slp_transformer._internal.dropout import drop
-from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.dropout import apply_dropout
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.masks import hide_future
+from slp_transformer.masks import add_causal_mask
 
 
 def masked_softmax(
@@ -70,7 +70,7 @@ def attention(
     else:
         check_mask(mask, scores.shape)
         alpha = masked_softmax(scores, mask.to(scores.dtype))
-    alpha = drop(alpha, dropout)
+    alpha = apply_dropout(alpha, dropout)
     return alpha @ V, alpha
 
 
@@ -98,9 +98,9 @@ def attend(
     Returns:
         The gathered values.
     """
-    if switched_on() and not (dropout and Q.device.type == "cpu"):
-        return _fused(Q, K, V, mask, causal, dropout)
-    return attention(Q, K, V, hide_future(mask, Q, K) if causal else mask, dropout)[0]
+    if fast_paths_enabled() and not (dropout and Q.device.type == "cpu"):
+        return _fused_kernel(Q, K, V, mask, causal, dropout)
+    return attention(Q, K, V, add_causal_mask(mask, Q, K) if causal else mask, dropout)[0]
 
 
 def fused_attention(
@@ -140,21 +140,21 @@ def fused_attention(
         raise ValueError(
             f"A causal mask needs a key for each query, but there are {N} queries and {M} keys."
         )
-    return _fused(Q, K, V, mask, causal, dropout)
+    return _fused_kernel(Q, K, V, mask, causal, dropout)
 
 
-def _fused(Q, K, V, mask, causal, dropout):
+def _fused_kernel(Q, K, V, mask, causal, dropout):
     shape = (*Q.shape[:-1], V.shape[-1])
     if causal and (mask is not None or Q.shape[-2] != K.shape[-2]):
-        mask, causal = hide_future(mask, Q, K), False
+        mask, causal = add_causal_mask(mask, Q, K), False
     Q = Q if Q.stride(-1) == 1 else Q.contiguous()  # or PyTorch takes the way without a kernel
     if len(shape) != 4:
-        Q, K, V = four_axes(Q), four_axes(K), four_axes(V)
+        Q, K, V = to_4d(Q), to_4d(K), to_4d(V)
     if mask is None:
         values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
         return values.view(shape)
     mask = mask.expand(*shape[:-2], *mask.shape[-2:]) if len(shape) > 4 else mask
-    mask = four_axes(mask).to(Q.dtype)
+    mask = to_4d(mask).to(Q.dtype)
     # A row of nothing but -inf is NaN in some kernels: let it see everything, then blank it out.
     empty = (mask == -math.inf).all(dim=-1, keepdim=True)
     values = F.scaled_dot_product_attention(
@@ -163,6 +163,6 @@ def _fused(Q, K, V, mask, causal, dropout):
     return values.masked_fill(empty, 0.0).view(shape)
 
 
-def four_axes(X: Float[Tensor, "*batch N d"]) -> Float[Tensor, "batch A N d"]:
+def to_4d(X: Float[Tensor, "*batch N d"]) -> Float[Tensor, "batch A N d"]:
     """Reshape to [batch × heads × N × d_k], the kernel's: pad with axes of 1, or flatten."""
     return X[(None,) * (4 - X.dim())] if X.dim() < 5 else X.flatten(0, -4)

@@ -12,7 +12,7 @@ from torch import nn
 from slp_transformer._internal.argument_checks import check_features
 from slp_transformer._internal.config_checks import (
     Activation,
-    Initialisation,
+    Initialization,
     NormOrder,
     check_choice,
     check_size,
@@ -107,40 +107,40 @@ class ResidualBlock(HookedModule):
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
-        self._check(X, H_enc, enc_mask)
-        own, source = (None, None) if cache is None else (cache.own, cache.source)
+        self._check_inputs(X, H_enc, enc_mask)
+        own, source = (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
         here = {"mask": mask, "causal": causal, "cache": own}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
         steps = self._pre_norm if self.norm == "pre" else self._post_norm
         return self.hook_point("H", steps(self.hook_point("X", X), here, across))
 
-    def _pre_norm(self, X, here, across):
+    def _pre_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
         T1 = point("T1", self.norm_1(X))
-        T2 = point("T2", self.drop(self.attention(T1, **here)))
+        T2 = point("T2", self.drop(self.attention(T1, **self_kwargs)))
         T3 = point("T3", T2 + X)
         if self.cross_attention is not None:
             C1 = point("C1", self.norm_cross(T3))
-            C2 = point("C2", self.drop(self.cross_attention(C1, **across)))
+            C2 = point("C2", self.drop(self.cross_attention(C1, **cross_kwargs)))
             T3 = point("C3", C2 + T3)
         T4 = point("T4", self.norm_2(T3))
         T5 = point("T5", self.drop(self.ffn(T4)))
         return T5 + T3
 
-    def _post_norm(self, X, here, across):
+    def _post_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
-        T1 = point("T1", self.drop(self.attention(X, **here)))
+        T1 = point("T1", self.drop(self.attention(X, **self_kwargs)))
         T2 = point("T2", T1 + X)
         T3 = point("T3", self.norm_1(T2))
         if self.cross_attention is not None:
-            C1 = point("C1", self.drop(self.cross_attention(T3, **across)))
+            C1 = point("C1", self.drop(self.cross_attention(T3, **cross_kwargs)))
             C2 = point("C2", C1 + T3)
             T3 = point("C3", self.norm_cross(C2))
         T4 = point("T4", self.drop(self.ffn(T3)))
         T5 = point("T5", T4 + T3)
         return self.norm_2(T5)
 
-    def _check(self, X: Tensor, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
+    def _check_inputs(self, X: Tensor, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
         """Refuse rows of another size, and an encoder's output that is missing, or not wanted."""
         check_features("X", X, self.attention.model_dim)
         if self.cross_attention is not None and H_enc is None:
@@ -221,7 +221,7 @@ class BlockStack(nn.Module):
         self,
         blocks: Iterable[ResidualBlock],
         final_norm: nn.Module | None,
-        initialisation: Initialisation = "gpt2",
+        initialization: Initialization = "gpt2",
     ):
         """Stack blocks, and draw their matrices; `TransformerStack` makes the book's blocks, too.
 
@@ -229,12 +229,12 @@ class BlockStack(nn.Module):
             ValueError: if the initialisation is none that `initialise` knows.
         """
         super().__init__()
-        check_choice(Initialisation, initialisation=initialisation)
+        check_choice(Initialization, initialisation=initialization)
         self.blocks, self.final_norm = nn.ModuleList(blocks), final_norm
-        self.initialise(initialisation)
+        self.initialize(initialization)
 
     @torch.no_grad()
-    def initialise(self, how: Initialisation = "gpt2") -> None:
+    def initialize(self, scheme: Initialization = "gpt2") -> None:
         """Draw every matrix anew; the book leaves initialisation open.
 
         As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
@@ -251,11 +251,11 @@ class BlockStack(nn.Module):
         for sublayer in sublayers:
             for W in sublayer.matrices:
                 drawn = torch.empty(W.shape, dtype=W.dtype, device=W.device)
-                if how == "xavier":
+                if scheme == "xavier":
                     W.copy_(nn.init.xavier_uniform_(drawn))
                 else:
                     W.copy_(drawn.normal_(std=0.02))
-            if how == "gpt2":
+            if scheme == "gpt2":
                 sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
 
     def forward(
@@ -301,7 +301,7 @@ class TransformerStack(BlockStack):
         model_dim: int,
         num_heads: int,
         *,
-        initialisation: Initialisation = "gpt2",
+        initialization: Initialization = "gpt2",
         **options,
     ):
         """Make a stack of equal blocks.
@@ -320,4 +320,4 @@ class TransformerStack(BlockStack):
         blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
         pre_norm = options.get("norm", "pre") == "pre"
         final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if pre_norm else None
-        super().__init__(blocks, final_norm, initialisation)
+        super().__init__(blocks, final_norm, initialization)

@@ -5,7 +5,7 @@ import copy
 import torch
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
 
 class LayerCache:
@@ -23,11 +23,11 @@ class LayerCache:
 
     def __init__(self, capacity: int | None = None):
         """Make an empty cache."""
-        self.capacity, self.taken, self._written = capacity, 0, 0
+        self.capacity, self.length, self._uncommitted_length = capacity, 0, 0
         self.K: Tensor | None = None
         self.V: Tensor | None = None
 
-    def extend(
+    def update(
         self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
     ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
         """Write the keys and values of the next N tokens, and read those of all T so far.
@@ -43,16 +43,16 @@ class LayerCache:
             ValueError: if there is no room, the batch is not the one that the cache was begun
                 with, or gradients are being recorded.
         """
-        T = self.taken + K.shape[-2]
-        self._make_room(K, V, T)
-        self.K[..., self.taken : T, :] = K
-        self.V[..., self.taken : T, :] = V
-        self._written = T
+        T = self.length + K.shape[-2]
+        self._ensure_allocated(K, V, T)
+        self.K[..., self.length : T, :] = K
+        self.V[..., self.length : T, :] = V
+        self._uncommitted_length = T
         return self.K[..., :T, :], self.V[..., :T, :]
 
     def commit(self) -> None:
         """Let what was written count."""
-        self.taken = self._written
+        self.length = self._uncommitted_length
 
     def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read.
@@ -71,10 +71,10 @@ class LayerCache:
         moved = (rows != torch.arange(len(rows), device="cpu")).nonzero().squeeze(-1)
         begun, moved = rows[moved].to(device), moved.to(device)
         for Z in (self.K, self.V):
-            used = Z[..., : self.taken, :]
+            used = Z[..., : self.length, :]
             used.index_copy_(0, moved, used.index_select(0, begun))
 
-    def _make_room(self, K: Tensor, V: Tensor, T: int) -> None:
+    def _ensure_allocated(self, K: Tensor, V: Tensor, T: int) -> None:
         """Set rows aside for T tokens, if there are not enough yet.
 
         Raises:
@@ -87,27 +87,27 @@ class LayerCache:
             )
         if self.K is not None and K.shape[:-2] != self.K.shape[:-2]:
             raise ValueError(
-                f"The cache was begun with [... × heads] of {shape_of(self.K.shape[:-2])}, but "
-                f"these keys have {shape_of(K.shape[:-2])}: one cache serves one batch."
+                f"The cache was begun with [... × heads] of {format_shape(self.K.shape[:-2])}, but "
+                f"these keys have {format_shape(K.shape[:-2])}: one cache serves one batch."
             )
         if self.capacity is not None and T > self.capacity:
             raise ValueError(
-                f"The cache has room for {self.capacity} tokens and holds {self.taken}: "
+                f"The cache has room for {self.capacity} tokens and holds {self.length}: "
                 f"{K.shape[-2]} more do not fit."
             )
         room = 0 if self.K is None else self.K.shape[-2]
         if self.K is None or T > room:
             rows = self.capacity or max(T, 2 * room)
             self.K, self.V = (
-                _with_room(Z, old, rows, self.taken) for Z, old in ((K, self.K), (V, self.V))
+                _reallocate(Z, old, rows, self.length) for Z, old in ((K, self.K), (V, self.V))
             )
 
 
-def _with_room(Z: Tensor, old: Tensor | None, rows: int, taken: int) -> Tensor:
+def _reallocate(Z: Tensor, old: Tensor | None, allocated: int, length: int) -> Tensor:
     """Rows like those of Z, the first of them as they were."""
-    new = Z.new_empty(*Z.shape[:-2], rows, Z.shape[-1])
+    new = Z.new_empty(*Z.shape[:-2], allocated, Z.shape[-1])
     if old is not None:
-        new[..., :taken, :] = old[..., :taken, :]
+        new[..., :length, :] = old[..., :length, :]
     return new
 
 
@@ -152,7 +152,7 @@ class KVCache:
     @property
     def length(self) -> int:
         """Tokens that the whole model has read: the position of the next one, counted from 0."""
-        return self._blocks[0].own.taken if self._blocks else 0
+        return self._blocks[0].self_attention.length if self._blocks else 0
 
     def __getitem__(self, l: int) -> "BlockCache":
         """What block l of the stack keeps."""
@@ -165,7 +165,7 @@ class KVCache:
         for layer in self._layers():
             layer.commit()
 
-    def reorder(self, rows: Int[Tensor, "sequences"], *, sources: bool = True) -> None:
+    def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
 
         Args:
@@ -177,8 +177,8 @@ class KVCache:
             IndexError: if there is no such sequence.
         """
         for block in self._blocks:
-            block.own.reorder(rows)
-        if sources:
+            block.self_attention.reorder(rows)
+        if include_sources:
             self.reorder_sources(rows)
 
     def reorder_sources(self, rows: Int[Tensor, "sources"]) -> None:
@@ -188,14 +188,14 @@ class KVCache:
             IndexError: if there is no such source.
         """
         for block in self._blocks:
-            block.source.reorder(rows)
+            block.cross_attention.reorder(rows)
 
     def copy(self) -> "KVCache":
         """Another cache that holds the same, to go on from one beginning in several ways."""
         return copy.deepcopy(self)
 
     def _layers(self) -> list[LayerCache]:
-        return [layer for block in self._blocks for layer in (block.own, block.source)]
+        return [layer for block in self._blocks for layer in (block.self_attention, block.cross_attention)]
 
 
 class BlockCache:
@@ -208,4 +208,4 @@ class BlockCache:
 
     def __init__(self, capacity: int | None = None):
         """Make empty caches."""
-        self.own, self.source = LayerCache(capacity), LayerCache()
+        self.self_attention, self.cross_attention = LayerCache(capacity), LayerCache()

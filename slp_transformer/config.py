@@ -5,13 +5,13 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 from slp_transformer._internal.config_checks import (
     Activation,
-    Initialisation,
+    Initialization,
     NormOrder,
     Positions,
     check_choice,
     check_dropout,
     check_size,
-    plain_numbers,
+    to_builtin_ints,
 )
 
 
@@ -60,7 +60,7 @@ class TransformerConfig:
     dropout: float = 0.0
     eps: float = 1e-5
     scaled_embeddings: bool = False
-    initialisation: Initialisation = "gpt2"
+    initialization: Initialization = "gpt2"
     source_vocab_size: int | None = None
     num_encoder_blocks: int | None = None
 
@@ -71,7 +71,7 @@ class TransformerConfig:
             ValueError: naming the setting, what it was and what would do. (The modules check how
                 the sizes fit together.)
         """
-        plain_numbers(self)
+        to_builtin_ints(self)
         check_size(
             vocab_size=self.vocab_size,
             context_length=self.context_length,
@@ -111,7 +111,7 @@ class TransformerConfig:
         start = {"scaled_embeddings": True, "initialisation": "xavier"}
         return cls(vocab_size, context_length, **sizes | form | start | changes)
 
-    def block_options(self) -> dict[str, Any]:
+    def block_kwargs(self) -> dict[str, Any]:
         """The settings that every block of the model shares, as `TransformerStack` takes them."""
         names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
         choices = ("activation", "norm", "dropout", "eps", "initialisation")

@@ -6,16 +6,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_ids, check_length
+from slp_transformer._internal.argument_checks import check_ids, check_positions
 from slp_transformer._internal.config_checks import (
-    Initialisation,
+    Initialization,
     Positions,
     check_choice,
     check_dropout,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
 
 def one_hot_lookup(
@@ -72,7 +72,7 @@ class ScaledEmbedding(TokenEmbedding):
     Source: Vaswani et al. 2017, section 3.4.
     """
 
-    def __init__(self, vocab_size: int, model_dim: int, deviation: float | None = None):
+    def __init__(self, vocab_size: int, model_dim: int, std: float | None = None):
         """Make an embedding matrix of normal numbers.
 
         Args:
@@ -84,7 +84,7 @@ class ScaledEmbedding(TokenEmbedding):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__(vocab_size, model_dim)
-        nn.init.normal_(self.E, std=model_dim**-0.5 if deviation is None else deviation)
+        nn.init.normal_(self.E, std=model_dim**-0.5 if std is None else std)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
         """√d times the row of E for each id.
@@ -106,7 +106,7 @@ class PositionTable(nn.Module):
         Raises:
             ValueError: if there are no such positions.
         """
-        check_length(start, N, len(self.P))
+        check_positions(start, N, len(self.P))
         return self.P[start : start + N]
 
 
@@ -206,8 +206,8 @@ class InputEncoding(nn.Module):
         model_dim: int,
         positions: Positions = "learned",
         dropout: float = 0.0,
-        scaled: bool = False,
-        initialisation: Initialisation = "gpt2",
+        scaled_embeddings: bool = False,
+        initialization: Initialization = "gpt2",
     ):
         """Make both parts.
 
@@ -227,8 +227,8 @@ class InputEncoding(nn.Module):
         check_choice(Positions, positions=positions)
         check_dropout(dropout)
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
-        if scaled:
-            small = 0.02 if initialisation == "bert" else None
+        if scaled_embeddings:
+            small = 0.02 if initialization == "bert" else None
             self.tokens = ScaledEmbedding(vocab_size, model_dim, small)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
@@ -247,6 +247,6 @@ class InputEncoding(nn.Module):
         """
         if ids.dim() < 1:
             raise ValueError(
-                f"Token ids must be a sequence [... × N], but have shape {shape_of(ids)}."
+                f"Token ids must be a sequence [... × N], but have shape {format_shape(ids)}."
             )
         return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))

@@ -41,12 +41,12 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.config = config
         shape = (config.context_length, config.model_dim, config.positions, config.dropout)
-        shape += (config.scaled_embeddings, config.initialisation)
+        shape += (config.scaled_embeddings, config.initialization)
         self.source_embedding = InputEncoding(config.source_vocab_size or config.vocab_size, *shape)
         self.target_embedding = InputEncoding(config.vocab_size, *shape)
         if config.source_vocab_size is None:
             self.source_embedding.tokens = self.target_embedding.tokens
-        options = config.block_options()
+        options = config.block_kwargs()
         self.encoder = TransformerStack(config.num_encoder_blocks or config.num_blocks, **options)
         self.decoder = TransformerStack(config.num_blocks, cross_attention=True, **options)
 

@@ -11,7 +11,7 @@ from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import check_choice, check_size
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer._internal.weight_matrices import affine, matrix
+from slp_transformer._internal.weight_matrices import affine, weight_matrix
 
 PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
@@ -56,9 +56,9 @@ class FeedForward(nn.Module):
         check_size(hidden_dim=hidden_dim)
         check_choice(PointwiseActivation, activation=activation)
         self.activation = ACTIVATIONS[activation]
-        self.W_1 = matrix(model_dim, hidden_dim)
+        self.W_1 = weight_matrix(model_dim, hidden_dim)
         self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_2 = matrix(hidden_dim, model_dim)
+        self.W_2 = weight_matrix(hidden_dim, model_dim)
         self.b_2 = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
@@ -109,11 +109,11 @@ class SwiGLU(nn.Module):
         check_size(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
-        self.W_1 = matrix(model_dim, hidden_dim)
+        self.W_1 = weight_matrix(model_dim, hidden_dim)
         self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_2 = matrix(model_dim, hidden_dim)
+        self.W_2 = weight_matrix(model_dim, hidden_dim)
         self.b_2 = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_3 = matrix(hidden_dim, model_dim)
+        self.W_3 = weight_matrix(hidden_dim, model_dim)
         self.b_3 = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property

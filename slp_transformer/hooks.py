@@ -12,7 +12,7 @@ from torch import nn
 from slp_transformer._internal.shape_types import Float, Tensor
 
 Hook = Callable[[str, Tensor], Tensor]
-Steps = dict[str, Tensor]
+BlockActivations = dict[str, Tensor]
 
 
 class HookedModule(nn.Module):
@@ -31,7 +31,7 @@ class HookedModule(nn.Module):
 
 
 @contextmanager
-def tracing(model: nn.Module) -> Iterator[list[Steps]]:
+def record_activations(model: nn.Module) -> Iterator[list[BlockActivations]]:
     """Keep what passes the points of every block of a model, as long as the context lasts.
 
     Where attention is watched it computes its weights, which the fused kernel does not.
@@ -49,7 +49,7 @@ def tracing(model: nn.Module) -> Iterator[list[Steps]]:
         for what goes out; of its attention "Q", "K", "V", "alpha" and "head". Of cross-attention,
         between T3 and T4, "C1", "C2", "C3", and "Q_cross" and so on.
     """
-    trace: list[Steps] = []
+    trace: list[BlockActivations] = []
 
     def keep(suffix: str = "") -> Hook:
         def watch(name: str, X: Tensor) -> Tensor:

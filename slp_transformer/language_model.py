@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
@@ -29,7 +29,7 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
     """
     if H.shape[-1] != E.shape[-1]:
         raise ValueError(
-            f"Rows of H {shape_of(H)} and E {shape_of(E)} must have the same size d to be compared."
+            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d to be compared."
         )
     return H @ E.T
 
@@ -78,9 +78,9 @@ class TransformerLM(nn.Module):
             config.positions,
             config.dropout,
             config.scaled_embeddings,
-            config.initialisation,
+            config.initialization,
         )
-        self.stack = stack or TransformerStack(config.num_blocks, **config.block_options())
+        self.stack = stack or TransformerStack(config.num_blocks, **config.block_kwargs())
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:

@@ -12,9 +12,9 @@ from torch.nn.utils import parametrize
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer._internal.weight_matrices import matrix
+from slp_transformer._internal.weight_matrices import weight_matrix
 
-ATTENTION = ("W_Q", "W_K", "W_V", "W_O")
+ATTENTION_MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 
 
 def lora(
@@ -39,7 +39,7 @@ def lora(
     return x @ W + x @ A @ B
 
 
-class LowRank(nn.Module):
+class LoRA(nn.Module):
     """Gives W + AB for W: what `lora` multiplies x with, once x is taken out of the sum.
 
     The book leaves open how A and B begin. As in Hu et al. 2022, A is random and B is 0, so that
@@ -68,7 +68,7 @@ class LowRank(nn.Module):
                 f"rank must be at most {min(rows, columns)} for a matrix of [{rows}×{columns}], "
                 f"not {rank}: AB can have no higher one."
             )
-        self.A = matrix(rows, rank)
+        self.A = weight_matrix(rows, rank)
         self.B = nn.Parameter(torch.zeros(rank, columns))
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
@@ -76,14 +76,14 @@ class LowRank(nn.Module):
         return W + self.A @ self.B
 
 
-class SideBySide(nn.Module):
+class FusedLoRA(nn.Module):
     """Gives W + AB where W is several matrices side by side, some with A and B and some without.
 
     Attributes:
         parts: A and B of those that have them, by the matrix's name.
     """
 
-    def __init__(self, widths: dict[str, int], parts: dict[str, LowRank]):
+    def __init__(self, widths: dict[str, int], adapters: dict[str, LoRA]):
         """Put them together.
 
         Args:
@@ -91,17 +91,17 @@ class SideBySide(nn.Module):
             parts: A and B of those that are to have them.
         """
         super().__init__()
-        self.widths, self.parts = widths, nn.ModuleDict(parts)
+        self.widths, self.adapters = widths, nn.ModuleDict(adapters)
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """W + AB, matrix by matrix."""
         columns = zip(self.widths, W.split(list(self.widths.values()), dim=1), strict=True)
         return torch.cat(
-            [self.parts[name](M) if name in self.parts else M for name, M in columns], dim=1
+            [self.adapters[name](M) if name in self.adapters else M for name, M in columns], dim=1
         )
 
 
-def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) -> None:
+def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MATRICES) -> None:
     """Freeze a model, and put A and B beside its matrices.
 
     From now on `attention.W_Q` is W + AB, made anew each time it is read; the weights that were
@@ -125,7 +125,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
         (module, name): chosen
         for module in model.modules()
         for name, W in module.named_parameters(recurse=False)
-        if W.dim() == 2 and (chosen := _chosen(module, name, W, targets))
+        if W.dim() == 2 and (chosen := _matching_targets(module, name, W, targets))
     }
     if missing := set(targets) - {part for chosen in found.values() for part in chosen}:
         raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
@@ -133,36 +133,36 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION) ->
     for (module, name), chosen in found.items():
         W, joined = getattr(module, name), getattr(module, "fused_layout", {}).get(name)
         widths = joined or {name: W.shape[1]}
-        parts = {part: LowRank(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
-        beside.append(SideBySide(widths, parts))
+        parts = {part: LoRA(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
+        beside.append(FusedLoRA(widths, parts))
     model.requires_grad_(False)
     for (module, name), factors in zip(found, beside, strict=True):
         parametrize.register_parametrization(module, name, factors)
 
 
-def _chosen(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
+def _matching_targets(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
     """Those of the targets that are this matrix, or stand in it side by side."""
     return [
         part for part in getattr(module, "fused_layout", {}).get(name, [name]) if part in targets
     ]
 
 
-def low_rank(model: nn.Module) -> Iterator[tuple[nn.Module, str, LowRank]]:
+def iter_lora(model: nn.Module) -> Iterator[tuple[nn.Module, str, LoRA]]:
     """Each matrix with A and B beside it: its module, its name, and the two."""
     for module in list(model.modules()):
         if parametrize.is_parametrized(module):
             for chain in list(module.parametrizations.values()):
-                if isinstance(chain[0], SideBySide):
+                if isinstance(chain[0], FusedLoRA):
                     for part, factors in chain[0].parts.items():
                         yield module, part, factors
 
 
-def lora_weights(model: nn.Module) -> dict[str, Tensor]:
+def lora_state_dict(model: nn.Module) -> dict[str, Tensor]:
     """A and B of every matrix, by names such as `stack.blocks.0.attention.W_Q.A`."""
     names = {module: name for name, module in model.named_modules()}
     return {
         f"{names[module]}.{matrix}.{letter}".removeprefix("."): getattr(factors, letter)
-        for module, matrix, factors in low_rank(model)
+        for module, matrix, factors in iter_lora(model)
         for letter in ("A", "B")
     }
 
@@ -172,19 +172,19 @@ def merge_lora(model: nn.Module) -> None:
 
     The outputs stay the same to rounding, and cost what they cost without LoRA.
     """
-    _end(model, merged=True)
+    _remove_parametrizations(model, merged=True)
 
 
 def remove_lora(model: nn.Module) -> None:
     """Take A and B away, in place: the model is what it was before `add_lora`, to the last bit."""
-    _end(model, merged=False)
+    _remove_parametrizations(model, merged=False)
 
 
 @torch.no_grad()
-def _end(model: nn.Module, merged: bool) -> None:
+def _remove_parametrizations(model: nn.Module, merged: bool) -> None:
     # Not by remove_parametrizations: it empties the class that PyTorch made for the module, which
     # a deep copy of the model shares.
-    for module in {module for module, _, _ in low_rank(model)}:
+    for module in {module for module, _, _ in iter_lora(model)}:
         chains = module.parametrizations.items()
         weights = {
             name: getattr(module, name) if merged else chain.original for name, chain in chains

@@ -5,11 +5,11 @@ import sys
 
 import torch.nn.functional as F
 
-from slp_transformer._internal.cross_entropy import summed_entropy
-from slp_transformer._internal.reference_mode import switched_on
-from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
+from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
+from slp_transformer._internal.reference_mode import fast_paths_enabled
+from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
-IGNORED = -100  # a target that no loss looks at; PyTorch's choice
+IGNORE_INDEX = -100  # a target that no loss looks at; PyTorch's choice
 
 
 def next_token_loss(
@@ -44,15 +44,15 @@ def next_token_loss(
     """
     if U.shape[:-1] != targets.shape:
         raise ValueError(
-            f"Each position needs one target, but the logits are {shape_of(U)} and the targets "
-            f"{shape_of(targets)}."
+            f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
+            f"{format_shape(targets)}."
         )
     # Logits of an autocast model are too coarse to sum up.
     rows, words = U.flatten(0, -2).float(), targets.flatten()
-    how = {"ignore_index": IGNORED, "label_smoothing": label_smoothing}
-    summed = summed_entropy(rows, words, label_smoothing, IGNORED) if switched_on() else None
+    how = {"ignore_index": IGNORE_INDEX, "label_smoothing": label_smoothing}
+    summed = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX) if fast_paths_enabled() else None
     if summed is not None:
-        return summed if reduction == "sum" else summed / (words != IGNORED).sum()
+        return summed if reduction == "sum" else summed / (words != IGNORE_INDEX).sum()
     return F.cross_entropy(rows, words, reduction=reduction, **how)
 
 

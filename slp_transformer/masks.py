@@ -14,7 +14,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 def causal_mask(
     N: int,
-    before: int = 0,
+    num_past_tokens: int = 0,
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
@@ -36,13 +36,13 @@ def causal_mask(
     Raises:
         ValueError: if a number is negative.
     """
-    if N < 0 or before < 0:
-        raise ValueError(f"causal_mask needs numbers of tokens of 0 or more, not {min(N, before)}.")
-    M = torch.full((N, before + N), -math.inf, dtype=dtype, device=device)
-    return M.triu(diagonal=before + 1)
+    if N < 0 or num_past_tokens < 0:
+        raise ValueError(f"causal_mask needs numbers of tokens of 0 or more, not {min(N, num_past_tokens)}.")
+    M = torch.full((N, num_past_tokens + N), -math.inf, dtype=dtype, device=device)
+    return M.triu(diagonal=num_past_tokens + 1)
 
 
-def hide_future(
+def add_causal_mask(
     mask: Float[Tensor, "..."] | None,
     Q: Float[Tensor, "*batch N d_k"],
     K: Float[Tensor, "*batch M d_k"],
@@ -78,7 +78,7 @@ def padding_mask(
     return mask.masked_fill(ids == pad_id, -math.inf).unsqueeze(-2)
 
 
-def mask_for_heads(
+def expand_mask_to_heads(
     mask: Float[Tensor, "..."] | None,
     Q: Float[Tensor, "*batch A N d_k"],
     K: Float[Tensor, "*batch _ M d_k"],

@@ -32,10 +32,10 @@ class PublishedModel:
     num_heads: int
     num_kv_heads: int
     key_dim: int
-    gated: bool
+    has_gated_ffn: bool
     vocab_size: int
     tied: bool
-    positions: int
+    num_positions: int
     total: int
     source: str
 
@@ -47,15 +47,15 @@ class PublishedModel:
         output, the shared heads for keys and values, and a third matrix where the layer is gated.
         """
         heads = 2 * (self.num_heads + self.num_kv_heads) * self.key_dim
-        feedforward = (3 if self.gated else 2) * self.hidden_dim
+        feedforward = (3 if self.has_gated_ffn else 2) * self.hidden_dim
         return self.num_blocks * self.model_dim * (heads + feedforward)
 
     @property
     def embeddings(self) -> int:
         """Parameters of E, of the head if it is not E, and of learned positions."""
-        return self.model_dim * (self.vocab_size * (1 if self.tied else 2) + self.positions)
+        return self.model_dim * (self.vocab_size * (1 if self.tied else 2) + self.num_positions)
 
-    def cache_bytes(self, tokens: int, bytes_per_number: int = 2) -> int:
+    def kv_cache_bytes(self, num_tokens: int, bytes_per_number: int = 2) -> int:
         """Bytes of the keys and values of so many tokens (`kv-attn`).
 
         Args:
@@ -63,13 +63,13 @@ class PublishedModel:
             bytes_per_number: 2 for bfloat16, 4 for float32.
         """
         numbers = 2 * self.num_blocks * self.num_kv_heads * self.key_dim
-        return tokens * numbers * bytes_per_number
+        return num_tokens * numbers * bytes_per_number
 
 
 _QWEN = "Qwen3 Technical Report (2025), Table 1, and the model's config.json"
 _LLAMA = "The Llama 3 Herd of Models (2024), Table 3, and the model's config.json"
 
-PUBLISHED = {
+PUBLISHED_MODELS = {
     "GPT-2 XL": PublishedModel(
         48, 1600, 6400, 25, 25, 64, False, 50257, True, 1024, 1_557_611_200,
         "Radford et al. 2019, Table 2, and the released weights",

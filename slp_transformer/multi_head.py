@@ -9,14 +9,14 @@ from typing import Literal, overload
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_features, check_inputs
+from slp_transformer._internal.argument_checks import check_features, check_attention_inputs
 from slp_transformer._internal.config_checks import check_dropout, check_size
-from slp_transformer._internal.shape_types import Float, Tensor, shape_of
-from slp_transformer._internal.weight_matrices import matrix
+from slp_transformer._internal.shape_types import Float, Tensor, format_shape
+from slp_transformer._internal.weight_matrices import weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
 from slp_transformer.hooks import HookedModule
-from slp_transformer.masks import hide_future, mask_for_heads
+from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 
 
 def head_sizes(
@@ -69,10 +69,10 @@ class AttentionHead(nn.Module):
         value_dim = key_dim if value_dim is None else value_dim
         check_size(model_dim=model_dim, key_dim=key_dim, value_dim=value_dim)
         self.model_dim = model_dim
-        self.W_Q = matrix(model_dim, key_dim)
-        self.W_K = matrix(model_dim, key_dim)
-        self.W_V = matrix(model_dim, value_dim)
-        self.W_O = matrix(value_dim, model_dim)
+        self.W_Q = weight_matrix(model_dim, key_dim)
+        self.W_K = weight_matrix(model_dim, key_dim)
+        self.W_V = weight_matrix(model_dim, value_dim)
+        self.W_O = weight_matrix(value_dim, model_dim)
 
     def forward(
         self, X: Float[Tensor, "*batch N d"], mask: Float[Tensor, "... #N #N"] | None = None
@@ -151,17 +151,17 @@ class BaseAttention(HookedModule):
         self.dropout = dropout
         kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
         self.widths = (num_heads * self.key_dim, *kv_widths)
-        self.W_QKV = nn.Parameter(torch.cat([matrix(model_dim, w) for w in self.widths], dim=1))
-        self.W_O = matrix(num_heads * self.value_dim, model_dim)
+        self.W_QKV = nn.Parameter(torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1))
+        self.W_O = weight_matrix(num_heads * self.value_dim, model_dim)
 
     @property
     def fused_layout(self) -> dict[str, dict[str, int]]:
         """Which matrices stand in which, and how many columns each has."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
-    def _columns(self, place: int) -> Tensor:
+    def _projection_weight(self, index: int) -> Tensor:
         """One of the three within W_QKV."""
-        return self.W_QKV.narrow(1, sum(self.widths[:place]), self.widths[place])
+        return self.W_QKV.narrow(1, sum(self.widths[:index]), self.widths[index])
 
     W_Q = property(lambda self: self._columns(0))
     W_K = property(lambda self: self._columns(1))
@@ -178,9 +178,9 @@ class BaseAttention(HookedModule):
         return [self.W_Q, self.W_K, self.W_V, self.W_O]
 
     @property
-    def heads(self) -> tuple["HeadMatrices", ...]:
+    def heads(self) -> tuple["HeadView", ...]:
         """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
-        return tuple(HeadMatrices(self, c) for c in range(self.num_heads))
+        return tuple(HeadView(self, c) for c in range(self.num_heads))
 
     def _attend(
         self,
@@ -192,11 +192,11 @@ class BaseAttention(HookedModule):
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
         """Gather each head's values; also return the weights if asked for or watched."""
-        mask = None if mask is None else mask_for_heads(mask, Q, K)
+        mask = None if mask is None else expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
         if not return_weights and self.hook is None:
             return attend(Q, K, V, mask, causal, dropout), None
-        mask = hide_future(mask, Q, K) if causal else mask
+        mask = add_causal_mask(mask, Q, K) if causal else mask
         head, alpha = attention(Q, K, V, mask, dropout)
         seen = self.hook_point("alpha", alpha)
         return self.hook_point("head", head if seen is alpha else seen @ V), seen
@@ -276,10 +276,10 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
                 cross-attention, or the cache refuses (see `LayerCache.extend`).
         """
-        check_inputs(self.model_dim, X, H_enc, causal)
-        Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.taken)
+        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)
         if cache is not None:
-            K, V = cache.extend(K, V)
+            K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = join_heads(head) @ self.W_O
         return (A, alpha) if return_weights else A
@@ -313,7 +313,7 @@ class MultiHeadAttention(BaseAttention):
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
 
 
-class HeadMatrices:
+class HeadView:
     """One head's share of attention's matrices, in the book's orientation.
 
     Reading gives a view, through which gradients flow; setting copies into the shared matrix.
@@ -330,7 +330,7 @@ class HeadMatrices:
         self._mha = mha
         g = c * mha.num_kv_heads // mha.num_heads  # heads of one group share keys and values
         every = slice(None)
-        self._where = {
+        self._slices = {
             "W_Q": (every, slice(c * mha.key_dim, (c + 1) * mha.key_dim)),
             "W_K": (every, slice(g * mha.key_dim, (g + 1) * mha.key_dim)),
             "W_V": (every, slice(g * mha.value_dim, (g + 1) * mha.value_dim)),
@@ -338,15 +338,15 @@ class HeadMatrices:
         }
 
     def _get(self, name: str) -> Tensor:
-        return getattr(self._mha, name)[self._where[name]]
+        return getattr(self._mha, name)[self._slices[name]]
 
     @torch.no_grad()
     def _set(self, name: str, W: Tensor) -> None:
         view = self._get(name)
         if W.shape != view.shape:
             raise ValueError(
-                f"{name} of one head is {shape_of(view)}, rows for inputs and columns for "
-                f"outputs, but the matrix given is {shape_of(W)}."
+                f"{name} of one head is {format_shape(view)}, rows for inputs and columns for "
+                f"outputs, but the matrix given is {format_shape(W)}."
             )
         view.copy_(W)
 

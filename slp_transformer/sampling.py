@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 import torch
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
 from slp_transformer.language_model import next_word_probabilities
 
-Allowed = Callable[[list[int]], Collection[int] | Bool[Tensor, "V"] | None]
+AllowedTokens = Callable[[list[int]], Collection[int] | Bool[Tensor, "V"] | None]
 Generators = torch.Generator | Sequence[torch.Generator] | None
 
 
@@ -92,7 +92,7 @@ def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
     return u.argmax(dim=-1)
 
 
-def draw(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tensor, "*batch"]:
+def sample(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tensor, "*batch"]:
     """A word drawn at random, each as often as its probability says.
 
     Source: `random`.
@@ -115,21 +115,21 @@ def draw(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tens
     return (y / wait).argmax(dim=-1)
 
 
-def only_allowed(
-    u: Float[Tensor, "batch V"], ids: Int[Tensor, "batch N"], allowed: Allowed
+def mask_disallowed(
+    u: Float[Tensor, "batch V"], ids: Int[Tensor, "batch N"], allowed: AllowedTokens
 ) -> Float[Tensor, "batch V"]:
     """Keep what `allowed` names after the ids of each row; all other words become −∞.
 
     Raises:
         ValueError: if it names nothing after one of them, or what is not in the vocabulary.
     """
-    may = torch.stack([named(allowed(row), u.shape[-1]) for row in ids.tolist()])
+    may = torch.stack([to_allowed_mask(allowed(row), u.shape[-1]) for row in ids.tolist()])
     if not may.any(dim=-1).all():
         raise ValueError(f"After {ids.shape[-1]} tokens, `allowed` allows no token at all.")
     return u.masked_fill(~may.to(u.device), -math.inf)
 
 
-def named(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tensor, "V"]:
+def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tensor, "V"]:
     """What `allowed` answered, as one boolean for each word: None names all.
 
     Raises:
@@ -138,7 +138,7 @@ def named(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tenso
     if isinstance(words, Tensor) and words.dtype == torch.bool:
         if words.shape != (vocab_size,):
             raise ValueError(
-                f"`allowed` gave {shape_of(words)} booleans, but the vocabulary has {vocab_size} "
+                f"`allowed` gave {format_shape(words)} booleans, but the vocabulary has {vocab_size} "
                 "words."
             )
         return words.cpu()
@@ -153,7 +153,7 @@ def named(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tenso
     return may
 
 
-def filtered(
+def filter_logits(
     u: Float[Tensor, "batch V"],
     ids: Int[Tensor, "batch N"],
     *,
@@ -161,7 +161,7 @@ def filtered(
     k: int | None = None,
     p: float | None = None,
     theta: float = 1.0,
-    allowed: Allowed | None = None,
+    allowed: AllowedTokens | None = None,
 ) -> Float[Tensor, "batch V"]:
     """The logits after all that was asked for; what has its default leaves them alone.
 
@@ -178,7 +178,7 @@ def filtered(
         ValueError: if one of them is out of its range, or nothing is allowed.
     """
     if allowed is not None:
-        u = only_allowed(u, ids, allowed)
+        u = mask_disallowed(u, ids, allowed)
     if theta != 1:
         u = repetition_penalty(u, ids, theta)
     if tau != 1:

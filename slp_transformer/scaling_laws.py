@@ -17,7 +17,7 @@ def approximate_parameters(num_blocks: int, model_dim: int) -> int:
     return 12 * num_blocks * model_dim**2
 
 
-def training_flops(config: TransformerConfig, tokens: int) -> int:
+def training_flops_per_token(config: TransformerConfig, sequence_length: int) -> int:
     r"""Operations of a forward and a backward pass for each of so many tokens in a window.
 
     $$6N+12\,L\,A\,d_k\,T$$
@@ -38,7 +38,7 @@ def training_flops(config: TransformerConfig, tokens: int) -> int:
     """
     weights = count_parameters(config).matrices + config.vocab_size * config.model_dim
     d_k, d_v = head_sizes(config.model_dim, config.num_heads, config.key_dim, config.value_dim)
-    return 6 * weights + 6 * config.num_blocks * config.num_heads * (d_k + d_v) * tokens
+    return 6 * weights + 6 * config.num_blocks * config.num_heads * (d_k + d_v) * sequence_length
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ KAPLAN = {
 """The book's constants, of Kaplan et al. 2020: N_c in parameters without embeddings, D_c in tokens,
 C_c in PF-days. They hold for their tokens, pieces of words of web text, and their models."""
 
-PF_DAY = 1e15 * 24 * 60 * 60
+FLOPS_PER_PF_DAY = 1e15 * 24 * 60 * 60
 """A PF-day in floating-point operations: 10¹⁵ a second, for a day."""
 
 
-def training_compute(parameters: float, tokens: float) -> float:
+def total_training_flops(parameters: float, tokens: float) -> float:
     """Floating-point operations of a training run, about 6 for each parameter and token.
 
     A product reads each weight once, for a multiplication and an addition; the way back costs twice

@@ -28,7 +28,7 @@ from slp_transformer import (
     TransformerBlock,
     causal_mask,
     padding_mask,
-    tracing,
+    record_activations,
 )
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
@@ -106,7 +106,7 @@ def test_H_8_39_equals_transformer_encoder_layer(norm, activation, causal):
     expected = twin.theirs(X, src_mask=future, src_key_padding_mask=PADDED)
     ours = {"mask": padding_mask(PADDED.long(), 1), "causal": causal}
     twin.assert_agrees(layer(X, **ours), expected, [X])
-    with tracing(layer):
+    with record_activations(layer):
         output = layer(X, **ours)
     twin.assert_agrees(output, expected, [X])
 
@@ -126,7 +126,7 @@ def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
     )
     ours = {"causal": True, "H_enc": H_enc, "enc_mask": padding_mask(ENC_PADDED.long(), 1)}
     twin.assert_agrees(layer(X, **ours), expected, [X, H_enc])
-    with tracing(layer):
+    with record_activations(layer):
         output = layer(X, **ours)
     twin.assert_agrees(output, expected, [X, H_enc])
 
@@ -139,7 +139,7 @@ def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
 def test_T1_to_H_8_40_to_8_45_from_the_trace(cross):
     layer, X = block(cross_attention=cross), normal(B, N, D)
     H_enc = normal(B, M, D, seed=1) if cross else None
-    with tracing(layer) as steps:
+    with record_activations(layer) as steps:
         H = layer(X, causal=True, H_enc=H_enc)
     (trace,) = steps
     assert set(trace) == POINTS | (ACROSS if cross else set())
@@ -167,7 +167,7 @@ def test_T1_to_H_8_40_to_8_45_from_the_trace(cross):
 def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
     layer, X = block(norm="post", cross_attention=cross), normal(B, N, D)
     H_enc = normal(B, M, D, seed=1) if cross else None
-    with tracing(layer) as steps:
+    with record_activations(layer) as steps:
         H = layer(X, causal=True, H_enc=H_enc)
     (trace,) = steps
     assert set(trace) == POINTS | (ACROSS if cross else set())
@@ -191,7 +191,7 @@ def test_asking_for_the_trace_changes_nothing(norm, cross):
     layer, X = block(norm=norm, cross_attention=cross), normal(B, N, D)
     options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
     plain = layer(X, causal=True, **options)
-    with tracing(layer):
+    with record_activations(layer):
         assert_same(layer(X, causal=True, **options), plain)
     assert layer.hook is None and layer.attention.hook is None
 
@@ -199,7 +199,7 @@ def test_asking_for_the_trace_changes_nothing(norm, cross):
 def test_trace_keeps_the_graph():
     """The steps can be differentiated through, as a chapter does."""
     layer, X = block(), normal(N, D)
-    with tracing(layer) as steps:
+    with record_activations(layer) as steps:
         layer(X, causal=True)
     (trace,) = steps
     (gradient,) = torch.autograd.grad(trace["T3"].sum(), X)
@@ -251,7 +251,7 @@ def test_left_padding_and_empty_source_give_no_nan():
     X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
     ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
     enc_mask = padding_mask(torch.tensor([[0] * M, [1] * M]), 0)
-    for how in (contextlib.nullcontext(), tracing(layer)):
+    for how in (contextlib.nullcontext(), record_activations(layer)):
         with how:
             output = layer(X, padding_mask(ids, 0), causal=True, H_enc=H_enc, enc_mask=enc_mask)
         assert output.isfinite().all()
@@ -306,7 +306,7 @@ def test_dropout_only_in_training_and_on_every_sublayer(norm, cross):
     assert_same(layer(X, **options), block(norm=norm, cross_attention=cross)(X, **options))
     layer.train()
     torch.manual_seed(0)
-    with tracing(layer) as steps:
+    with record_activations(layer) as steps:
         layer(X, **options)
     (trace,) = steps
     added = ["T2", "T5"] if norm == "pre" else ["T1", "T4"]

@@ -75,7 +75,7 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
         lambda part, c: model.decode(part, H_enc, mask, cache=c), target, pieces, cache
     )
     torch.testing.assert_close(logits, whole, rtol=0, atol=exactness["atol"])
-    assert cache.length == N and cache[0].source.taken == 7
+    assert cache.length == N and cache[0].cross_attention.length == 7
 
 
 def test_the_source_is_read_once():
@@ -123,13 +123,13 @@ def test_an_additive_mask_counts_the_keys_of_the_cache():
 def test_nothing_is_set_aside_or_moved_after_the_first_tokens():
     cache = LayerCache(5)
     K, V = torch.randn(1, 2, 2, 3), torch.randn(1, 2, 2, 7)
-    K_1, V_1 = cache.extend(K, V)
+    K_1, V_1 = cache.update(K, V)
     cache.commit()
-    K_2, V_2 = cache.extend(2 * K, 2 * V)
+    K_2, V_2 = cache.update(2 * K, 2 * V)
     assert K_1.data_ptr() == K_2.data_ptr() and V_1.data_ptr() == V_2.data_ptr()
     torch.testing.assert_close(K_2, torch.cat([K, 2 * K], dim=2))
     torch.testing.assert_close(V_2, torch.cat([V, 2 * V], dim=2))
-    assert K_2.shape == (1, 2, 4, 3) and cache.taken == 2  # the last two do not count yet
+    assert K_2.shape == (1, 2, 4, 3) and cache.length == 2  # the last two do not count yet
 
 
 @pytest.mark.parametrize("rows", [[2, 0, 0, 1, 2], [2, 1], [2, 0, 1], [1, 1, 1], [0, 1, 2]])
@@ -208,7 +208,7 @@ def test_without_a_capacity_it_makes_room_as_it_goes():
         whole = model(ids)
     read = in_pieces(lambda part, c: model(part, cache=c), ids, (1,) * N, cache)
     torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
-    assert cache.length == N and N <= cache[0].own.K.shape[-2] < 2 * N
+    assert cache.length == N and N <= cache[0].self_attention.K.shape[-2] < 2 * N
 
 
 # --- What is refused -----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def test_only_the_vocabulary_has_no_default_and_the_defaults_are_the_books():
 
 def test_block_options_are_what_a_stack_takes():
     config = TransformerConfig(23, key_dim=5, value_dim=7, hidden_dim=19, eps=0.5, dropout=0.25)
-    stack = TransformerStack(config.num_blocks, **config.block_options())
+    stack = TransformerStack(config.num_blocks, **config.block_kwargs())
     block = stack.blocks[0]
     assert (block.attention.key_dim, block.attention.value_dim) == (5, 7)
     assert block.ffn.W_1.shape == (128, 19)

@@ -25,7 +25,7 @@ from comparing import (
 from torch import nn
 from twins import Twin, stack_pairs, twin_layer
 
-from slp_transformer import EncoderDecoder, TransformerConfig, padding_mask, tracing
+from slp_transformer import EncoderDecoder, TransformerConfig, padding_mask, record_activations
 
 V_SOURCE = 29
 SMALL = {
@@ -131,11 +131,11 @@ def test_target_is_causal_and_source_is_not():
 def test_every_decoder_block_reads_the_final_encoder_output():
     translator = model(num_encoder_blocks=2)
     source, target = sentences()
-    with tracing(translator) as encoder_trace:
+    with record_activations(translator) as encoder_trace:
         H_enc = translator.encode(source)
     assert len(encoder_trace) == 2
     assert_same(H_enc, translator.encoder.final_norm(encoder_trace[-1]["H"]))
-    with tracing(translator) as trace:
+    with record_activations(translator) as trace:
         U = translator.decode(target, H_enc)
     assert_same(U, translator(source, target))
     for block, steps in zip(translator.decoder.blocks, trace, strict=True):

@@ -32,7 +32,7 @@ from slp_transformer import (
     lm_head,
     next_word_probabilities,
     padding_mask,
-    tracing,
+    record_activations,
 )
 
 CONFIG = TransformerConfig(
@@ -134,7 +134,7 @@ def test_causal_by_perturbation(norm, positions):
 def test_final_ln_stands_before_the_head_in_pre_norm():
     for norm in ("pre", "post"):
         lm, ids = model(norm=norm), some_ids(B, N)
-        with tracing(lm) as trace:
+        with record_activations(lm) as trace:
             U = lm(ids)
         H = trace[-1]["H"]
         if norm == "pre":

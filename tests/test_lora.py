@@ -9,12 +9,12 @@ from torch import nn
 
 from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerConfig, TransformerLM
 from slp_transformer.lora import (
-    ATTENTION,
-    LowRank,
+    ATTENTION_MATRICES,
+    LoRA,
     add_lora,
     lora,
-    lora_weights,
-    low_rank,
+    lora_state_dict,
+    iter_lora,
     merge_lora,
     remove_lora,
 )
@@ -29,7 +29,7 @@ def made(rank: int = 2, seed: int = 0) -> TransformerLM:
     torch.manual_seed(seed)
     model = TransformerLM(CONFIG)
     add_lora(model, rank)
-    for name, W in lora_weights(model).items():
+    for name, W in lora_state_dict(model).items():
         if name.endswith(".B"):
             nn.init.normal_(W)
     return model
@@ -46,7 +46,7 @@ def test_lora_8_54_by_hand():
 
 def test_lora_8_54_is_a_product_with_w_plus_ab():
     x, W = torch.randn(5, 7), torch.randn(7, 11)
-    factors = LowRank(7, 11, 3)
+    factors = LoRA(7, 11, 3)
     nn.init.normal_(factors.B)
     torch.testing.assert_close(lora(x, W, factors.A, factors.B), x @ factors(W))
 
@@ -57,7 +57,7 @@ def test_a_model_begins_as_the_one_it_is_made_from():
     before = model(IDS)
     add_lora(model, 2)
     assert torch.equal(model(IDS), before)
-    assert all((W == 0).all() == name.endswith(".B") for name, W in lora_weights(model).items())
+    assert all((W == 0).all() == name.endswith(".B") for name, W in lora_state_dict(model).items())
 
 
 def test_only_a_and_b_learn_and_the_base_comes_back_to_the_last_bit():
@@ -65,12 +65,12 @@ def test_only_a_and_b_learn_and_the_base_comes_back_to_the_last_bit():
     model = TransformerLM(CONFIG)
     before = deepcopy(model.state_dict())
     add_lora(model, 2)
-    started = {name: W.clone() for name, W in lora_weights(model).items()}
+    started = {name: W.clone() for name, W in lora_state_dict(model).items()}
     learning = [W for W in model.parameters() if W.requires_grad]
-    assert {id(W) for W in learning} == {id(W) for W in lora_weights(model).values()}
+    assert {id(W) for W in learning} == {id(W) for W in lora_state_dict(model).values()}
     stream = IDS.flatten()
     train(model, stream, stream, steps=3, sequence_length=7, batch_size=2, learning_rate=0.1)
-    assert all(not torch.equal(W, started[name]) for name, W in lora_weights(model).items())
+    assert all(not torch.equal(W, started[name]) for name, W in lora_state_dict(model).items())
     remove_lora(model)
     assert {name: W.tolist() for name, W in model.state_dict().items()} == {
         name: W.tolist() for name, W in before.items()
@@ -87,14 +87,14 @@ def test_merged_and_unmerged_say_the_same():
     assert torch.equal(model(IDS), U), "a copy is another model"
     merge_lora(model)
     torch.testing.assert_close(model(IDS), U)
-    assert set(model.state_dict()) == names and not lora_weights(model)
+    assert set(model.state_dict()) == names and not lora_state_dict(model)
     assert type(model.stack.blocks[0].attention) is MultiHeadAttention
 
 
 def test_lora_8_54_has_r_times_k_plus_d_numbers_a_matrix():
     d, A, d_k, d_v, r = 15, 3, 5, 7, 2
     expected = 2 * r * ((d + A * d_k) * 2 + (d + A * d_v) * 2)
-    assert sum(W.numel() for W in lora_weights(made(r)).values()) == expected
+    assert sum(W.numel() for W in lora_state_dict(made(r)).values()) == expected
 
 
 def test_gradients_are_those_of_the_equation():
@@ -115,7 +115,7 @@ def test_only_the_columns_of_the_matrices_that_were_named_change():
     mha = MultiHeadAttention(15, 3, value_dim=7)
     before = [W.detach().clone() for W in (mha.W_Q, mha.W_K, mha.W_V)]
     add_lora(mha, 2, ["W_K", "W_V"])
-    weights = lora_weights(mha)
+    weights = lora_state_dict(mha)
     assert set(weights) == {f"{W}.{letter}" for W in ("W_K", "W_V") for letter in "AB"}
     for name, W in weights.items():
         if name.endswith(".B"):
@@ -128,16 +128,16 @@ def test_only_the_columns_of_the_matrices_that_were_named_change():
 def test_any_matrices_by_name_and_in_cross_attention_too():
     model = EncoderDecoder(CONFIG)
     add_lora(model, 1, ["W_V", "W_2"])
-    names = {name.split(".")[-2] for name in lora_weights(model)}
+    names = {name.split(".")[-2] for name in lora_state_dict(model)}
     assert names == {"W_V", "W_2"}
-    assert any("cross_attention.W_V" in name for name in lora_weights(model))
+    assert any("cross_attention.W_V" in name for name in lora_state_dict(model))
 
 
 @pytest.mark.parametrize(
     ("rank", "targets", "sentence"),
     [
-        (16, ATTENTION, "rank must be at most 15 for a matrix of \\[15×15\\], not 16"),
-        (0, ATTENTION, "rank must be a whole number of 1 or more, not 0"),
+        (16, ATTENTION_MATRICES, "rank must be at most 15 for a matrix of \\[15×15\\], not 16"),
+        (0, ATTENTION_MATRICES, "rank must be a whole number of 1 or more, not 0"),
         (2, ["W_Q", "W_X"], "No matrix of the model is called W_X"),
         (2, ["gamma"], "No matrix of the model is called gamma"),
     ],
@@ -146,7 +146,7 @@ def test_what_cannot_be_is_refused_and_the_model_untouched(rank, targets, senten
     model = TransformerLM(CONFIG)
     with pytest.raises(ValueError, match=sentence):
         add_lora(model, rank, targets)
-    assert not lora_weights(model) and all(W.requires_grad for W in model.parameters())
+    assert not lora_state_dict(model) and all(W.requires_grad for W in model.parameters())
 
 
 def test_twice_is_refused():
@@ -182,7 +182,7 @@ def test_lora_8_54_is_what_peft_computes_with_the_same_weights():
     plain = deepcopy(ours)
     add_lora(ours, 2)
     pairs = []
-    factors = {name: parts for _, name, parts in low_rank(ours)}
+    factors = {name: parts for _, name, parts in iter_lora(ours)}
     frozen = dict(zip("QKVO", plain.matrices, strict=True))
     for letter in "QKVO":
         beside = factors[f"W_{letter}"]

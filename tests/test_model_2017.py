@@ -102,7 +102,7 @@ def test_named_settings_are_those_of_table_3():
 
 def test_the_books_form_stays_the_default():
     config = TransformerConfig(V)
-    assert (config.scaled_embeddings, config.initialisation) == (False, "gpt2")
+    assert (config.scaled_embeddings, config.initialization) == (False, "gpt2")
     old = {k: v for k, v in config.to_dict().items() if k not in ("scaled_embeddings",)}
     del old["initialisation"]
     assert TransformerConfig(**old) == config  # as runs of older versions have it
@@ -134,12 +134,12 @@ def test_berts_start_is_equally_small_everywhere():
             assert W.std().item() == pytest.approx(0.02, rel=0.05)
             assert W.abs().max() > 0.05  # normal, not uniform
     assert model.target_embedding.tokens.E.std().item() == pytest.approx(0.02, rel=0.05)
-    languages = TransformerLM(TransformerConfig(211, 17, 60, 3, 1, initialisation="bert"))
+    languages = TransformerLM(TransformerConfig(211, 17, 60, 3, 1, initialization="bert"))
     assert languages.stack.blocks[0].ffn.output_matrix.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_a_language_model_takes_the_same_choices():
-    config = TransformerConfig(V, 17, D, A, 1, scaled_embeddings=True, initialisation="xavier")
+    config = TransformerConfig(V, 17, D, A, 1, scaled_embeddings=True, initialization="xavier")
     model, ids = randomised(TransformerLM(config)), some_ids(N)
     P = model.embedding.positions(N)
     assert_same(model.embedding(ids), math.sqrt(D) * model.embedding.tokens.E[ids] + P)
@@ -147,7 +147,7 @@ def test_a_language_model_takes_the_same_choices():
 
 def test_choices_that_nothing_goes_by_are_refused(unchecked):
     with pytest.raises(ValueError, match="initialisation must be .gpt2. or .xavier.*, not 'he'"):
-        TransformerConfig(V, initialisation="he")
+        TransformerConfig(V, initialization="he")
     for changes in ({"scaled_embeddings": True}, {"initialisation": "xavier"}):
         with pytest.raises(ValueError, match="belong to the book's models and that of 2017"):
             ModernConfig(V, **changes)

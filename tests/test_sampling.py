@@ -7,10 +7,10 @@ import torch
 from torch import tensor
 
 from slp_transformer.sampling import (
-    draw,
-    filtered,
+    sample,
+    filter_logits,
     greedy,
-    only_allowed,
+    mask_disallowed,
     repetition_penalty,
     temperature,
     top_k,
@@ -164,20 +164,20 @@ def test_repetition_penalty_must_be_above_0(theta):
 def test_only_allowed_takes_ids_booleans_or_nothing():
     u, seen = torch.zeros(3, 4), tensor([[7, 7], [8, 8], [9, 9]])
     answers = {7: {1, 3}, 8: tensor([True, False, False, False]), 9: None}
-    left = only_allowed(u, seen, lambda ids: answers[ids[0]])
+    left = mask_disallowed(u, seen, lambda ids: answers[ids[0]])
     assert [kept(row) for row in left] == [[1, 3], [0], [0, 1, 2, 3]]
 
 
 def test_nothing_allowed_is_an_error():
     with pytest.raises(ValueError, match="After 2 tokens, `allowed` allows no token at all"):
-        only_allowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: ())
+        mask_disallowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: ())
 
 
 def test_an_id_that_is_not_in_the_vocabulary_is_named():
     with pytest.raises(ValueError, match=r"`allowed` named \[4\].*ids go from 0 to 3"):
-        only_allowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: [1, 4])
+        mask_disallowed(torch.zeros(1, 4), tensor([[7, 7]]), lambda ids: [1, 4])
     with pytest.raises(ValueError, match="booleans.*4 words"):
-        only_allowed(torch.zeros(1, 4), tensor([[7]]), lambda ids: torch.ones(5).bool())
+        mask_disallowed(torch.zeros(1, 4), tensor([[7]]), lambda ids: torch.ones(5).bool())
 
 
 # --- All together --------------------------------------------------------------------------------
@@ -187,17 +187,17 @@ def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
     u = logits(0.4, 0.3, 0.2, 0.1).unsqueeze(0)
     ids = tensor([[0]])
     # of 0.4 and 0.3, renormalised to 0.57 and 0.43, the first has more than a half
-    assert kept(filtered(u, ids, k=2, p=0.5)[0]) == [0]
-    assert kept(filtered(u, ids, p=0.5)[0]) == [0, 1]
-    assert kept(filtered(u, ids, k=1, allowed=lambda ids: {2, 3})[0]) == [2]
+    assert kept(filter_logits(u, ids, k=2, p=0.5)[0]) == [0]
+    assert kept(filter_logits(u, ids, p=0.5)[0]) == [0, 1]
+    assert kept(filter_logits(u, ids, k=1, allowed=lambda ids: {2, 3})[0]) == [2]
     # sharper first: 0.4² / (0.4² + 0.3² + 0.2² + 0.1²) is more than a half
-    assert kept(filtered(u, ids, tau=0.5, p=0.5)[0]) == [0]
-    penalised = filtered(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
+    assert kept(filter_logits(u, ids, tau=0.5, p=0.5)[0]) == [0]
+    penalised = filter_logits(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
     assert kept(penalised[0]) == [1]
 
 
 def test_by_default_nothing_is_filtered():
-    assert torch.equal(filtered(U.unsqueeze(0), tensor([[0]]))[0], U)
+    assert torch.equal(filter_logits(U.unsqueeze(0), tensor([[0]]))[0], U)
 
 
 # --- Choosing ------------------------------------------------------------------------------------
@@ -212,25 +212,25 @@ def test_greedy_7_49_takes_the_largest():
 def test_draw_takes_each_word_as_often_as_its_probability_says():
     y = tensor([0.5, 0.25, 0.15, 0.1, 0.0])
     rows = y.log().expand(40_000, 5)
-    shares = torch.bincount(draw(rows, seeded()), minlength=5) / 40_000
+    shares = torch.bincount(sample(rows, seeded()), minlength=5) / 40_000
     torch.testing.assert_close(shares, y, atol=0.01, rtol=0)
     assert shares[4] == 0
 
 
 def test_rows_are_drawn_independently():
-    pairs = draw(torch.zeros(20_000, 2), seeded()).view(-1, 2)
+    pairs = sample(torch.zeros(20_000, 2), seeded()).view(-1, 2)
     shares = torch.bincount(pairs[:, 0] * 2 + pairs[:, 1], minlength=4) / 10_000
     torch.testing.assert_close(shares, torch.full((4,), 0.25), atol=0.02, rtol=0)
 
 
 def test_the_same_seed_draws_the_same():
     u = torch.zeros(5, 97)
-    assert torch.equal(draw(u, seeded(3)), draw(u, seeded(3)))
-    assert not torch.equal(draw(u, seeded(3)), draw(u, seeded(4)))
+    assert torch.equal(sample(u, seeded(3)), sample(u, seeded(3)))
+    assert not torch.equal(sample(u, seeded(3)), sample(u, seeded(4)))
 
 
 def test_each_row_may_have_a_generator_of_its_own():
     u = torch.zeros(3, 97)
-    together = draw(u, [seeded(1), seeded(2), seeded(3)])
-    alone = [draw(u[:1], [seeded(seed)]) for seed in (1, 2, 3)]
+    together = sample(u, [seeded(1), seeded(2), seeded(3)])
+    alone = [sample(u[:1], [seeded(seed)]) for seed in (1, 2, 3)]
     assert torch.equal(together, torch.cat(alone))

@@ -7,13 +7,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.scaling_laws import (
     KAPLAN,
     PowerLaw,
     approximate_parameters,
     count_parameters,
-    training_compute,
+    total_training_flops,
 )
 
 LANGUAGE_MODELS = {
@@ -136,21 +136,21 @@ def test_param_count_8_52_of_gpt_2(layers, d, heads, published):
     ],
 )
 def test_param_count_8_52_of_published_models_to_the_last_parameter(name, left_out):
-    model = PUBLISHED[name]
+    model = PUBLISHED_MODELS[name]
     assert model.matrices + model.embeddings + left_out == model.total
 
 
 def test_param_count_8_52_of_published_models_is_the_books_where_they_are_the_books():
     for name in ("GPT-2 XL", "GPT-3"):
-        model = PUBLISHED[name]
+        model = PUBLISHED_MODELS[name]
         assert model.matrices == approximate_parameters(model.num_blocks, model.model_dim)
-    gpt_3 = PUBLISHED["GPT-3"]
+    gpt_3 = PUBLISHED_MODELS["GPT-3"]
     assert abs(gpt_3.matrices + gpt_3.embeddings - gpt_3.total) < 0.005 * gpt_3.total
 
 
 def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
-    assert PUBLISHED["GPT-2 XL"].cache_bytes(1) == 2 * 48 * 25 * 64 * 2
-    assert PUBLISHED["Llama 3.1 8B"].cache_bytes(7, 4) == 7 * 2 * 32 * 8 * 128 * 4
+    assert PUBLISHED_MODELS["GPT-2 XL"].kv_cache_bytes(1) == 2 * 48 * 25 * 64 * 2
+    assert PUBLISHED_MODELS["Llama 3.1 8B"].kv_cache_bytes(7, 4) == 7 * 2 * 32 * 8 * 128 * 4
 
 
 # --- Scaling laws ------------------------------------------------------------------------------
@@ -217,4 +217,4 @@ def test_training_compute_is_counted_by_pytorch_too():
     tokens, size = 5 * 11, count_parameters(config).matrices
     logits = 6 * tokens * 7 * 21
     # On a CPU, PyTorch does not count the inside of its fused attention.
-    assert counted.get_total_flops() == training_compute(size, tokens) + logits
+    assert counted.get_total_flops() == total_training_flops(size, tokens) + logits

@@ -7,7 +7,7 @@ from test_trainer import encoder_decoder, language_model, pairs
 
 from slp_transformer import generate, padding_mask
 from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.lora import add_lora, lora_weights
+from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
 from slp_transformer.training.rng_state import get_rng_state, set_rng_state
@@ -124,7 +124,7 @@ def test_the_same_words_are_written_there(device, how):
 
     def write(model):
         torch.manual_seed(1)
-        return [(each.ids, each.ended) for each in generate(model, prompts, **how)]
+        return [(each.ids, each.finish_reason) for each in generate(model, prompts, **how)]
 
     assert write(language_model(context_length=11).to(device)) == write(
         language_model(context_length=11)
@@ -184,7 +184,7 @@ def test_low_ranks_are_learned_there(device):
         model = language_model()
         add_lora(model, 2)
         train(model, STREAM, STREAM, steps=3, eval_interval=3, batch_size=3, device=place)
-        learned.append(lora_weights(model))
+        learned.append(lora_state_dict(model))
     for name, W in learned[0].items():
         torch.testing.assert_close(learned[1][name], W, rtol=1e-4, atol=1e-6)
         assert W.abs().max() > 0, name

@@ -20,7 +20,7 @@ from comparing import (
 )
 from twins import twin_stack
 
-from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask, tracing
+from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask, record_activations
 
 L = 3
 
@@ -92,14 +92,14 @@ def test_final_ln_only_in_pre_norm():
 @pytest.mark.proves("final-ln")
 def test_final_ln_normalises_what_the_last_block_left():
     layers, X = stack(), normal(B, N, D)
-    with tracing(layers) as trace:
+    with record_activations(layers) as trace:
         H = layers(X, causal=True)
     assert_same(H, layers.final_norm(trace[-1]["H"]))
 
 
 def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
     layers, X = shared(), normal(B, N, D_SHARED)
-    with tracing(layers) as trace:
+    with record_activations(layers) as trace:
         output = layers(X, causal=True)
     assert len(trace) == L
     for block, steps, below in zip(

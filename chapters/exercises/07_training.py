@@ -98,7 +98,7 @@ from slp_transformer.data import read_documents, train_tokenizer
 from slp_transformer.training import train
 
 text = "\n\n".join(read_documents("moby-dick"))[:66_000]
-tokenizer = train_tokenizer([text], kind="characters")
+tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 learned, unseen, V = stream[:60_000], stream[60_000:], tokenizer.vocab_size
 pairs = torch.ones(V, V)  # every pair counts as seen once more

@@ -78,4 +78,4 @@ def my_score(log_probabilities):
     # end
 
 
-check.length_normalised(my_score)
+check.length_normalized(my_score)

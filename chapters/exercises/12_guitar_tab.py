@@ -83,11 +83,11 @@ check.only_allowed(my_allowed)
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import TabTokenizer, prepare_tabs
+from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
 from slp_transformer.training import train
 
-data, V = prepare_tabs(held_out=0.1), len(TabTokenizer())
-learned, unseen = data.learned, data.held_out
+data, V = prepare_tab_dataset(val_split=0.1), len(TabTokenizer())
+learned, unseen = data.train_data, data.val_data
 pairs = torch.full((V, V), 0.1)
 ones = torch.ones(len(learned) - 1)
 pairs.index_put_((learned[:-1], learned[1:]), ones, accumulate=True)

@@ -23,7 +23,7 @@ def my_held(grip, span):
     # end
 
 
-check.held(my_held)
+check.is_playable_grip(my_held)
 
 # %% [markdown]
 # ### Exercise 2 · One step of the cheapest path

@@ -118,4 +118,4 @@ def my_todays_parameters(L, d, A, G, d_k, d_ff):
     # end
 
 
-check.todays_parameters(my_todays_parameters)
+check.modern_block_parameters(my_todays_parameters)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from slp_transformer.guitar import Score, Sounding, Tab, format_tab, in_time, read_file
-from slp_transformer.guitar.fingering.fingering_pieces import of_score, take
-from slp_transformer.guitar.fingering.playability import Wishes
+from slp_transformer.guitar import Score, ScoreNote, Tab, format_tab, columns_to_steps, read_tab_file
+from slp_transformer.guitar.fingering.fingering_pieces import piece_from_score, finger_piece
+from slp_transformer.guitar.fingering.playability import FingeringOptions
 from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
-from slp_transformer.guitar.practice import practice_studies
-from slp_transformer.guitar.timing import fitted
+from slp_transformer.guitar.practice import make_practice_studies
+from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 MARK = "<!-- heard -->"
 STAGE = 'id="slp-hear"'
@@ -41,8 +41,8 @@ def pieces(root: Path) -> list[Heard]:
 
 def _generated(root: Path) -> Heard:
     """What a model wrote, as `benchmarks/results/guitar_lm` keeps it."""
-    (tab,), _ = read_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
-    timed, _ = fitted(in_time(tab, 4))
+    (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
+    timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
     how = (
         "Written by a model that had learned 403 files of classical guitar tabs. Of twenty-four "
         "pieces it is, of those that came to an end by themselves after 200 moments or more and "
@@ -58,10 +58,10 @@ def _fingered() -> Heard:
     for part in (JOY, BASS):
         now = 0
         for pitch, eighths in (note for bar in part for note in bar):
-            notes.append(Sounding(now, eighths, pitch))
+            notes.append(ScoreNote(now, eighths, pitch))
             now += eighths
-    score = Score(tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", length=64)
-    ((tab, _),) = take(of_score(score), Wishes()).tabs
+    score = Score(tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64)
+    ((tab, _),) = finger_piece(piece_from_score(score), FingeringOptions()).tabs_and_grips
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."
@@ -71,7 +71,7 @@ def _fingered() -> Heard:
 
 def _practice() -> list[Heard]:
     """The first study of some kinds in the practice corpus."""
-    studies = practice_studies(0, 80)
+    studies = make_practice_studies(0, 80)
     first = {kind: next(study for study in studies if study.kind == kind) for kind in KINDS}
     how = "The first study of its kind in the practice corpus, made from music theory: {}."
     return [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer._internal.shape_types import Tensor, format_shape
 
 
 def check_features(name: str, X: Tensor, model_dim: int) -> None:
@@ -15,12 +15,12 @@ def check_features(name: str, X: Tensor, model_dim: int) -> None:
     """
     if X.dim() < 2 or X.shape[-1] != model_dim:
         raise ValueError(
-            f"{name} has shape {shape_of(X)}, but must be [... × tokens × {model_dim}]: "
+            f"{name} has shape {format_shape(X)}, but must be [... × tokens × {model_dim}]: "
             f"model_dim is {model_dim} here."
         )
 
 
-def check_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
+def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
     """Refuse inputs of attention that do not fit its matrices, or each other.
 
     Raises:
@@ -33,7 +33,7 @@ def check_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) 
     if H_enc.shape[:-2] != X.shape[:-2]:
         raise ValueError(
             "X and H_enc must have the same axes before the last two, one source for each "
-            f"target, but have shapes {shape_of(X)} and {shape_of(H_enc)}."
+            f"target, but have shapes {format_shape(X)} and {format_shape(H_enc)}."
         )
     if causal:
         raise ValueError(
@@ -51,22 +51,22 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
     if Q.dim() < 2 or K.dim() < 2 or V.dim() < 2:
         raise ValueError(
             "Q, K and V need at least two axes, [tokens × features], but have shapes "
-            f"{shape_of(Q)}, {shape_of(K)} and {shape_of(V)}."
+            f"{format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
         )
     if Q.shape[-1] != K.shape[-1]:
         raise ValueError(
             f"Queries and keys must have the same size d_k to be multiplied, but Q is "
-            f"{shape_of(Q)} and K is {shape_of(K)}."
+            f"{format_shape(Q)} and K is {format_shape(K)}."
         )
     if K.shape[-2] != V.shape[-2]:
         raise ValueError(
-            f"Each key needs one value, but K is {shape_of(K)} ({K.shape[-2]} keys) and V is "
-            f"{shape_of(V)} ({V.shape[-2]} values)."
+            f"Each key needs one value, but K is {format_shape(K)} ({K.shape[-2]} keys) and V is "
+            f"{format_shape(V)} ({V.shape[-2]} values)."
         )
     if not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
         raise ValueError(
             "Q, K and V must have the same axes before the last two, but have shapes "
-            f"{shape_of(Q)}, {shape_of(K)} and {shape_of(V)}."
+            f"{format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
         )
 
 
@@ -86,7 +86,7 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
     *leading, N, M = shape
     if mask.dim() < 2 or mask.shape[-2] not in (1, N) or mask.shape[-1] not in (1, M):
         raise ValueError(
-            f"The mask has shape {shape_of(mask)}, but its last two axes must be [{N}×{M}] "
+            f"The mask has shape {format_shape(mask)}, but its last two axes must be [{N}×{M}] "
             f"({N} queries by {M} keys), or 1 where all share the same values."
         )
     if mask.dim() > len(shape) or any(
@@ -94,8 +94,8 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
         for size, axis in zip(mask.shape[-3::-1], reversed(leading), strict=False)
     ):
         raise ValueError(
-            f"The mask has shape {shape_of(mask)}, but what it masks has shape "
-            f"{shape_of(shape)}: axes before the last two may be left out, or must be the same, "
+            f"The mask has shape {format_shape(mask)}, but what it masks has shape "
+            f"{format_shape(shape)}: axes before the last two may be left out, or must be the same, "
             "or 1."
         )
 
@@ -126,7 +126,7 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         )
 
 
-def check_length(start: int, N: int, context_length: int) -> None:
+def check_positions(start: int, N: int, context_length: int) -> None:
     """Refuse a sequence that begins before the first position or ends after the last one.
 
     Raises:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 
-def from_text_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
+def require_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
     """Import a module of an optional dependency, at the moment it is needed.
 
     Args:
@@ -31,7 +31,7 @@ def from_text_extra(module: str, purpose: str, extra: str = "text") -> ModuleTyp
         ) from None
 
 
-def flush_to_disk(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Flush a file, or the entries of a folder, to the disk."""
     if path.is_dir():
         if os.name == "nt":
@@ -46,7 +46,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to `path` once it is complete.
 
     A process that is killed on the way leaves the old file untouched, and the temporary one, which
@@ -58,7 +58,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.writing")
     try:
         yield unfinished
-        flush_to_disk(unfinished)
+        fsync_path(unfinished)
         os.replace(unfinished, path)
     except BaseException as error:
         with suppress(OSError):
@@ -66,10 +66,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
-    flush_to_disk(path.parent)
+    fsync_path(path.parent)
 
 
-def reason_of(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Return why a file could not be read or written: the system's message without its number."""
     message = getattr(error, "strerror", None) or str(error)
     return re.sub(r" \(os error \d+\)", "", message).rpartition("I/O error: ")[2].rstrip(".")
@@ -77,7 +77,7 @@ def reason_of(error: Exception) -> str:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 

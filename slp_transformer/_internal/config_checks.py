@@ -9,30 +9,30 @@ from typing import Any, Literal, get_args
 Activation = Literal["relu", "gelu", "swiglu"]
 NormOrder = Literal["pre", "post"]
 Positions = Literal["learned", "sinusoidal"]
-Initialisation = Literal["gpt2", "xavier", "bert"]
+Initialization = Literal["gpt2", "xavier", "bert"]
 
 
-def is_whole(number: Any) -> bool:
+def is_integer(number: Any) -> bool:
     """Whether something is a whole number: Python's, NumPy's or a tensor's, but not a boolean."""
     try:
-        return type(operator.index(number)) is int and not is_boolean(number)
+        return type(operator.index(number)) is int and not is_bool(number)
     except (TypeError, ValueError, RuntimeError):
         return False
 
 
-def is_boolean(value: Any) -> bool:
+def is_bool(value: Any) -> bool:
     """Whether something is a boolean, also NumPy's or a tensor's, which Python takes for 0 or 1."""
     return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
 
 
-def plain_numbers(settings: Any) -> None:
+def to_builtin_ints(settings: Any) -> None:
     """Turn the whole numbers of a frozen dataclass into Python's own, which JSON can write.
 
     Args:
         settings: whose fields may hold NumPy's.
     """
     for name, value in vars(settings).items():
-        if type(value) is not int and is_whole(value):
+        if type(value) is not int and is_integer(value):
             object.__setattr__(settings, name, operator.index(value))
 
 
@@ -43,7 +43,7 @@ def check_size(**sizes: int) -> None:
         ValueError: naming the first such size.
     """
     for name, size in sizes.items():
-        if not is_whole(size) or size < 1:
+        if not is_integer(size) or size < 1:
             raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
 
 

@@ -14,8 +14,8 @@ MIN_LOGITS = 2**20  # logits from which on they outgrow a cache
 LOGITS_PER_CHUNK = 2**18  # logits that fit into one
 
 
-def summed_entropy(
-    U: Float[Tensor, "rows V"], targets: Int[Tensor, "rows"], smoothing: float, ignored: int
+def try_fast_cross_entropy_sum(
+    U: Float[Tensor, "rows V"], targets: Int[Tensor, "rows"], label_smoothing: float, ignore_index: int
 ) -> Float[Tensor, ""] | None:
     """The sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
 
@@ -34,18 +34,18 @@ def summed_entropy(
         return None
     if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
         return None
-    if not 0 <= smoothing <= 1:
+    if not 0 <= label_smoothing <= 1:
         return None
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return None
-    counts = targets != ignored
+    counts = targets != ignore_index
     words = targets.where(counts, 0)
     if words.min() < 0 or words.max() >= U.shape[1]:
         return None
-    return _Summed.apply(U, words.unsqueeze(1), counts.unsqueeze(1), smoothing)
+    return SummedCrossEntropy.apply(U, words.unsqueeze(1), counts.unsqueeze(1), label_smoothing)
 
 
-class _Summed(torch.autograd.Function):
+class SummedCrossEntropy(torch.autograd.Function):
     """The sum, and its gradient: the probabilities less what they should be."""
 
     @staticmethod
@@ -53,7 +53,7 @@ class _Summed(torch.autograd.Function):
         ctx.save_for_backward(U, words, counts)
         ctx.smoothing = smoothing
         found = []
-        for rows in few_rows(U):
+        for rows in row_chunks(U):
             log_y = U[rows].log_softmax(dim=1)
             right = log_y.gather(1, words[rows])
             if smoothing:
@@ -69,7 +69,7 @@ class _Summed(torch.autograd.Function):
         if torch.is_grad_enabled():  # to be differentiated once more
             return weights * (U.softmax(dim=1) - share).scatter_add(1, words, less), *[None] * 3
         G = torch.empty_like(U)
-        for rows in few_rows(U):
+        for rows in row_chunks(U):
             its = torch.softmax(U[rows], dim=1, out=G[rows])
             if share:
                 its.sub_(share)
@@ -77,7 +77,7 @@ class _Summed(torch.autograd.Function):
         return G, None, None, None
 
 
-def few_rows(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
+def row_chunks(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
     """Rows that fit into a cache together, one range after the other."""
     count = max(1, LOGITS_PER_CHUNK // U.shape[1])
     for first in range(0, len(U), count):

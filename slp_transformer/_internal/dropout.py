@@ -4,12 +4,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer._internal.config_checks import check_dropout
-from slp_transformer._internal.dropout_mask import drop_bits
-from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.dropout_mask import try_fast_dropout
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Tensor
 
 
-def drop(X: Float[Tensor, "..."], share: float) -> Float[Tensor, "..."]:
+def apply_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."]:
     """Set a share of X to 0, drawn at random, and scale up the rest to make up for it.
 
     Args:
@@ -19,11 +19,11 @@ def drop(X: Float[Tensor, "..."], share: float) -> Float[Tensor, "..."]:
     Raises:
         ValueError: if the share is below 0, or not below 1.
     """
-    check_dropout(share)
-    if share == 0:
+    check_dropout(p)
+    if p == 0:
         return X
-    dropped = drop_bits(X, share) if switched_on() else None
-    return F.dropout(X, share) if dropped is None else dropped
+    dropped = try_fast_dropout(X, p) if fast_paths_enabled() else None
+    return F.dropout(X, p) if dropped is None else dropped
 
 
 class Dropout(nn.Dropout):
@@ -33,4 +33,4 @@ class Dropout(nn.Dropout):
         """Drop a share of X in training, and scale up the rest; leave X as it is otherwise."""
         if not self.training:
             return X
-        return drop(X, self.p) if 0 < self.p < 1 and not self.inplace else super().forward(X)
+        return apply_dropout(X, self.p) if 0 < self.p < 1 and not self.inplace else super().forward(X)

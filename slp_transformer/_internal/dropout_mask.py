@@ -11,10 +11,10 @@ import torch
 
 from slp_transformer._internal.shape_types import Bool, Float, Tensor
 
-STEPS = 2**16  # as many shares can be told apart
+DROPOUT_STEPS = 2**16  # as many shares can be told apart
 
 
-def drop_bits(X: Float[Tensor, "..."], share: float) -> Float[Tensor, "..."] | None:
+def try_fast_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."] | None:
     """Drop a share of X, and scale up the rest.
 
     The same for every call with the same random state, whether gradients are recorded or not.
@@ -30,16 +30,16 @@ def drop_bits(X: Float[Tensor, "..."], share: float) -> Float[Tensor, "..."] | N
     transformed = torch._C._are_functorch_transforms_active()
     if X.device.type != "cpu" or torch.compiler.is_compiling() or transformed:
         return None
-    made_up = STEPS / (STEPS - in_steps(share))  # those kept make up for those dropped
-    return X * draw_kept(X.shape, share).to(X.dtype).mul_(made_up)
+    made_up = DROPOUT_STEPS / (DROPOUT_STEPS - round_to_steps(p))  # those kept make up for those dropped
+    return X * sample_keep_mask(X.shape, p).to(X.dtype).mul_(made_up)
 
 
-def in_steps(share: float) -> int:
+def round_to_steps(p: float) -> int:
     """A share in steps of 1/65,536, but never all of them."""
-    return min(round(share * STEPS), STEPS - 1)
+    return min(round(p * DROPOUT_STEPS), DROPOUT_STEPS - 1)
 
 
-def draw_kept(shape: Sequence[int], share: float) -> Bool[Tensor, "..."]:
+def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
     """Draw which places to keep, with PyTorch's generator of the CPU.
 
     Args:
@@ -52,4 +52,4 @@ def draw_kept(shape: Sequence[int], share: float) -> Bool[Tensor, "..."]:
     count = math.prod(shape)
     numbers = torch.empty(-(-count // 4), dtype=torch.int64, device="cpu").random_(-(2**63), None)
     bits = numbers.view(torch.int16)[:count]
-    return (bits >= in_steps(share) - STEPS // 2).view(shape)
+    return (bits >= round_to_steps(p) - DROPOUT_STEPS // 2).view(shape)

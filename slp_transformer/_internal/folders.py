@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def files_in(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     """Return the files in a folder and its subfolders, sorted by path, without hidden ones.
 
     Raises:

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.atomic_write import require_extra
 
 LOG = logging.getLogger("slp_transformer")
-LARGEST = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
-UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for such an error
+MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
+UNKNOWN_FIELD_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for such an error
 
 
-def read_as(kind: Any, path: Path, *, lenient: bool = False) -> Any:
+def load_validated(schema: Any, path: Path, *, lenient: bool = False) -> Any:
     """Load a JSON file, validated against a schema.
 
     Args:
@@ -30,15 +30,15 @@ def read_as(kind: Any, path: Path, *, lenient: bool = False) -> Any:
         ImportError: if pydantic is not installed.
     """
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path} is too large: it should have at most {LARGEST:,} bytes.")
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ValueError(f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes.")
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    return parse_as(kind, content, str(path), lenient=lenient)
+    return validate_json(schema, content, str(path), lenient=lenient)
 
 
-def parse_as(kind: Any, content: bytes, where: str, *, lenient: bool = False) -> Any:
+def validate_json(schema: Any, content: bytes, source_name: str, *, lenient: bool = False) -> Any:
     """Parse JSON text, validated against a schema.
 
     Args:
@@ -51,42 +51,42 @@ def parse_as(kind: Any, content: bytes, where: str, *, lenient: bool = False) ->
         ValueError: naming `where` and the first place that is wrong.
         ImportError: if pydantic is not installed.
     """
-    pydantic = from_text_extra("pydantic", "Kept runs")
+    pydantic = require_extra("pydantic", "Kept runs")
     try:
-        return adapter(kind).validate_json(content, strict=True, extra="forbid")
+        return type_adapter(schema).validate_json(content, strict=True, extra="forbid")
     except pydantic.ValidationError as error:
         wrong = error.errors(include_url=False)
-    other = [each for each in wrong if each["type"] not in UNKNOWN]
+    other = [each for each in wrong if each["type"] not in UNKNOWN_FIELD_ERRORS]
     if other or not lenient:
-        raise ValueError(f"{where}: {in_words((other or wrong)[0])}")
-    names = ", ".join(sorted({dotted(each["loc"]) for each in wrong}))
-    LOG.warning(f"{where} has settings that this version does not know, and leaves out: {names}.")
-    return adapter(kind).validate_json(content, strict=True, extra="ignore")
+        raise ValueError(f"{source_name}: {format_validation_error((other or wrong)[0])}")
+    names = ", ".join(sorted({error_path(each["loc"]) for each in wrong}))
+    LOG.warning(f"{source_name} has settings that this version does not know, and leaves out: {names}.")
+    return type_adapter(schema).validate_json(content, strict=True, extra="ignore")
 
 
 @cache
-def adapter(kind: Any) -> Any:
+def type_adapter(schema: Any) -> Any:
     """Return pydantic's adapter of a type."""
-    return from_text_extra("pydantic", "Kept runs").TypeAdapter(kind)
+    return require_extra("pydantic", "Kept runs").TypeAdapter(schema)
 
 
-def in_words(wrong: dict[str, Any]) -> str:
+def format_validation_error(error: dict[str, Any]) -> str:
     """Format one of pydantic's errors as the rest of a sentence."""
-    place = dotted(wrong["loc"])
-    if wrong["type"] == "json_invalid":
-        return f"this is no JSON ({wrong['msg'].removeprefix('Invalid JSON: ')})."
-    if wrong["type"] in ("missing", "missing_argument"):
+    place = error_path(error["loc"])
+    if error["type"] == "json_invalid":
+        return f"this is no JSON ({error['msg'].removeprefix('Invalid JSON: ')})."
+    if error["type"] in ("missing", "missing_argument"):
         return f"{place} is missing."
-    if wrong["type"] in UNKNOWN:
+    if error["type"] in UNKNOWN_FIELD_ERRORS:
         return f"{place} is nothing that this version knows: the file may be from a newer one."
-    if wrong["type"] == "value_error":
-        return wrong["msg"].removeprefix("Value error, ")
-    value = repr(wrong["input"])
+    if error["type"] == "value_error":
+        return error["msg"].removeprefix("Value error, ")
+    value = repr(error["input"])
     value = value if len(value) <= 60 else value[:57] + "..."
-    return f"{place or 'this'} {wrong['msg'].removeprefix('Input ')}, not {value}."
+    return f"{place or 'this'} {error['msg'].removeprefix('Input ')}, not {value}."
 
 
-def dotted(place: tuple[str | int, ...]) -> str:
+def error_path(location: tuple[str | int, ...]) -> str:
     """Format a location in JSON, as `records.3.step`."""
-    text = ".".join(map(str, place))
+    text = ".".join(map(str, location))
     return text if len(text) <= 60 else text[:57] + "..."

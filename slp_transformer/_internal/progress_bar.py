@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.atomic_write import require_extra
 
 BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
 BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars
 
 
 @contextlib.contextmanager
-def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable[[int], Any]]:
+def progress_bar(description: str, total: int | None, unit: str = "B") -> Iterator[Callable[[int], Any]]:
     """Show a progress bar for some work, and remove it at the end.
 
     It is shown if the work takes a while, stderr is a terminal, and tqdm is installed.
@@ -27,39 +27,39 @@ def work_bar(work: str, total: int | None, unit: str = "B") -> Iterator[Callable
         A function to call with each amount that was done.
     """
     try:
-        tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
+        tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
     except ImportError:
         yield lambda amount: None
         return
     how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": BAR_DELAY_S}
     how["disable"] = None if BARS_ENABLED.get() else True  # None: unless stderr is a terminal
-    bar = tqdm(desc=work, total=total, unit=unit, file=sys.stderr, **how)
+    bar = tqdm(desc=description, total=total, unit=unit, file=sys.stderr, **how)
 
     def tell(amount: int) -> None:
-        with seen_or_not():
+        with ignore_display_errors():
             bar.update(amount)
 
     try:
         yield tell
     finally:
-        with seen_or_not():
+        with ignore_display_errors():
             bar.close()
 
 
-def can_be_redrawn() -> bool:
+def can_redraw() -> bool:
     """Return whether stderr can redraw a line: on a terminal, or in a notebook."""
     ipython = sys.modules.get("IPython")
     in_notebook = ipython is not None and ipython.get_ipython() is not None
     return sys.stderr.isatty() or in_notebook
 
 
-def seen_or_not() -> contextlib.AbstractContextManager:
+def ignore_display_errors() -> contextlib.AbstractContextManager:
     """Ignore errors while a bar is drawn, as on a terminal that was closed."""
     return contextlib.suppress(OSError)
 
 
 @contextlib.contextmanager
-def no_work_bars() -> Iterator[None]:
+def progress_bars_disabled() -> Iterator[None]:
     """Disable progress bars."""
     before = BARS_ENABLED.set(False)
     try:
@@ -68,10 +68,10 @@ def no_work_bars() -> Iterator[None]:
         BARS_ENABLED.reset(before)
 
 
-def beside_bars(text: str) -> None:
+def write_above_progress_bars(text: str) -> None:
     """Write lines to stderr, above any progress bar."""
-    with seen_or_not():
+    with ignore_display_errors():
         try:
-            from_text_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
+            require_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
         except ImportError:
             print(text, file=sys.stderr, flush=True)

@@ -4,20 +4,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_on = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
+_fast_paths = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
 
 
-def switched_on() -> bool:
+def fast_paths_enabled() -> bool:
     """Whether to look for a faster way."""
-    return _on
+    return _fast_paths
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
+def reference_mode() -> Iterator[None]:
     """As long as the context lasts, everything in this process goes by its equation alone."""
-    global _on
-    before, _on = _on, False
+    global _fast_paths
+    before, _fast_paths = _fast_paths, False
     try:
         yield
     finally:
-        _on = before
+        _fast_paths = before

@@ -38,10 +38,10 @@ else:
 
         Bool = Float = Int = _Unchecked
 
-__all__ = ["Bool", "Float", "Int", "Tensor", "shape_of"]
+__all__ = ["Bool", "Float", "Int", "Tensor", "format_shape"]
 
 
-def shape_of(tensor: Tensor | Sequence[int]) -> str:
+def format_shape(tensor: Tensor | Sequence[int]) -> str:
     """The shape of a tensor, or a shape, as the book writes it, for messages: `[2×7×5]`."""
     shape = tensor.shape if isinstance(tensor, Tensor) else tensor
     return "[" + "×".join(str(size) for size in shape) + "]"

@@ -10,24 +10,24 @@ import stat
 import threading
 from types import FrameType
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last one is Windows' own
-SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last one is Windows' own
+STOP_SIGNALS = tuple(getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name))
 
 
-class Stopped(KeyboardInterrupt):
+class StoppedBySignal(KeyboardInterrupt):
     """Raised where work stops because of a signal.
 
     Attributes:
         number: the signal's; a command ends with 128 + this number.
     """
 
-    def __init__(self, words: str = "", number: int | None = None):
+    def __init__(self, message: str = "", signal_number: int | None = None):
         """Take a message for the user, and the number of the signal (SIGINT if None)."""
-        super().__init__(words)
-        self.number = signal.SIGINT if number is None else number
+        super().__init__(message)
+        self.signal_number = signal.SIGINT if signal_number is None else signal_number
 
 
-class StopSignals:
+class SignalHandler:
     """Handles the signals inside a `with` block.
 
     Python handles signals in the main thread only; in another thread this does nothing.
@@ -36,7 +36,7 @@ class StopSignals:
         number: the first signal that was received; None until then.
     """
 
-    def __init__(self, *, wait: bool, for_good: bool = False):
+    def __init__(self, *, defer: bool, ignore_afterwards: bool = False):
         """Create a handler.
 
         Args:
@@ -44,47 +44,47 @@ class StopSignals:
                 signal raises `Stopped`. Later signals are ignored.
             for_good: ignore the signals after the block, in a process that is about to end.
         """
-        self.wait, self.for_good = wait, for_good
-        self.number: int | None = None
-        self.before: dict[int, object] = {}
+        self.defer, self.ignore_afterwards = defer, ignore_afterwards
+        self.signal_number: int | None = None
+        self.previous_handlers: dict[int, object] = {}
 
     @property
-    def pressed(self) -> bool:
+    def triggered(self) -> bool:
         """Return whether a signal was received."""
-        return self.number is not None
+        return self.signal_number is not None
 
-    def __enter__(self) -> "StopSignals":
+    def __enter__(self) -> "SignalHandler":
         """Install the handlers."""
         if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+            for number in STOP_SIGNALS:
                 before = signal.getsignal(number)
                 if before not in (signal.SIG_IGN, None):  # None: not Python's to give back
-                    self.before[number] = before
-                    signal.signal(number, self.hear)
+                    self.previous_handlers[number] = before
+                    signal.signal(number, self.handle_signal)
         return self
 
-    def hear(self, number: int, _: FrameType | None) -> None:
+    def handle_signal(self, number: int, _: FrameType | None) -> None:
         """Record a signal.
 
         Raises:
             Stopped: the first time, unless it can wait.
         """
         if number == getattr(signal, "SIGHUP", None):
-            leave_terminal()
-        first, self.number = self.number is None, self.number or number
-        if first and not self.wait:
-            raise Stopped(number=number)
+            redirect_closed_terminal()
+        first, self.signal_number = self.signal_number is None, self.signal_number or number
+        if first and not self.defer:
+            raise StoppedBySignal(signal_number=number)
 
     def __exit__(self, *_) -> None:
         """Restore the previous handlers; an outer `StopSignals` learns of the signal."""
-        for number, before in self.before.items():
+        for number, before in self.previous_handlers.items():
             outer = getattr(before, "__self__", None)
-            if isinstance(outer, StopSignals):
-                outer.number = outer.number or self.number
-            signal.signal(number, signal.SIG_IGN if self.for_good else before)
+            if isinstance(outer, SignalHandler):
+                outer.signal_number = outer.signal_number or self.signal_number
+            signal.signal(number, signal.SIG_IGN if self.ignore_afterwards else before)
 
 
-def leave_terminal() -> None:
+def redirect_closed_terminal() -> None:
     """Redirect output to the null device if its terminal was closed."""
     for output in (1, 2):
         try:

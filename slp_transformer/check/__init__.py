@@ -20,9 +20,9 @@ from slp_transformer.check.diagnosing import CHECKS, Check
 from slp_transformer.check.encoder_decoder_checks import (
     cross_attention,
     decoder_block,
-    length_normalised,
+    length_normalized,
 )
-from slp_transformer.check.fingering_checks import cheapest_step, held, path_back, takes_turns
+from slp_transformer.check.fingering_checks import cheapest_step, is_playable_grip, path_back, takes_turns
 from slp_transformer.check.guitar_checks import count_places, only_allowed, pitch, span
 from slp_transformer.check.interpret_checks import (
     copied,
@@ -55,7 +55,7 @@ from slp_transformer.check.modern_checks import (
     rotary,
     rotary_step,
     shared_keys,
-    todays_parameters,
+    modern_block_parameters,
 )
 from slp_transformer.check.multi_head_checks import (
     cached_step,
@@ -97,14 +97,14 @@ __all__ = [
     "decoder_block",
     "ffn",
     "head",
-    "held",
+    "is_playable_grip",
     "induced",
     "induction_score",
     "input_encoding",
     "join_heads",
     "layer_norm",
     "leak",
-    "length_normalised",
+    "length_normalized",
     "limits_of_temperature",
     "lm_head",
     "logit_lens",
@@ -144,7 +144,7 @@ __all__ = [
     "takes_turns",
     "teacher_forced",
     "temperature",
-    "todays_parameters",
+    "modern_block_parameters",
     "top_k",
     "top_p",
     "unchanged",

@@ -6,7 +6,7 @@ from slp_transformer.check import CHECKS
 def main() -> None:
     """Print the table."""
     for check in CHECKS.values():
-        print(f"\n{check.asked}: {check.source}")
+        print(f"\n{check.signature_text}: {check.source}")
         for name, sentence in check.mistakes.items():
             print(f"  {name}: {sentence}")
     known = sum(len(check.mistakes) for check in CHECKS.values())

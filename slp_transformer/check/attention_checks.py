@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.mask_checks import INF, future
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.mask_checks import INF, future_mask
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
-LARGEST_OF_ALL = (
+GLOBAL_MAX_MESSAGE = (
     "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
     "scores become 0, and 0/0 is not a number: subtract each row's own."
 )
@@ -33,14 +33,14 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
 
 
 def _softmax_cases() -> list[Case]:
-    draw = normal(1)
+    draw = seeded_randn(1)
     return [
-        {"scores": row(0, math.log(3))},
-        {"scores": row(1, 2, 3)},
-        {"scores": row(1000, 1001)},
-        {"scores": row(-1000, -1000, -1002)},
-        {"scores": rows((0, 1), (0, 0), (2, 0))},
-        {"scores": rows((1000, 1001), (0, 1))},
+        {"scores": vector(0, math.log(3))},
+        {"scores": vector(1, 2, 3)},
+        {"scores": vector(1000, 1001)},
+        {"scores": vector(-1000, -1000, -1002)},
+        {"scores": matrix((0, 1), (0, 0), (2, 0))},
+        {"scores": matrix((1000, 1001), (0, 1))},
         {"scores": 3 * draw(7)},
         {"scores": 3 * draw(5, 7)},
     ]
@@ -53,7 +53,7 @@ def _softmax_cases() -> list[Case]:
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score first; it cancels in the fraction.",
         "not normalised": "The powers are not divided by their sum: they don't sum to 1.",
-        "largest of all": LARGEST_OF_ALL,
+        "largest of all": GLOBAL_MAX_MESSAGE,
         "other axis": "The softmax runs over the wrong axis: each row should sum to 1, and here "
         "the columns do.",
         "all entries": "All entries of the matrix together sum to 1; each row should by itself.",
@@ -88,11 +88,11 @@ def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _sum_cases() -> list[Case]:
-    draw = normal(2)
+    draw = seeded_randn(2)
     alpha = torch.softmax(draw(5), -1)
     return [
-        {"alpha_i": row(0.75, 0.25), "rows": rows((4, 0), (0, 8))},
-        {"alpha_i": row(0.5, 0.25, 0.25), "rows": rows((4, 0), (0, 8), (4, 4))},
+        {"alpha_i": vector(0.75, 0.25), "rows": matrix((4, 0), (0, 8))},
+        {"alpha_i": vector(0.5, 0.25, 0.25), "rows": matrix((4, 0), (0, 8), (4, 4))},
         {"alpha_i": alpha, "rows": draw(5, 3)},
         {"alpha_i": alpha[:3], "rows": draw(7, 3)},
     ]
@@ -126,10 +126,10 @@ def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _score_cases() -> list[Case]:
-    draw = normal(3)
+    draw = seeded_randn(3)
     return [
-        {"q_i": row(2, 0, 0, 0), "k_j": row(3, 1, 0, 0)},
-        {"q_i": row(1, 2), "k_j": row(3, 4)},
+        {"q_i": vector(2, 0, 0, 0), "k_j": vector(3, 1, 0, 0)},
+        {"q_i": vector(1, 2), "k_j": vector(3, 4)},
         {"q_i": draw(7), "k_j": draw(7)},
     ]
 
@@ -156,8 +156,8 @@ def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _simple_cases() -> list[Case]:
-    draw = normal(4)
-    X = rows((0, 2), (2, 0), (0, 1), (1, 1))
+    draw = seeded_randn(4)
+    X = matrix((0, 2), (2, 0), (0, 1), (1, 1))
     more = draw(5, 3)
     return [
         {"X": X, "i": 2},
@@ -185,7 +185,7 @@ def _simple_cases() -> list[Case]:
 def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
     """Check `simple_attention(X, i)`: the output a_i, with i counted from 0 and no matrices."""
     last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
-    end = choose(mistakes, last, i + 1)
+    end = choose_option(mistakes, last, i + 1)
     x_i = X[-1] if "last token asks" in mistakes else X[i]
     scores = X[:end] @ x_i
     if "scaled" in mistakes:
@@ -198,23 +198,23 @@ def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
 
 
 def _attention_cases() -> list[Case]:
-    draw = normal(5)
+    draw = seeded_randn(5)
     open_mask = torch.zeros
-    by_hand = {"Q": rows((2, 0, 0, 0)), "K": rows((1, 0, 0, 0), (0, 1, 0, 0))}
-    square = {"Q": rows((0, 0), (2, 0)), "K": rows((3, 0), (0, 1)), "V": rows((8, 0), (0, 4))}
+    by_hand = {"Q": matrix((2, 0, 0, 0)), "K": matrix((1, 0, 0, 0), (0, 1, 0, 0))}
+    square = {"Q": matrix((0, 0), (2, 0)), "K": matrix((3, 0), (0, 1)), "V": matrix((8, 0), (0, 4))}
     padding = open_mask(3, 5)
     padding[:, 3:] = -INF
-    large = {"Q": rows((1000,), (1,)), "K": rows((1,), (0,)), "V": rows((8,), (4,))}
-    nothing = future(3)
+    large = {"Q": matrix((1000,), (1,)), "K": matrix((1,), (0,)), "V": matrix((8,), (4,))}
+    nothing = future_mask(3)
     nothing[1] = -INF
     return [
-        {**by_hand, "V": rows((9,), (1,)), "mask": open_mask(1, 2)},
-        {**square, "mask": future(2)},
+        {**by_hand, "V": matrix((9,), (1,)), "mask": open_mask(1, 2)},
+        {**square, "mask": future_mask(2)},
         {**large, "mask": open_mask(2, 2)},
-        {"Q": draw(3, 5), "K": draw(3, 5), "V": draw(3, 2), "mask": future(3)},
+        {"Q": draw(3, 5), "K": draw(3, 5), "V": draw(3, 2), "mask": future_mask(3)},
         {"Q": draw(3, 5), "K": draw(5, 5), "V": draw(5, 7), "mask": padding},
-        {"Q": 300 * draw(3, 2), "K": 300 * draw(3, 2), "V": draw(3, 5), "mask": future(3)},
-        {"Q": draw(3, 3), "K": draw(3, 3), "V": draw(3, 3), "mask": future(3)},
+        {"Q": 300 * draw(3, 2), "K": 300 * draw(3, 2), "V": draw(3, 5), "mask": future_mask(3)},
+        {"Q": draw(3, 3), "K": draw(3, 3), "V": draw(3, 3), "mask": future_mask(3)},
         {"Q": draw(3, 2), "K": draw(3, 2), "V": draw(3, 2), "mask": nothing},
     ]
 
@@ -247,7 +247,7 @@ def _attention_cases() -> list[Case]:
         "hidden.",
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score of a row first, or use torch.softmax.",
-        "largest of all": LARGEST_OF_ALL,
+        "largest of all": GLOBAL_MAX_MESSAGE,
         "roles of Q and K": "Queries and keys have changed places: the scores should be Q Kᵀ.",
         "K not transposed": "K is not transposed: each query meets each key in Q Kᵀ.",
         "keys as values": "The weights mix the keys; they should mix the values.",

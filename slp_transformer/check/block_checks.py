@@ -7,21 +7,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
-OUTSIDE = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
+OUTER_EPSILONS = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
 
 
 def _norm_cases(d: int = 0) -> list[Case]:
-    draw = normal(21)
-    small = {"x": rows((0, 2), (4, 8)), "gamma": torch.ones(2), "beta": torch.zeros(2)}
+    draw = seeded_randn(21)
+    small = {"x": matrix((0, 2), (4, 8)), "gamma": torch.ones(2), "beta": torch.zeros(2)}
     hand = [] if d else [small]  # a module has a size of its own
     d = d or 8
     plain = {"gamma": torch.ones(d), "beta": torch.zeros(d)}
     learned = {"gamma": torch.arange(1.0, d + 1), "beta": draw(d)}
-    by_hand = row(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
+    by_hand = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
     flat = torch.full((d,), 2.0)
     return [
         *hand,
@@ -41,7 +41,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
         "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
-            OUTSIDE,
+            OUTER_EPSILONS,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
             "the variance, under the root.",
         ),
@@ -62,7 +62,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "*.",
     },
     accepted=tuple(EPSILONS),
-    fit=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
+    sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `layer_norm(x, gamma, beta)`, for a row [d] and for rows [N×d].
@@ -74,14 +74,14 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
     else:
         axes = (0,) if "over tokens" in mistakes else (-1,)
     mu = x.mean(axes, keepdim=True)
-    eps = choose(mistakes, EPSILONS, 0.0)
+    eps = choose_option(mistakes, EPSILONS, 0.0)
     correction = int("unbiased" in mistakes)
     if "root mean square" in mistakes:
         mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
     else:
         variance = x.var(axes, correction=correction, keepdim=True)
     sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
-    sigma = sigma + choose(mistakes, OUTSIDE, 0.0)
+    sigma = sigma + choose_option(mistakes, OUTER_EPSILONS, 0.0)
     x = x if "mean kept" in mistakes else x - mu
     x_hat = x if "not divided" in mistakes else x / sigma
     if "gain and offset swapped" in mistakes:
@@ -94,15 +94,15 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 
 
 def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
-    draw, own = normal(22), d > 0  # a module has sizes of its own
+    draw, own = seeded_randn(22), d > 0  # a module has sizes of its own
     d, d_ff = d or 3, d_ff or 7
-    by_hand = {"W_1": rows((1,), (-1,)), "b_1": row(1), "W_2": rows((2, 3)), "b_2": row(10, 20)}
+    by_hand = {"W_1": matrix((1,), (-1,)), "b_1": vector(1), "W_2": matrix((2, 3)), "b_2": vector(10, 20)}
 
     def made(*tokens: int) -> Case:
         weights = {"W_1": draw(d, d_ff), "b_1": draw(d_ff), "W_2": draw(d_ff, d), "b_2": draw(d)}
         return {"x": draw(*tokens, d), **weights}
 
-    hand = [{"x": row(4, 2), **by_hand}, {"x": row(2, 4), **by_hand}]
+    hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
     return ([] if own else hand) + [made(), made(5)]
 
 
@@ -123,7 +123,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "leaky": "The bend leaks below 0 (LeakyReLU); the equation has ReLU.",
         "residual": "The input is added at the end: that is the block's work, not the layer's.",
     },
-    fit=lambda shapes, module: dict(zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)),
+    sizes_from_module=lambda shapes, module: dict(zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)),
 )
 def ffn(
     x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
@@ -131,9 +131,9 @@ def ffn(
     """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends["leaky"] = F.leaky_relu
-    bend = choose(mistakes, bends, torch.relu)
+    bend = choose_option(mistakes, bends, torch.relu)
     if mistakes & {"no ReLU", "ReLU at the end"}:
-        bend = _as_it_is
+        bend = _identity
     b_1 = 0 * b_1 if "no b_1" in mistakes else b_1
     b_2 = 0 * b_2 if "no b_2" in mistakes else b_2
     if "ReLU before b_1" in mistakes:
@@ -145,7 +145,7 @@ def ffn(
     return out + x if "residual" in mistakes else out
 
 
-def _as_it_is(x: Tensor) -> Tensor:
+def _identity(x: Tensor) -> Tensor:
     return x
 
 
@@ -173,14 +173,14 @@ def unchanged(
 
 
 def _gated_cases() -> list[Case]:
-    draw = normal(23)
+    draw = seeded_randn(23)
 
     def made(*tokens: int) -> Case:
         matrices = {"W_1": draw(3, 7), "b_1": draw(7), "W_2": draw(3, 7), "b_2": draw(7)}
         return {"x": draw(*tokens, 3), **matrices, "W_3": draw(7, 3), "b_3": draw(3)}
 
-    one = {"W_1": rows((1,)), "b_1": row(0), "W_2": rows((0,)), "b_2": row(2)}
-    return [{"x": row(1), **one, "W_3": rows((1,)), "b_3": row(5)}, made(), made(5)]
+    one = {"W_1": matrix((1,)), "b_1": vector(0), "W_2": matrix((0,)), "b_2": vector(2)}
+    return [{"x": vector(1), **one, "W_3": matrix((1,)), "b_3": vector(5)}, made(), made(5)]
 
 
 @check(
@@ -214,8 +214,8 @@ def swiglu(
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
     if "gate on the other side" in mistakes:
         first, second = second, first
-    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": _as_it_is}
-    bend = choose(mistakes, bends, F.silu)
+    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": _identity}
+    bend = choose_option(mistakes, bends, F.silu)
     second = F.silu(second) if "both bent" in mistakes else second
     gate = bend(first)
     if "no gate" in mistakes:
@@ -235,27 +235,27 @@ class Layer:
         return self.f(*inputs)
 
 
-def running_mean(X: Tensor) -> Tensor:
+def running_mean_rows(X: Tensor) -> Tensor:
     """What attention would do that looks at all tokens so far alike."""
     return X.cumsum(-2) / torch.arange(1, X.shape[-2] + 1, dtype=X.dtype)[:, None]
 
 
-def normalised(X: Tensor) -> Tensor:
+def normalize_rows(X: Tensor) -> Tensor:
     """Rows of mean 0 and deviation 1."""
     return F.layer_norm(X, X.shape[-1:])
 
 
 _LAYERS = {
-    "attention": Layer("1.5 times the mean of the tokens so far", lambda X: running_mean(X) * 1.5),
+    "attention": Layer("1.5 times the mean of the tokens so far", lambda X: running_mean_rows(X) * 1.5),
     "ffn": Layer("x² + 1", lambda X: X * X + 1),
-    "norm_1": Layer("layer norm", normalised),
-    "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalised(X)),
+    "norm_1": Layer("layer norm", normalize_rows),
+    "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
 }
 
 
 def _block_cases() -> list[Case]:
-    draw = normal(24)
-    by_hand = {"X": rows((2, 4), (6, 0))}
+    draw = seeded_randn(24)
+    by_hand = {"X": matrix((2, 4), (6, 0))}
     return [{**by_hand, **_LAYERS}, {"X": draw(5, 3), **_LAYERS}, {"X": 9 * draw(2, 7), **_LAYERS}]
 
 

@@ -37,21 +37,21 @@ ALIASES = {
 }
 
 
-class Unfit(Exception):
+class UnsupportedCall(Exception):
     """The function cannot be called as the exercise asks; the message says why."""
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """A name without its case and underscores."""
     return name.replace("_", "").lower()
 
 
-def understood(name: str, wanted: str) -> bool:
+def is_same_argument(name: str, expected_name: str) -> bool:
     """Whether an argument called `name` must mean `wanted`."""
-    return plain(name) == plain(wanted) or plain(name) in ALIASES.get(wanted, ())
+    return normalize_name(name) == normalize_name(expected_name) or normalize_name(name) in ALIASES.get(expected_name, ())
 
 
-def caller(submission: Any, names: Sequence[str], asked: str) -> Callable[[dict[str, Any]], Any]:
+def make_caller(submission: Any, argument_names: Sequence[str], signature_text: str) -> Callable[[dict[str, Any]], Any]:
     """A function that hands a case, as a dict, to the reader's submission.
 
     Args:
@@ -63,21 +63,21 @@ def caller(submission: Any, names: Sequence[str], asked: str) -> Callable[[dict[
         Unfit: if it cannot be called with these.
     """
     if inspect.isclass(submission):
-        raise Unfit(
+        raise UnsupportedCall(
             f"{submission.__name__} is a class: make one first, and pass that "
             f"(as {submission.__name__}(…))."
         )
     if not callable(submission):
-        raise Unfit(
+        raise UnsupportedCall(
             "Pass the function itself, without calling it; this is of type "
             f"{type(submission).__name__}."
         )
-    given, own, places = _places(submission, names, asked)
+    given, own, places = _bind_arguments(submission, argument_names, signature_text)
     module = copy.deepcopy(submission) if own else None
 
     def call(case: dict[str, Any]) -> Any:
         if module is not None:
-            _fill(module, {parameter: case[name] for name, parameter in own.items()})
+            _set_parameters(module, {parameter: case[name] for name, parameter in own.items()})
         by_order = [case[name] for name in given]
         by_name = {argument: case[name] for argument, name in places.items()}
         return (submission if module is None else module)(*by_order, **by_name)
@@ -85,7 +85,7 @@ def caller(submission: Any, names: Sequence[str], asked: str) -> Callable[[dict[
     return call
 
 
-def _places(submission: Any, names: Sequence[str], asked: str):
+def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
     """Which of the names go in by order, which are a module's own, which go in by keyword."""
     function = submission.forward if isinstance(submission, nn.Module) else submission
     try:
@@ -96,7 +96,7 @@ def _places(submission: Any, names: Sequence[str], asked: str):
         return list(names), {}, {}
     free = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     found = {p.name: n for p in free for n in names if p.name == n}
-    for test in (lambda p, n: plain(p.name) == plain(n), lambda p, n: understood(p.name, n)):
+    for test in (lambda p, n: normalize_name(p.name) == normalize_name(n), lambda p, n: is_same_argument(p.name, n)):
         for p in free:
             left = [n for n in names if n not in found.values() and test(p, n)]
             if p.name not in found and len(left) == 1:
@@ -107,7 +107,7 @@ def _places(submission: Any, names: Sequence[str], asked: str):
     unknown = [p for p in free if p.name not in found]
     required = [p for p in unknown if p.default is p.empty]
     if len(required) > len(rest) or len(unknown) < len(rest):
-        raise Unfit(f"It is called as {asked}, but yours takes ({_list(free)}).")
+        raise UnsupportedCall(f"It is called as {signature_text}, but yours takes ({_join_names(free)}).")
     order = [p.name for p in free]
     found |= {p.name: n for p, n in zip(unknown, rest, strict=False)}
     keywords = {p.name for p in free if p.kind is p.KEYWORD_ONLY}
@@ -119,7 +119,7 @@ def _places(submission: Any, names: Sequence[str], asked: str):
     return by_order, own, by_name
 
 
-def _list(parameters: list[inspect.Parameter]) -> str:
+def _join_names(parameters: list[inspect.Parameter]) -> str:
     return ", ".join(p.name for p in parameters)
 
 
@@ -134,29 +134,29 @@ def _own_parameters(submission: Any, names: Sequence[str]) -> dict[str, str]:
     for name in names:
         for path, _ in submission.named_parameters():
             last = path.removesuffix(".weight").rpartition(".")[2]
-            if name not in found and understood(last, name):
+            if name not in found and is_same_argument(last, name):
                 found[name] = path
         if name not in found and isinstance(getattr(submission, name, None), Tensor):
             found[name] = name
     return found
 
 
-def own_shapes(submission: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def own_parameter_shapes(submission: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of a module's own parameters, in the book's orientation, for the names it has."""
     if not isinstance(submission, nn.Module):
         return {}
     own = _own_parameters(submission, names)
     shapes = {name: tuple(attrgetter(path)(submission).shape) for name, path in own.items()}
-    return {n: s[::-1] if _transposed(submission, own[n]) else s for n, s in shapes.items()}
+    return {n: s[::-1] if _is_linear_weight(submission, own[n]) else s for n, s in shapes.items()}
 
 
-def _transposed(module: nn.Module, path: str) -> bool:
+def _is_linear_weight(module: nn.Module, path: str) -> bool:
     return isinstance(module.get_submodule(path.rpartition(".")[0]), nn.Linear)
 
 
-def _fill(module: nn.Module, values: dict[str, Tensor]) -> None:
+def _set_parameters(module: nn.Module, values: dict[str, Tensor]) -> None:
     for path, value in values.items():
-        value = value.T if _transposed(module, path) and value.dim() == 2 else value
+        value = value.T if _is_linear_weight(module, path) and value.dim() == 2 else value
         if path in dict(module.named_parameters()):
             module.get_parameter(path).data = value.clone()
         else:

@@ -15,23 +15,23 @@ import torch
 from torch import Tensor
 
 from slp_transformer._internal.equations import equations
-from slp_transformer._internal.shape_types import shape_of
-from slp_transformer.check.calling import Unfit, caller, own_shapes
+from slp_transformer._internal.shape_types import format_shape
+from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
-    Unreadable,
-    agree,
-    difference,
-    settled,
-    shown,
-    size,
-    squeezed,
+    NotNumeric,
+    answers_agree,
+    format_difference,
+    to_comparable,
+    format_value,
+    count_numbers,
+    drop_unit_axes,
 )
-from slp_transformer.check.timed_run import Raised, Unfinished, answers
-from slp_transformer.check.verdict import Verdict, announce
+from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
+from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
 Mistakes = frozenset  # names of the mistakes that a solution makes on purpose
-SECONDS = 5.0
+DEFAULT_TIMEOUT_S = 5.0
 CHECKS: dict[str, "Check"] = {}
 
 
@@ -54,7 +54,7 @@ class Check:
         cases: Callable[..., Sequence[Case]],
         mistakes: dict[str, str],
         accepted: Sequence[str] = (),
-        fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+        sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
     ):
         """Make a check.
 
@@ -67,7 +67,7 @@ class Check:
             fit: the sizes to ask `cases` for when the submission is a module with parameters of its
                 own, from their shapes and the module.
         """
-        self.solve, self.cases, self.fit = solve, cases, fit
+        self.solve, self.cases, self.sizes_from_module = solve, cases, sizes_from_module
         self.source = equations().cite(source)
         self.mistakes, self.accepted = mistakes, tuple(accepted)
         self.name, self.__doc__ = solve.__name__, solve.__doc__
@@ -75,15 +75,15 @@ class Check:
         CHECKS[self.name] = self
 
     @property
-    def asked(self) -> str:
+    def signature_text(self) -> str:
         """How the exercise writes the call: `attention(Q, K, V, mask)`."""
         return f"{self.name}({', '.join(self.arguments)})"
 
     def __repr__(self) -> str:
-        return f"<check of {self.asked}: {self.source}>"
+        return f"<check of {self.signature_text}: {self.source}>"
 
     def __call__(
-        self, submission: object, *, one_row: bool = False, seconds: float = SECONDS
+        self, submission: object, *, one_row: bool = False, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Verdict:
         """Try a submission on all cases, and say what is wrong with it.
 
@@ -97,97 +97,97 @@ class Check:
             The verdict, true where the submission is right. In a script it is printed, too.
         """
         try:
-            verdict = self._verdict(submission, one_row, seconds)
-        except (Unfit, Unreadable) as error:
+            verdict = self._verdict(submission, one_row, timeout_s)
+        except (UnsupportedCall, NotNumeric) as error:
             verdict = Verdict(False, str(error))
         except Exception as error:  # what a reader's object does when it is looked at
             text = f"It returns what cannot be compared with numbers ({type(error).__name__})."
             verdict = Verdict(False, text)
-        announce(verdict)
+        print_verdict(verdict)
         return verdict
 
-    def right(self, case: Case, *mistakes: str) -> Any:
+    def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
-        exact = {n: _double(value) for n, value in case.items()}
+        exact = {n: _to_double(value) for n, value in case.items()}
         try:
             answer = self.solve(**exact, mistakes=frozenset(mistakes))
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            return Raised(type(error).__name__)
-        return settled(answer, answer)
+            return RaisedError(type(error).__name__)
+        return to_comparable(answer, answer)
 
     def _verdict(self, submission: object, one_row: bool, seconds: float) -> Verdict:
-        call = caller(submission, self.arguments, self.asked)
+        call = make_caller(submission, self.arguments, self.signature_text)
         cases = self._cases(submission, one_row)
-        found, changed = answers(call, cases, submission, seconds)
-        right = [self.right(case) for case in cases]
-        found = [settled(a, r) for a, r in zip(found, right, strict=False)]
-        if isinstance(found[-1], Unfinished):
-            return self._unfinished(found[-1], cases[len(found) - 1], seconds)
-        if any(self._agrees(found, cases, mistakes) for mistakes in self._ways()):
-            note = f" (It changes {_and(sorted(changed))} in place.)" if changed else ""
+        found, changed = run_with_timeout(call, cases, submission, seconds)
+        right = [self.expected(case) for case in cases]
+        found = [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
+        if isinstance(found[-1], TimedOut):
+            return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
+        if any(self._agrees(found, cases, mistakes) for mistakes in self._accepted_variants()):
+            note = f" (It changes {_join_with_and(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
-        return self._wrong(submission, call, cases, found, seconds)
+        return self._diagnose(submission, call, cases, found, seconds)
 
-    def _ways(self) -> list[tuple[str, ...]]:
+    def _accepted_variants(self) -> list[tuple[str, ...]]:
         """Return what may differ from the equation: nothing, or one accepted mistake."""
         return [(), *((mistake,) for mistake in self.accepted)]
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
-        own = own_shapes(submission, self.arguments) if self.fit else {}
-        cases = self.cases(**(self.fit(own, submission) if own else {}))
+        own = own_parameter_shapes(submission, self.arguments) if self.sizes_from_module else {}
+        cases = self.cases(**(self.sizes_from_module(own, submission) if own else {}))
         if not one_row:
             return list(cases)
         return [c for c in cases if c[self.arguments[0]].dim() == 1]
 
     def _agrees(self, found: list, cases: list[Case], mistakes: Sequence[str]) -> bool:
-        return all(agree(a, self.right(c, *mistakes)) for a, c in zip(found, cases, strict=True))
+        return all(answers_agree(a, self.expected(c, *mistakes)) for a, c in zip(found, cases, strict=True))
 
-    def _wrong(self, submission, call, cases, found, seconds) -> Verdict:
+    def _diagnose(self, submission, call, cases, found, seconds) -> Verdict:
         # Of what may differ without being wrong, go by what explains most.
-        rights = [[self.right(case, *way) for case in cases] for way in self._ways()]
+        rights = [[self.expected(case, *way) for case in cases] for way in self._accepted_variants()]
         right = min(
-            rights, key=lambda rs: sum(not agree(*both) for both in zip(found, rs, strict=True))
+            rights, key=lambda rs: sum(not answers_agree(*both) for both in zip(found, rs, strict=True))
         )
-        wrong = [i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not agree(a, r)]
-        i = min(wrong or [0], key=lambda i: (isinstance(found[i], Raised), size(cases[i])))
-        twice, _ = answers(call, [cases[i]] * 2, submission, seconds)
-        if len(twice) == 2 and not agree(*(settled(answer, right[i]) for answer in twice)):
+        wrong = [i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not answers_agree(a, r)]
+        i = min(wrong or [0], key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i])))
+        twice, _ = run_with_timeout(call, [cases[i]] * 2, submission, seconds)
+        if len(twice) == 2 and not answers_agree(*(to_comparable(answer, right[i]) for answer in twice)):
             text = "It gives different answers to the same inputs: is something in it random?"
-            return Verdict(False, text, (self._given(cases[i]),))
-        lines = self._lines(cases[i], right[i], found[i])
+            return Verdict(False, text, (self._format_inputs(cases[i]),))
+        lines = self._example_lines(cases[i], right[i], found[i])
         for mistakes in chain(combinations(self.mistakes, 1), combinations(self.mistakes, 2)):
-            if any(self._agrees(found, cases, (*mistakes, *way)) for way in self._ways()):
+            if any(self._agrees(found, cases, (*mistakes, *way)) for way in self._accepted_variants()):
                 text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
                 names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 return Verdict(False, text, lines, names)
-        stopped = [j for j in wrong if isinstance(found[j], Raised)]
+        stopped = [j for j in wrong if isinstance(found[j], RaisedError)]
         i = stopped[0] if stopped else i
-        lines = self._lines(cases[i], right[i], found[i])
-        return Verdict(False, self._unknown(right[i], found[i]), lines)
+        lines = self._example_lines(cases[i], right[i], found[i])
+        return Verdict(False, self._describe_unknown_mistake(right[i], found[i]), lines)
 
-    def _lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
-        given = self._given(case, shapes=isinstance(found, Raised))
-        return (given, *difference(right, found), f"see       {self.source}")
+    def _example_lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
+        given = self._format_inputs(case, shapes=isinstance(found, RaisedError))
+        return (given, *format_difference(right, found), f"see       {self.source}")
 
-    def _unknown(self, right: Any, found: Any) -> str:
-        if isinstance(found, Raised):
-            where = f" in {found.place}" if found.place else ""
-            return f"It stopped{where}: {found.kind}, {found.message}.{_hint(found.message)}"
+    def _describe_unknown_mistake(self, right: Any, found: Any) -> str:
+        if isinstance(found, RaisedError):
+            where = f" in {found.source_line}" if found.source_line else ""
+            return f"It stopped{where}: {found.kind}, {found.message}.{_shape_error_hint(found.message)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
-        if isinstance(found, Tensor) and squeezed(found.shape) != squeezed(right.shape):
-            return f"It returns {shape_of(found)} where {self.source} gives {shape_of(right)}."
+        if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
+            return f"It returns {format_shape(found)} where {self.source} gives {format_shape(right)}."
         return f"It differs from {self.source}."
 
-    def _unfinished(self, found: Unfinished, case: Case, seconds: float) -> Verdict:
-        where = f" It was at {found.place}." if found.place else ""
+    def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:
+        where = f" It was at {found.source_line}." if found.source_line else ""
         text = f"It did not come back within {seconds:g} seconds.{where}"
-        return Verdict(False, text, (self._given(case),))
+        return Verdict(False, text, (self._format_inputs(case),))
 
-    def _given(self, case: Case, shapes: bool = False) -> str:
+    def _format_inputs(self, case: Case, shapes: bool = False) -> str:
         def format_input(value: Any) -> str:
             wide = shapes and isinstance(value, Tensor) and value.numel() > 1
-            return shape_of(value) if wide else shown(value)
+            return format_shape(value) if wide else format_value(value)
 
         return "for       " + "  ".join(
             f"{name} = {format_input(value)}" for name, value in case.items()
@@ -200,7 +200,7 @@ HINTS = {
 }
 
 
-def _hint(message: str) -> str:
+def _shape_error_hint(message: str) -> str:
     """What usually lies behind an error of PyTorch's about shapes."""
     return next((f" {hint}" for words, hint in HINTS.items() if words in message), "")
 
@@ -210,20 +210,20 @@ def check(
     cases: Callable[..., Sequence[Case]],
     mistakes: dict[str, str],
     accepted: Sequence[str] = (),
-    fit: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+    sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
     """Make a check of a function with mistakes; for what they mean, see `Check`."""
-    return lambda solve: Check(solve, source, cases, mistakes, accepted, fit)
+    return lambda solve: Check(solve, source, cases, mistakes, accepted, sizes_from_module)
 
 
-def choose(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
+def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
 
 
-def _double(value: Any) -> Any:
+def _to_double(value: Any) -> Any:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
-def _and(names: list[str]) -> str:
+def _join_with_and(names: list[str]) -> str:
     return " and ".join(names)

@@ -7,21 +7,21 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, scale
-from slp_transformer.check.block_checks import Layer, normalised, running_mean
+from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 
 def _cross_cases() -> list[Case]:
-    draw = normal(61)
+    draw = seeded_randn(61)
 
     def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Case:
         streams = {"X": draw(N, d), "H_enc": draw(M, d)}
         return streams | {"W_Q": draw(d, d_k), "W_K": draw(d, d_k), "W_V": draw(d, d_v)}
 
     eye = torch.eye(2)
-    hand = {"X": rows((1, 0)), "H_enc": rows((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
+    hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
     return [hand | {"W_V": 4 * eye}, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2)]
 
 
@@ -60,16 +60,16 @@ def cross_attention(
 
 
 def _decoder_cases() -> list[Case]:
-    draw = normal(62)
+    draw = seeded_randn(62)
     layers = {
-        "attention": Layer("1.5 times the mean so far", lambda X: running_mean(X) * 1.5),
+        "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
         "cross_attention": Layer(
             "x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1
         ),
         "ffn": Layer("x² + 1", lambda X: X * X + 1),
-        "norm": Layer("layer norm", normalised),
+        "norm": Layer("layer norm", normalize_rows),
     }
-    given = [(rows((2, 4)), rows((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
+    given = [(matrix((2, 4)), matrix((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
     return [{"X": X, "H_enc": H_enc, **layers} for X, H_enc in given]
 
 
@@ -137,7 +137,7 @@ def decoder_block(
 
 
 def _beam_cases() -> list[Case]:
-    given = [row(0.5, 0.25), row(0.5), row(0.9, 0.1, 0.5, 0.3)]
+    given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
     return [{"log_probabilities": p.log()} for p in given]
 
 
@@ -154,7 +154,7 @@ def _beam_cases() -> list[Case]:
         "logarithms.",
     },
 )
-def length_normalised(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
+def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `length_normalised(log_probabilities)`: a sentence's score in beam search."""
     logs = log_probabilities
     if "multiplied" in mistakes:

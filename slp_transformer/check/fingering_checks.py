@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.random_inputs import row, rows
+from slp_transformer.check.random_inputs import vector, matrix
 
 
 class Grip(tuple):
@@ -47,7 +47,7 @@ def _grip_cases() -> list[Case]:
         "last may lie too far apart.",
     },
 )
-def held(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
+def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
     """Check `held(grip, span)`: whether one hand can take these places, each (string, fret)."""
     strings = [string for string, _ in grip]
     if "a string twice" not in mistakes and len(set(strings)) < len(strings):
@@ -62,15 +62,15 @@ def held(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool
 
 
 def _step_cases() -> list[Case]:
-    moves = rows((0, 1, 3), (2, 0, 1), (6, 2, 0))
+    moves = matrix((0, 1, 3), (2, 0, 1), (6, 2, 0))
     return [
-        {"v": row(0, 5), "e": row(1, 1), "m": rows((0, 2), (1, 0))},
-        {"v": row(4, 3, 0), "e": row(1, 0, 7), "m": moves},
-        {"v": row(2, 9, 1), "e": row(0, 4, 2), "m": moves},
+        {"v": vector(0, 5), "e": vector(1, 1), "m": matrix((0, 2), (1, 0))},
+        {"v": vector(4, 3, 0), "e": vector(1, 0, 7), "m": moves},
+        {"v": vector(2, 9, 1), "e": vector(0, 4, 2), "m": moves},
         {
-            "v": row(7, 7, 1, 5),
-            "e": row(3, 1, 2, 0),
-            "m": rows((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
+            "v": vector(7, 7, 1, 5),
+            "e": vector(3, 1, 2, 0),
+            "m": matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
         },
     ]
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.random_inputs import normal, row
+from slp_transformer.check.random_inputs import seeded_randn, vector
 
-STANDARD = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
+STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
 
 
 class Tuning(tuple):
@@ -22,7 +22,7 @@ class Tuning(tuple):
 
 
 def _pitch_cases() -> list[Case]:
-    standard, drop_d = Tuning(STANDARD), Tuning((38, *STANDARD[1:]))
+    standard, drop_d = Tuning(STANDARD_TUNING), Tuning((38, *STANDARD_TUNING[1:]))
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
@@ -42,7 +42,7 @@ def _pitch_cases() -> list[Case]:
 )
 def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> int:
     """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
-    tuning = STANDARD if "standard tuning" in mistakes else tuning
+    tuning = STANDARD_TUNING if "standard tuning" in mistakes else tuning
     place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
     place = (place - 1) % len(tuning) if "one string off" in mistakes else place
     factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
@@ -50,7 +50,7 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 
 
 def _places_cases() -> list[Case]:
-    standard = Tuning(STANDARD)
+    standard = Tuning(STANDARD_TUNING)
     return [
         {"midi": m, "tuning": standard, "frets": f}
         for m, f in [(64, 20), (40, 20), (59, 12), (76, 12)]
@@ -114,8 +114,8 @@ def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
 
 
 def _allowed_cases() -> list[Case]:
-    u = normal(71)(7)
-    given = [(row(2, 1, 0), [1, 0, 1]), (row(-1, -2, 5), [1, 1, 0]), (u, [0, 1, 1, 0, 1, 0, 1])]
+    u = seeded_randn(71)(7)
+    given = [(vector(2, 1, 0), [1, 0, 1]), (vector(-1, -2, 5), [1, 1, 0]), (u, [0, 1, 1, 0, 1, 0, 1])]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
 

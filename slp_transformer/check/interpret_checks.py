@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 
 def _ids_cases() -> list[Case]:
@@ -37,20 +37,20 @@ def induced(ids: Tensor, mistakes: Mistakes) -> int:
         return 0 if "0 if new" in mistakes else -1
     j = places[0 if "first time" in mistakes else -1]
     steps = {"itself": 0, "before": -1, "two after": 2}
-    return tokens[j + choose(mistakes, steps, 1)]
+    return tokens[j + choose_option(mistakes, steps, 1)]
 
 
 def _alpha_cases() -> list[Case]:
-    draw = normal(91)
-    one = rows((1, 0, 0, 0), (0.5, 0.5, 0, 0), (0, 0.9, 0.1, 0), (0, 0.2, 0.7, 0.1))
+    draw = seeded_randn(91)
+    one = matrix((1, 0, 0, 0), (0.5, 0.5, 0, 0), (0, 0.9, 0.1, 0), (0, 0.2, 0.7, 0.1))
 
     def made(N: int) -> Tensor:
         return torch.softmax(2 * draw(N, N) + torch.full((N, N), -torch.inf).triu(1), dim=-1)
 
-    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in SIZES)]
+    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in ALPHA_SIZES)]
 
 
-SIZES = ((6, 3), (7, 2), (11, 5))
+ALPHA_SIZES = ((6, 3), (7, 2), (11, 5))
 
 
 @check(
@@ -77,7 +77,7 @@ def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
     back = {"same token": period, "one too far": period + 1, "token before": 1}
     back |= {"one too far (by place)": period + 1}
-    back = choose(mistakes, back, period - 1)
+    back = choose_option(mistakes, back, period - 1)
     begin = period - ("one token early" in mistakes) + ("one too far" in mistakes)
     i = torch.arange(begin, len(alpha))
     weights = alpha.T[i, i - back] if "turned" in mistakes else alpha[i, i - back]
@@ -89,16 +89,16 @@ def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
 
 
 def _lens_cases() -> list[Case]:
-    draw = normal(92)
-    hand = {"H": rows((3, 1), (0, 4)), "gamma": row(1, 1), "beta": row(0, 0)}
+    draw = seeded_randn(92)
+    hand = {"H": matrix((3, 1), (0, 4)), "gamma": vector(1, 1), "beta": vector(0, 0)}
 
     def made(N: int, V: int, d: int) -> Case:
         return {"H": 3 * draw(N, d) + 1, "gamma": draw(d), "beta": draw(d), "E": draw(V, d)}
 
-    return [hand | {"E": rows((1, 0), (0, 1), (1, 1))}, made(3, 7, 5), made(5, 3, 8), made(2, 5, 5)]
+    return [hand | {"E": matrix((1, 0), (0, 1), (1, 1))}, made(3, 7, 5), made(5, 3, 8), made(2, 5, 5)]
 
 
-LENS = {
+LENS_MISTAKES = {
     "unbiased": "The norm divides by a deviation over d − 1; layer norm's is over d: write "
     "correction=0.",
     "over tokens": "The norm runs over the tokens; each row is normalised by itself.",
@@ -119,7 +119,7 @@ LENS = {
         "probabilities": "These are probabilities; asked for are the logits.",
         "logarithms": "These are logarithms of probabilities; asked for are the logits.",
         "last token alone": "Only the last token is read; the lens reads every row.",
-        **LENS,
+        **LENS_MISTAKES,
     },
     accepted=tuple(EPSILONS),
 )
@@ -139,8 +139,8 @@ def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mist
 
 
 def _head_cases() -> list[Case]:
-    draw = normal(93)
-    eye = {"heads": torch.stack([rows((1,)), rows((2,))]), "W_O": torch.eye(2)}
+    draw = seeded_randn(93)
+    eye = {"heads": torch.stack([matrix((1,)), matrix((2,))]), "W_O": torch.eye(2)}
 
     def made(A: int, N: int, d_v: int, d: int, c: int) -> Case:
         return {"heads": draw(A, N, d_v) + 1, "W_O": draw(A * d_v, d), "c": c}
@@ -173,7 +173,7 @@ def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tens
     c = c - 1 if "counted from 1" in mistakes else c
     c = (c + 1) % A if "next head" in mistakes else c
     where = {"token": (slice(None), c), "feature": (..., c)}
-    kept[choose(mistakes, where, c)] = 0
+    kept[choose_option(mistakes, where, c)] = 0
     kept = 1 - kept if "alone" in mistakes else kept
     if "mean" in mistakes:
         rest = heads.mean(dim=1, keepdim=True) * (1 - kept)
@@ -186,9 +186,9 @@ def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tens
 
 
 def _circuit_cases() -> list[Case]:
-    draw = normal(94)
+    draw = seeded_randn(94)
     made = [{"W_Q": draw(d, d_k), "W_K": draw(d, d_k)} for d, d_k in ((5, 3), (2, 7), (3, 3))]
-    return [{"W_Q": rows((1,), (2,)), "W_K": rows((0,), (3,))}, *made]
+    return [{"W_Q": matrix((1,), (2,)), "W_K": matrix((0,), (3,))}, *made]
 
 
 @check(
@@ -214,13 +214,13 @@ def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _copying_cases() -> list[Case]:
-    draw = normal(95)
+    draw = seeded_randn(95)
 
     def made(V: int, d: int, d_v: int) -> Case:
         W_V = draw(d, d_v)
         return {"E": draw(V, d), "W_V": W_V, "W_O": W_V.T + draw(d_v, d)}
 
-    hand = {"E": torch.eye(2), "W_V": rows((1,), (2,)), "W_O": rows((3, 1))}
+    hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
     return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2)]
 
 

@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.block_checks import Layer, normalised, running_mean
+from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.random_inputs import normal, rows
+from slp_transformer.check.random_inputs import seeded_randn, matrix
 
 
 def _lookup_cases() -> list[Case]:
-    draw = normal(31)
-    by_hand = rows((1, 2), (3, 4), (5, 6))
-    square = rows((1, 2), (3, 4))
+    draw = seeded_randn(31)
+    by_hand = matrix((1, 2), (3, 4), (5, 6))
+    square = matrix((1, 2), (3, 4))
     return [
         {"w": 1, "E": by_hand},
         {"w": 0, "E": square},
@@ -50,8 +50,8 @@ def one_hot_lookup(w: int, E: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _input_cases() -> list[Case]:
-    draw = normal(32)
-    E, P = rows((1, 1), (2, 2), (3, 3)), rows((10, 0), (20, 0), (30, 0), (40, 0))
+    draw = seeded_randn(32)
+    E, P = matrix((1, 1), (2, 2), (3, 3)), matrix((10, 0), (20, 0), (30, 0), (40, 0))
     ids = torch.tensor
     more_E, more_P = draw(11, 4), draw(13, 4)
     return [
@@ -170,12 +170,12 @@ def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
 
 
 def _head_cases() -> list[Case]:
-    draw = normal(33)
-    E = rows((1, 0), (0, 1), (1, 1))
-    square = rows((1, 2, 0), (0, 1, 0), (3, 0, 1))
+    draw = seeded_randn(33)
+    E = matrix((1, 0), (0, 1), (1, 1))
+    square = matrix((1, 2, 0), (0, 1, 0), (3, 0, 1))
     return [
-        {"H": rows((2, 3)), "E": E},
-        {"H": rows((2, 3), (1, 0)), "E": E},
+        {"H": matrix((2, 3)), "E": E},
+        {"H": matrix((2, 3), (1, 0)), "E": E},
         {"H": draw(5, 3), "E": draw(7, 3)},
         {"H": draw(2, 3), "E": square},
     ]
@@ -206,18 +206,18 @@ def lm_head(H: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _stack_cases() -> list[Case]:
-    draw = normal(34)
+    draw = seeded_randn(34)
     blocks = [
-        Layer("mean so far, + 1", lambda X: X + running_mean(X) + 1),
+        Layer("mean so far, + 1", lambda X: X + running_mean_rows(X) + 1),
         Layer("x + x²", lambda X: X + X * X),
         Layer("x · (1, 2, …)", lambda X: X * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype)),
     ]
-    norm = Layer("layer norm", normalised)
+    norm = Layer("layer norm", normalize_rows)
 
     def made(X: Tensor, count: int) -> Case:
         return {"X": X, "blocks": Layers(blocks[:count]), "final_norm": norm}
 
-    return [made(rows((1, 3)), 1), made(rows((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
+    return [made(matrix((1, 3)), 1), made(matrix((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
 
 
 class Layers(list):

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 LOSS_MISTAKES = {
     "not shifted": "The targets are not shifted: position t is compared with its own word; it "
@@ -59,8 +59,8 @@ def _mean(each: Tensor, counts: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _loss_cases() -> list[Case]:
-    draw = normal(51)
-    by_hand = rows((0, math.log(3)), (math.log(4), 0), (0, 0))
+    draw = seeded_randn(51)
+    by_hand = matrix((0, math.log(3)), (math.log(4), 0), (0, 0))
     return [
         {"U": by_hand, "ids": torch.tensor([0, 1, 0])},
         {"U": 2 * draw(5, 7), "ids": torch.tensor([3, 1, 6, 0, 2])},
@@ -89,8 +89,8 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _padded_cases() -> list[Case]:
-    draw = normal(52)
-    by_hand = torch.stack([rows((0, 0), (0, math.log(3)), (0, 0)), rows((0, 0), (0, 0), (9, 0))])
+    draw = seeded_randn(52)
+    by_hand = torch.stack([matrix((0, 0), (0, math.log(3)), (0, 0)), matrix((0, 0), (0, 0), (9, 0))])
     return [
         {"U": by_hand, "ids": torch.tensor([[1, 1, 1], [1, 1, 0]]), "pad_id": 0},
         {
@@ -197,13 +197,13 @@ def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _lora_cases() -> list[Case]:
-    draw = normal(53)
+    draw = seeded_randn(53)
 
     def made(k: int, d: int, r: int, alpha: float) -> Case:
         return {"x": draw(k), "W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
 
-    one = {"W": rows((1,)), "A": rows((2,)), "B": rows((3,))}
-    hand = {"x": row(1), **one, "alpha": 1.0}
+    one = {"W": matrix((1,)), "A": matrix((2,)), "B": matrix((3,))}
+    hand = {"x": vector(1), **one, "alpha": 1.0}
     return [hand, hand | {"alpha": 4.0}, made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
 
 
@@ -231,7 +231,7 @@ def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mis
     r = A.shape[1]
     scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
     scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
-    factor = choose(mistakes, scale, alpha / r)
+    factor = choose_option(mistakes, scale, alpha / r)
     added = x @ B @ A if "A and B swapped" in mistakes else x @ A @ B
     kept = 0 if "W left out" in mistakes else x @ W
     return (kept + added) * factor if "all scaled" in mistakes else kept + factor * added

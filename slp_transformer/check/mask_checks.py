@@ -10,7 +10,7 @@ from slp_transformer.check.diagnosing import Mistakes, check
 INF = math.inf
 
 
-def future(N: int) -> Tensor:
+def future_mask(N: int) -> Tensor:
     """The additive mask that hides the future."""
     return torch.full((N, N), -INF).triu(1)
 
@@ -72,11 +72,11 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     """Check `mask_after(N, held)`: the mask of N new tokens after `held` in the cache."""
     T = held + N
     if "new tokens only" in mistakes:
-        return future(N)
+        return future_mask(N)
     if "nothing hidden" in mistakes:
         return torch.zeros(N, T)
     if "past hidden" in mistakes:
-        return torch.cat([torch.full((N, held), -INF), future(N)], 1)
+        return torch.cat([torch.full((N, held), -INF), future_mask(N)], 1)
     shift = 1 if "not shifted" in mistakes else held + 1
     shift -= "diagonal" in mistakes
     return torch.full((N, T), -INF).triu(shift)

@@ -7,18 +7,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 
 def _rms_cases() -> list[Case]:
-    draw, eps = normal(141), 1e-6
-    small = {"x": row(1, 7), "gamma": row(1, 1), "eps": eps}  # the mean square is 25
+    draw, eps = seeded_randn(141), 1e-6
+    small = {"x": vector(1, 7), "gamma": vector(1, 1), "eps": eps}  # the mean square is 25
     learned = torch.arange(1.0, 6.0)
     return [
         small,
-        small | {"gamma": row(2, 3)},
-        {"x": row(3, 1), "gamma": row(1, 1), "eps": 4.0},
+        small | {"gamma": vector(2, 3)},
+        {"x": vector(3, 1), "gamma": vector(1, 1), "eps": 4.0},
         {"x": draw(3, 5) + 2, "gamma": learned, "eps": eps},
         {"x": 0.01 * draw(2, 5), "gamma": learned, "eps": 1e-4},
     ]
@@ -66,10 +66,10 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor
 
 
 def _rotation_cases() -> list[Case]:
-    draw = normal(142)
+    draw = seeded_randn(142)
     given = [(1, 2, 1, 100.0), (3, 2, 0, 10.0), (5, 6, 7, 10.0), (2, 10, 3, 100.0)]
     made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
-    return [{"X": rows((1, 0)), "start": 1, "base": 10.0}, *made]
+    return [{"X": matrix((1, 0)), "start": 1, "base": 10.0}, *made]
 
 
 @check(
@@ -100,7 +100,7 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
     times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
     times |= {"one angle": 0}
-    theta = base ** (choose(mistakes, times, -2) * i / d_k)
+    theta = base ** (choose_option(mistakes, times, -2) * i / d_k)
     start = 0 if "start left out" in mistakes else start + ("from 1" in mistakes)
     n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
     angles = torch.outer((start + n).to(X), theta.to(X))
@@ -120,7 +120,7 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     return torch.cat([a_new, b_new], dim=-1)
 
 
-def _turned(x: Tensor, pos: int) -> Tensor:
+def _rotate(x: Tensor, pos: int) -> Tensor:
     """One pair after the other turned by pos, pos/2, pos/3, …; any columns may make a pair."""
     i = torch.arange(1, x.shape[-1] // 2 + 1)
     cos, sin = (pos / i).cos().to(x), (pos / i).sin().to(x)
@@ -129,9 +129,9 @@ def _turned(x: Tensor, pos: int) -> Tensor:
 
 
 def _step_cases() -> list[Case]:
-    draw, turn = normal(143), Layer("a row turned to a position", _turned)
+    draw, turn = seeded_randn(143), Layer("a row turned to a position", _rotate)
     made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (1, 2))]
-    hand = {"q": row(1, 0), "k": row(0, 1), "K": rows((2, 0))}
+    hand = {"q": vector(1, 0), "k": vector(0, 1), "K": matrix((2, 0))}
     return [case | {"rotate": turn} for case in (hand, *made)]
 
 
@@ -173,10 +173,10 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
 
 
 def _shared_cases() -> list[Case]:
-    draw = normal(144)
+    draw = seeded_randn(144)
     sizes = ((2, 3, 5, 6), (3, 2, 2, 3), (1, 5, 3, 2), (3, 2, 7, 12), (2, 5, 3, 4))
     made = [{"K": draw(G, M, d_k), "A": A} for G, M, d_k, A in sizes]
-    return [{"K": torch.stack([rows((1,)), rows((2,))]), "A": 4}, *made]
+    return [{"K": torch.stack([matrix((1,)), matrix((2,))]), "A": 4}, *made]
 
 
 @check(
@@ -207,13 +207,13 @@ def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
         "A times": lambda: K.repeat_interleave(A, dim=0),
         "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
     }
-    answer = choose(mistakes, ways, None)
+    answer = choose_option(mistakes, ways, None)
     answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
     return answer.mT if "tokens last" in mistakes else answer
 
 
 def _gate_cases() -> list[Case]:
-    draw = normal(145)
+    draw = seeded_randn(145)
 
     def made(d: int, h: int, *tokens: int) -> Case:
         return {
@@ -223,7 +223,7 @@ def _gate_cases() -> list[Case]:
             "down_proj": draw(d, h),
         }
 
-    hand = {"x": row(1), "gate_proj": rows((1,)), "up_proj": rows((2,)), "down_proj": rows((3,))}
+    hand = {"x": vector(1), "gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
     return [hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
@@ -256,7 +256,7 @@ def published_ffn(
         gate, up = up, gate
     bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu}
     bends |= dict.fromkeys(("no bend", "bent late"), lambda z: z)
-    gate = choose(mistakes, bends, F.silu)(gate)
+    gate = choose_option(mistakes, bends, F.silu)(gate)
     up = F.silu(up) if "both bent" in mistakes else up
     up = torch.ones_like(up) if "no gate" in mistakes else up
     hidden = gate + up if "added" in mistakes else gate * up
@@ -283,7 +283,7 @@ def published_ffn(
         "no gate": "Only attention is counted; the feedforward layer is missing.",
     },
 )
-def todays_parameters(
+def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
     """Check `todays_parameters(L, d, A, G, d_k, d_ff)`: numbers in all matrices of L blocks."""

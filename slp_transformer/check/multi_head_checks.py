@@ -7,12 +7,12 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, scale
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.mask_checks import INF, future
-from slp_transformer.check.random_inputs import normal, rows
+from slp_transformer.check.mask_checks import INF, future_mask
+from slp_transformer.check.random_inputs import seeded_randn, matrix
 
 
 def _head_cases() -> list[Case]:
-    draw = normal(11)
+    draw = seeded_randn(11)
 
     def made(N: int, d: int, d_k: int, d_v: int) -> Case:
         return {
@@ -24,7 +24,7 @@ def _head_cases() -> list[Case]:
         }
 
     eye = torch.eye(2)
-    by_hand = {"X": rows((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
+    by_hand = {"X": matrix((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
     return [{**by_hand, "W_O": 2 * eye}, made(2, 3, 2, 2), made(3, 5, 2, 7), made(4, 3, 3, 3)]
 
 
@@ -60,9 +60,9 @@ def head(
     root = X.shape[-1] ** 0.5 if "scaled by √d" in mistakes else scale(K.shape[-1], mistakes)
     scores = Q @ K.T / root
     if "mask turned" in mistakes:
-        scores = scores + future(len(X)).T
+        scores = scores + future_mask(len(X)).T
     elif "no mask" not in mistakes:
-        scores = scores + future(len(X))
+        scores = scores + future_mask(len(X))
     if "itself hidden" in mistakes:
         scores = scores.masked_fill(torch.eye(len(X)) > 0, -INF)
     alpha = torch.softmax(scores, -2 if "other axis" in mistakes else -1)
@@ -71,7 +71,7 @@ def head(
 
 
 def _split_cases() -> list[Case]:
-    draw = normal(12)
+    draw = seeded_randn(12)
     return [
         {"X": torch.arange(8.0).reshape(2, 4), "A": 2},
         {"X": draw(5, 6), "A": 3},
@@ -114,7 +114,7 @@ def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
 
 
 def _join_cases() -> list[Case]:
-    draw = normal(13)
+    draw = seeded_randn(13)
     return [
         {"heads": torch.arange(8.0).reshape(2, 2, 2)},
         {"heads": draw(3, 5, 2)},
@@ -152,7 +152,7 @@ def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
 
 
 def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
-    draw = normal(14)
+    draw = seeded_randn(14)
 
     def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Case:
         return {
@@ -199,7 +199,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "columns dealt out": "The columns are dealt out to the heads like cards: head c should get "
         "d_k columns side by side, from c·d_k on.",
     },
-    fit=_many_fit,
+    sizes_from_module=_many_fit,
 )
 def multi_head_attention(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes
@@ -218,7 +218,7 @@ def multi_head_attention(
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
     scores = Q @ K.mT / root
     if "no mask" not in mistakes:
-        scores = scores + future(N)
+        scores = scores + future_mask(N)
     axis = (
         0 if "softmax over heads" in mistakes else -2 if "softmax over queries" in mistakes else -1
     )
@@ -230,7 +230,7 @@ def multi_head_attention(
 
 
 def _cache_cases() -> list[Case]:
-    draw = normal(15)
+    draw = seeded_randn(15)
 
     def made(held: int, d: int, d_k: int, d_v: int) -> Case:
         return {

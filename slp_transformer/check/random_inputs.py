@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 
-def normal(seed: int) -> Callable[..., Tensor]:
+def seeded_randn(seed: int) -> Callable[..., Tensor]:
     """A function that draws tensors of a shape from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=generator)
 
 
-def row(*numbers: float) -> Tensor:
+def vector(*numbers: float) -> Tensor:
     """A row of numbers by hand."""
     return torch.tensor([float(number) for number in numbers])
 
 
-def rows(*given: tuple[float, ...]) -> Tensor:
+def matrix(*given: tuple[float, ...]) -> Tensor:
     """A matrix by hand, row by row."""
-    return torch.stack([row(*one) for one in given])
+    return torch.stack([vector(*one) for one in given])

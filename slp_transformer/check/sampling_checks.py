@@ -5,15 +5,15 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector
 
-BOOK = row(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
+BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
 
 
 def _temperature_cases() -> list[Case]:
-    u = 3 * normal(41)(7)
-    given = [(BOOK, 1.0), (BOOK, 0.5), (BOOK, 2.0), (row(5, 4), 0.001), (u, 0.7), (u, 1000.0)]
+    u = 3 * seeded_randn(41)(7)
+    given = [(BOOK_LOGITS, 1.0), (BOOK_LOGITS, 0.5), (BOOK_LOGITS, 2.0), (vector(5, 4), 0.001), (u, 0.7), (u, 1000.0)]
     return [{"u": u, "tau": tau} for u, tau in given]
 
 
@@ -37,7 +37,7 @@ def _temperature_cases() -> list[Case]:
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
     factor = {"multiplied": tau, "root": tau**-0.5, "no effect": 1.0, "after softmax": 1.0}
-    z = u * choose(mistakes, factor, 1 / tau)
+    z = u * choose_option(mistakes, factor, 1 / tau)
     if "logits" in mistakes:
         return z
     if "overflow" in mistakes:
@@ -63,16 +63,16 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
 )
 def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
     """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
-    y, even = torch.softmax(BOOK, -1), torch.full((4,), 0.25)
-    cold = row(0.5, 0.5, 0, 0) if "two words at 0" in mistakes else row(1, 0, 0, 0)
+    y, even = torch.softmax(BOOK_LOGITS, -1), torch.full((4,), 0.25)
+    cold = vector(0.5, 0.5, 0, 0) if "two words at 0" in mistakes else vector(1, 0, 0, 0)
     cold = y if "unchanged at 0" in mistakes else cold
     warm = y if "unchanged at ∞" in mistakes else even
     return (warm, cold) if "swapped" in mistakes else (cold, warm)
 
 
 def _top_k_cases() -> list[Case]:
-    u = 2 * normal(42)(11)
-    given = [(BOOK, 2), (BOOK, 1), (row(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
+    u = 2 * seeded_randn(42)(11)
+    given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
     return [{"u": u, "k": k} for u, k in given]
 
 
@@ -100,10 +100,10 @@ def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     order = torch.arange(len(u)) if "first k" in mistakes else order
     keep = torch.zeros(len(u), dtype=torch.bool)
     keep[order[:count]] = True
-    return _cut(u, keep, mistakes, none="ordered all")
+    return _keep_and_normalize(u, keep, mistakes, none="ordered all")
 
 
-def _cut(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
+def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
     keep = torch.ones_like(keep) if none in mistakes else keep
     if "not renormalised" in mistakes:
         return torch.softmax(u, -1) * keep
@@ -115,9 +115,9 @@ def _cut(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
 
 
 def _top_p_cases() -> list[Case]:
-    u = 2 * normal(43)(11)
-    by_hand = row(0.5, 0.25, 0.125, 0.125).log()
-    mixed = row(0.1, 0.6, 0.3).log()
+    u = 2 * seeded_randn(43)(11)
+    by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
+    mixed = vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
     return [{"u": u, "p": p} for u, p in given]
 
@@ -167,14 +167,14 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     keep = y >= p if "each above p" in mistakes else keep
     keep = y >= p * y.max() if "share of the largest" in mistakes else keep
     keep = y >= 1 - p if "each above 1 − p" in mistakes else keep
-    return _cut(u, keep, mistakes, none="nothing cut")
+    return _keep_and_normalize(u, keep, mistakes, none="nothing cut")
 
 
 def _leak_cases() -> list[Case]:
-    draw = normal(44)
+    draw = seeded_randn(44)
     return [
-        {"scores": row(0, 0, 0, 0), "seen": 1},
-        {"scores": row(math.log(3), 5, 5), "seen": 1},
+        {"scores": vector(0, 0, 0, 0), "seen": 1},
+        {"scores": vector(math.log(3), 5, 5), "seen": 1},
         {"scores": 2 * draw(7), "seen": 3},
         {"scores": 2 * draw(5), "seen": 5},
     ]

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, matrix
 
 
 @check(
@@ -56,16 +56,16 @@ def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes
     each = d_k + d_v + ("queries too" in mistakes) * d_k
     each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
     times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
-    return each * choose(mistakes, times, T * L * A)
+    return each * choose_option(mistakes, times, T * L * A)
 
 
 def _merged_cases() -> list[Case]:
-    draw = normal(81)
+    draw = seeded_randn(81)
 
     def made(k: int, d: int, r: int, alpha: float) -> Case:
         return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
 
-    hand = {"W": rows((1, 0)), "A": rows((2,)), "B": rows((3, 4)), "alpha": 1.0}
+    hand = {"W": matrix((1, 0)), "A": matrix((2,)), "B": matrix((3, 4)), "alpha": 1.0}
     return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0)]
 
 
@@ -84,7 +84,7 @@ def _merged_cases() -> list[Case]:
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
     scale = {"no scale": 1.0, "scaled by α": alpha}
-    factor = choose(mistakes, scale, alpha / A.shape[1])
+    factor = choose_option(mistakes, scale, alpha / A.shape[1])
     factor = -factor if "subtracted" in mistakes else factor
     AB = B @ A if "A and B swapped" in mistakes else A @ B
     W = torch.zeros_like(W) if "W left out" in mistakes else W

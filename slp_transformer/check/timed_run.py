@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Raised:
+class RaisedError:
     """A submission that stopped with an error.
 
     Attributes:
@@ -31,29 +31,29 @@ class Raised:
 
     kind: str
     message: str = ""
-    place: str = ""
+    source_line: str = ""
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class TimedOut:
     """A submission that did not come back in time.
 
     Attributes:
         place: the line where it was.
     """
 
-    place: str = ""
+    source_line: str = ""
 
 
-class _Stop(BaseException):
+class _StopThread(BaseException):
     """Ends the thread of a submission that takes too long."""
 
 
-def answers(
+def run_with_timeout(
     call: Callable[[dict[str, Any]], Any],
     cases: Sequence[dict[str, Any]],
     submission: Any,
-    seconds: float,
+    timeout_s: float,
 ) -> tuple[list[Any], set[str]]:
     """What the submission says to each case, and the names of the inputs that it changed in place.
 
@@ -67,37 +67,37 @@ def answers(
     """
     found: list[Any] = []
     changed: set[str] = set()
-    file = _file_of(submission)
+    file = _source_file(submission)
 
     def work() -> None:
         try:
             for case in cases:
-                inputs = {name: _copied(value) for name, value in case.items()}
+                inputs = {name: _copy_input(value) for name, value in case.items()}
                 try:
                     found.append(call(inputs))
-                except _Stop:
+                except _StopThread:
                     raise
                 except BaseException as error:  # whatever a reader's code may raise
-                    found.append(_raised(error, file))
-                changed.update(n for n in case if not _same(case[n], inputs[n]))
-        except _Stop:
+                    found.append(_to_raised_error(error, file))
+                changed.update(n for n in case if not _is_unchanged(case[n], inputs[n]))
+        except _StopThread:
             pass
 
     torch_state, state = torch.get_rng_state(), random.getstate()
     thread = threading.Thread(target=work, daemon=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _start(thread)
-        thread.join(seconds)
+        _start_with_large_stack(thread)
+        thread.join(timeout_s)
         if thread.is_alive():
-            found.append(Unfinished(_place_of(sys._current_frames().get(thread.ident), file)))
-            _end(thread)
+            found.append(TimedOut(_frame_source_line(sys._current_frames().get(thread.ident), file)))
+            _stop_thread(thread)
     torch.set_rng_state(torch_state)
     random.setstate(state)
     return found[: len(cases)], changed
 
 
-def _start(thread: threading.Thread) -> None:
+def _start_with_large_stack(thread: threading.Thread) -> None:
     """Start a thread with room for deep recursion, which macOS does not give by itself."""
     try:
         before = threading.stack_size(16 * 2**20)
@@ -109,26 +109,26 @@ def _start(thread: threading.Thread) -> None:
         threading.stack_size(before)
 
 
-def _end(thread: threading.Thread) -> None:
+def _stop_thread(thread: threading.Thread) -> None:
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     for _ in range(3):  # an `except:` of the reader's may swallow the first
-        raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
+        raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(_StopThread))
         thread.join(0.2)
         if not thread.is_alive():
             return
 
 
-def _copied(value: Any) -> Any:
+def _copy_input(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
-def _same(before: Any, after: Any) -> bool:
+def _is_unchanged(before: Any, after: Any) -> bool:
     if not isinstance(before, Tensor):
         return True
     return before.shape == after.shape and torch.equal(before.nan_to_num(), after.nan_to_num())
 
 
-def _file_of(submission: Any) -> str | None:
+def _source_file(submission: Any) -> str | None:
     function = submission.forward if isinstance(submission, nn.Module) else submission
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -139,22 +139,22 @@ def _file_of(submission: Any) -> str | None:
     return None if code is None else code.co_filename
 
 
-def _raised(error: BaseException, file: str | None) -> Raised:
+def _to_raised_error(error: BaseException, file: str | None) -> RaisedError:
     lines = (str(error).strip() or " ").splitlines()
     message = lines[0] if len(lines[0]) <= 200 else lines[0][:197] + "…"
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    place = _words(own[-1].lineno, own[-1].line) if own else ""
-    return Raised(type(error).__name__, message.rstrip("."), place)
+    place = _format_source_line(own[-1].lineno, own[-1].line) if own else ""
+    return RaisedError(type(error).__name__, message.rstrip("."), place)
 
 
-def _place_of(frame: Any, file: str | None) -> str:
+def _frame_source_line(frame: Any, file: str | None) -> str:
     while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
     if frame is None:
         return ""
-    return _words(frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return _format_source_line(frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno))
 
 
-def _words(number: int | None, line: str | None) -> str:
+def _format_source_line(number: int | None, line: str | None) -> str:
     line = (line or "").strip()
     return f"line {number}, “{line}”" if line else f"line {number}"

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose
-from slp_transformer.check.random_inputs import normal, row, rows
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
 
 
 @check(
@@ -39,9 +39,9 @@ def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> 
 
 
 def _loss_cases() -> list[Case]:
-    draw = normal(111)
+    draw = seeded_randn(111)
     return [
-        {"u": row(math.log(3), 0, 0), "word": 0, "share": 0.5},
+        {"u": vector(math.log(3), 0, 0), "word": 0, "share": 0.5},
         {"u": 2 * draw(7), "word": 3, "share": 0.1},
         {"u": 3 * draw(5), "word": 4, "share": 0.25},
     ]
@@ -107,10 +107,10 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
 
 
 def _input_cases() -> list[Case]:
-    draw = normal(112)
-    E = rows((1, 0, 0, 2), (0, 3, 0, 0))
+    draw = seeded_randn(112)
+    E = matrix((1, 0, 0, 2), (0, 3, 0, 0))
     return [
-        {"ids": torch.tensor([1, 0]), "E": E, "P": rows((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))},
+        {"ids": torch.tensor([1, 0]), "E": E, "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))},
         {"ids": torch.tensor([2, 2, 0]), "E": draw(3, 9), "P": draw(5, 9)},
     ]
 
@@ -132,7 +132,7 @@ def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tenso
     root = math.sqrt(E.shape[1])
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
     factor |= {"positions alone": 1.0}
-    tokens = choose(mistakes, factor, root) * E[ids]
+    tokens = choose_option(mistakes, factor, root) * E[ids]
     places = 0 * P[: len(ids)] if "no positions" in mistakes else P[: len(ids)]
     scaled = "positions too" in mistakes or "positions alone" in mistakes
     return tokens + (root * places if scaled else places)

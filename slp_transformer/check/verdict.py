@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-_COLOURS = {True: "#2e7d32", False: "#c62828"}
+_COLORS = {True: "#2e7d32", False: "#c62828"}
 
 
 @dataclass(frozen=True)
@@ -20,25 +20,25 @@ class Verdict:
         mistakes: the names of the known mistakes that give the very same answers.
     """
 
-    right: bool
+    is_right: bool
     text: str
     example: tuple[str, ...] = ()
     mistakes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether the submission is right."""
-        return self.right
+        return self.is_right
 
     def __str__(self) -> str:
         """The verdict for a terminal."""
-        head = "Right. " if self.right else "Not yet. "
+        head = "Right. " if self.is_right else "Not yet. "
         return "\n".join([head + self.text, *("    " + line for line in self.example)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "Right." if self.right else "Not yet."
-        colour = _COLOURS[self.right]
+        head = "Right." if self.is_right else "Not yet."
+        colour = _COLORS[self.is_right]
         example = html.escape("\n".join(self.example))
         shown = f'<pre style="margin:.4em 0 0;white-space:pre-wrap">{example}</pre>'
         return (
@@ -67,11 +67,11 @@ def at_most(value: object, target: float) -> Verdict:
         verdict = Verdict(
             right, f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
         )
-    announce(verdict)
+    print_verdict(verdict)
     return verdict
 
 
-def announce(verdict: Verdict) -> None:
+def print_verdict(verdict: Verdict) -> None:
     """Print a verdict where nothing else would show it: in a script.
 
     A notebook and Python's own prompt show the value of the last line by themselves.

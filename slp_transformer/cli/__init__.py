@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import from_text_extra, reason_of
-from slp_transformer._internal.signals import StopSignals
+from slp_transformer._internal.atomic_write import require_extra, error_message
+from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.console import (
     BAD_INPUT,
     BROKEN_PIPE,
@@ -63,7 +63,7 @@ def parse(args: Sequence[str]) -> tuple[str, Any]:
     if not args or args[0] in ("-h", "--help", "--version"):
         print_result(slp_transformer.__version__ if args and args[0] == "--version" else USAGE)
         raise SystemExit(EXIT_OK if args else BAD_INPUT)
-    tyro = from_text_extra("tyro", "Commands")
+    tyro = require_extra("tyro", "Commands")
     from slp_transformer.cli.options import COMMANDS
     from slp_transformer.tasks.run_config import closest_match
 
@@ -90,7 +90,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     set_utf8_output()
     # The exit code of a process that has finished should not be changed by another Ctrl-C.
-    with StopSignals(wait=False, for_good=args is None):
+    with SignalHandler(defer=False, ignore_afterwards=args is None):
         return run(sys.argv[1:] if args is None else args)
 
 
@@ -125,7 +125,7 @@ def run(args: Sequence[str]) -> int:
         return FAILED
     except OSError as error:
         where = f"{error.filename} could not be read or written: " if error.filename else ""
-        print_error(f"{where}{reason_of(error)}.")
+        print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT
     except ValueError as error:
         print_error(str(error))

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import whole_file
+from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Generate
 from slp_transformer.tasks.base import to_json
@@ -91,6 +91,6 @@ def write_text(options: Generate, session: GenerationSession, texts: list[Genera
     if options.output is None:
         print_result(content, end="")
         return
-    with whole_file(options.output) as unfinished:
+    with atomic_write(options.output) as unfinished:
         unfinished.write_text(content, encoding="utf-8", newline="\n")
     print_status(f"Written to {options.output}.")

@@ -11,8 +11,8 @@ import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data.corpora import corpus_names
-from slp_transformer.modern.published_folders import is_pretrained
+from slp_transformer.data.corpora import list_corpora
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
 from slp_transformer.tasks.loaded_run import find_config, find_task
@@ -80,7 +80,7 @@ def machine_info() -> dict[str, Any]:
             "devices": devices,
             "threads": torch.get_num_threads(),
         },
-        "data": {"folder": str(data_dir()), "corpora": corpus_names()},
+        "data": {"folder": str(data_dir()), "corpora": list_corpora()},
         "presets": {name: first_comment(path) for name, path in PRESETS.items()},
     }
 
@@ -108,7 +108,7 @@ def run_info(folder: Path) -> dict[str, Any]:
         ValueError: if there is no whole checkpoint in it.
     """
     task = find_task(folder)
-    if is_pretrained(folder):
+    if is_pretrained_folder(folder):
         return task.info(folder)
     last = checkpoint_folder(folder, "last")
     spec, state = load_model_spec(last), load_trainer_state(last)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.plotting.figures import Picture
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.plotting.figures import Figure
 
 DEFAULTS = {"steps": 1200, "last-steps": 800, "last-width": 64, "last-blocks": 3}
 
@@ -46,7 +46,7 @@ def keep(
     folder: Path,
     curves: Mapping[str, Sequence[tuple[float, float]]],
     texts: Mapping[str, str],
-    ladder: Picture,
+    ladder: Figure,
 ) -> None:
     """Write curves (`losses.csv`, `losses.svg`) and texts (`samples.txt`) into a folder.
 
@@ -64,6 +64,6 @@ def keep(
         "samples.txt": "\n\n".join(said) + "\n",
     }
     for name, content in files.items():
-        with whole_file(folder / name) as unfinished:
+        with atomic_write(folder / name) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     ladder.save(folder / "losses.svg")

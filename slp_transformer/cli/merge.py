@@ -7,7 +7,7 @@ from slp_transformer.cli.console import command, print_result
 from slp_transformer.cli.options import Merge
 from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
-from slp_transformer.modern.published_folders import is_pretrained
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS
 from slp_transformer.tasks.loaded_run import find_config, find_task
 from slp_transformer.tasks.run_config import CONFIG_FILE
@@ -18,7 +18,7 @@ from slp_transformer.training.checkpoint_files import (
     load_tokenizer,
 )
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
-from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.run_lock import run_lock
 
 
 def execute(options: Merge) -> None:
@@ -29,13 +29,13 @@ def execute(options: Merge) -> None:
     """
     run, folder, which = options.run, options.out_dir, options.checkpoint
     find_task(run)
-    if is_pretrained(run) or load_lora_base(checkpoint_folder(run, which)) is None:
+    if is_pretrained_folder(run) or load_lora_base(checkpoint_folder(run, which)) is None:
         raise ValueError(f"{run} is not a LoRA run.")
     if find_checkpoints(folder):
         raise ValueError(f"{folder} holds a run already: choose another folder.")
     model = load_model(run, which)
     merge_lora(model)
-    with sole_owner(folder), cleanup_on_error(folder):
+    with run_lock(folder), cleanup_on_error(folder):
         try:
             if config := find_config(run):
                 config.save(folder / CONFIG_FILE)

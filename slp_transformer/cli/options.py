@@ -7,12 +7,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from tyro.conf import Positional, UseAppendAction, arg
 
 from slp_transformer.guitar.fretboard import TUNINGS
-from slp_transformer.guitar.theory import KEYS, METRES
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer.tasks.run_config import RunConfig, closest_match
 
 DataT = TypeVar("DataT")
 Checkpoint = Literal["best", "last", "average"]
-TIME_SIGNATURES = tuple(f"{beats}/{unit}" for beats, unit in METRES)
+TIME_SIGNATURES = tuple(f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES)
 
 
 def check_choice(name: str, value: str | None, choices: Any) -> None:
@@ -143,7 +143,7 @@ class Generate:
         """
         check_counts(self, "max_new_tokens", "num_samples")
         check_choice("tuning", self.tuning, TUNINGS)
-        check_choice("key", self.key, KEYS)
+        check_choice("key", self.key, KEY_NAMES)
         check_choice("time-signature", self.time_signature, TIME_SIGNATURES)
 
     def decoding(self) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from pathlib import Path
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.fingering.fingering_pieces import Piece, of_score, of_tab, take
-from slp_transformer.guitar.fingering.playability import Wishes, summary
+from slp_transformer.guitar.fingering.fingering_pieces import PlayablePiece, piece_from_score, piece_from_tab, finger_piece
+from slp_transformer.guitar.fingering.playability import FingeringOptions, summarize_fingering
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import (
-    TIMELESS,
-    check_name,
-    read_pieces,
-    with_time_for,
-    write_piece,
+    UNTIMED_SUFFIXES,
+    check_writable_suffix,
+    read_any_tab_file,
+    add_time_if_needed,
+    write_tab_as,
 )
-from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, tuning_name
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.tab_header import stated_tuning
+from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
 SHOWN = 4  # bars on a terminal, where the whole goes to a file
@@ -44,29 +44,29 @@ def execute(options: Options) -> None:
     weigh = None
     if options.model:
         from slp_transformer.guitar.fingering.hand_model_file import (
-            load_hand,  # PyTorch, if asked for
+            load_hand_ensemble,  # PyTorch, if asked for
         )
 
-        weigh = load_hand(*options.model).weigh
-    taken = take(piece, wishes, options.alternatives, weigh)
-    say_what_was_changed(taken.told)
-    for number, (tab, path) in enumerate(taken.tabs, start=1):
+        weigh = load_hand_ensemble(*options.model).grip_log_probs
+    taken = finger_piece(piece, wishes, options.alternatives, weigh)
+    say_what_was_changed(taken.changes)
+    for number, (tab, path) in enumerate(taken.tabs_and_grips, start=1):
         place = None if output is None else numbered(output, number)
         deliver(tab, place, options)
-        chosen = {"guitar": guitar(tab.tuning)} | summary(path, wishes.max_span)
+        chosen = {"guitar": guitar(tab.tuning)} | summarize_fingering(path, wishes.max_span)
         print_status(
-            format_table(chosen) if len(taken.tabs) == 1 else f"{number}.\n{format_table(chosen)}"
+            format_table(chosen) if len(taken.tabs_and_grips) == 1 else f"{number}.\n{format_table(chosen)}"
         )
         if place is not None:
             print_status(f"written to {place}")
-    if len(taken.tabs) < options.alternatives:
-        print_status(f"There is no way that differs from these {len(taken.tabs)}.")
+    if len(taken.tabs_and_grips) < options.alternatives:
+        print_status(f"There is no way that differs from these {len(taken.tabs_and_grips)}.")
 
 
 # --- What is asked for -------------------------------------------------------------------------
 
 
-def read_piece(options: Options) -> Piece:
+def read_piece(options: Options) -> PlayablePiece:
     """The piece that a file holds.
 
     Raises:
@@ -77,22 +77,22 @@ def read_piece(options: Options) -> Piece:
     if suffix in MIDI:
         score, problems = read_midi(path, options.tracks or None, options.channels or None)
         say_problems(problems)
-        return of_score(score)
+        return piece_from_score(score)
     for flag in ("tracks", "channels"):
         if getattr(options, flag):
             raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
     if suffix not in READ:
         raise ValueError(f"{path} has an unsupported file type; supported are {', '.join(READ)}.")
-    tabs, problems = read_pieces(path)
+    tabs, problems = read_any_tab_file(path)
     say_problems(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
     if len(tabs) > 1:
         print_status(f"{path} has {len(tabs)} tabs; the first is taken.")
-    return of_tab(tabs[0])
+    return piece_from_tab(tabs[0])
 
 
-def wishes_of(options: Options, piece: Piece) -> Wishes:
+def wishes_of(options: Options, piece: PlayablePiece) -> FingeringOptions:
     """What the flags ask for.
 
     Raises:
@@ -105,7 +105,7 @@ def wishes_of(options: Options, piece: Piece) -> Wishes:
     check_between("alternatives", options.alternatives, 1, 20)
     if options.position is not None:
         check_between("position", options.position, 1, 15)
-    return Wishes(
+    return FingeringOptions(
         replace(tuning, capo=options.capo),
         options.max_fret,
         options.max_span,
@@ -135,7 +135,7 @@ def tuning_of(text: str) -> Tuning:
     """
     if text in TUNINGS:
         return TUNINGS[text]
-    pitches = stated_tuning(f"tuning: {text}")
+    pitches = parse_tuning(f"tuning: {text}")
     if pitches is None:
         raise ValueError(
             f'There is no tuning "{text}": say {", ".join(TUNINGS)}, or the strings from the '
@@ -144,7 +144,7 @@ def tuning_of(text: str) -> Tuning:
     return Tuning(tuple(pitches))
 
 
-def pins_of(words: Sequence[str], piece: Piece) -> dict[int, tuple[Note, ...]]:
+def pins_of(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note, ...]]:
     """Pins by the number of their moment.
 
     Raises:
@@ -159,7 +159,7 @@ def pins_of(words: Sequence[str], piece: Piece) -> dict[int, tuple[Note, ...]]:
                 f"on string 2 at fret 5, not {word}."
             )
         bar, moment, string, fret = map(int, found.groups())
-        place = piece.number_of(bar, moment)
+        place = piece.moment_index(bar, moment)
         pins[place] = (*pins.get(place, ()), Note(string, fret))
     return pins
 
@@ -173,7 +173,7 @@ def check_output(path: Path) -> None:
     Raises:
         ValueError: saying why.
     """
-    check_name(path)
+    check_writable_suffix(path)
     if not path.parent.is_dir():
         raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
 
@@ -193,14 +193,14 @@ def deliver(tab: Tab, path: Path | None, options: Options) -> None:
     if path is None:
         print_result(format_tab(tab, steps_per_beat=beat))
         return
-    timeless = tab.steps_per_quarter is None and path.suffix.lower() not in TIMELESS
+    timeless = tab.steps_per_quarter is None and path.suffix.lower() not in UNTIMED_SUFFIXES
     if timeless and options.steps_per_quarter is None:
         raise ValueError(
             f"{options.song} spaces notes in columns, and {path.suffix} needs time: say how "
             "many columns are a quarter note by --steps-per-quarter."
         )
-    tab = with_time_for(tab, path, options.steps_per_quarter or 4)
-    write_piece(tab, path)
+    tab = add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+    write_tab_as(tab, path)
     begins = replace(tab, bars=tab.bars[:SHOWN])
     print_result(format_tab(begins, steps_per_beat=beat))
     if len(tab.bars) > SHOWN:
@@ -209,7 +209,7 @@ def deliver(tab: Tab, path: Path | None, options: Options) -> None:
 
 def guitar(tuning: Tuning) -> str:
     """A guitar in words."""
-    name = tuning_name(tuning) or " ".join(map(str, reversed(tuning.open_pitches)))
+    name = get_tuning_name(tuning) or " ".join(map(str, reversed(tuning.open_pitches)))
     return name + (f", capo {tuning.capo}" if tuning.capo else "")
 
 

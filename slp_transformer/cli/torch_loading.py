@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from slp_transformer._internal.signals import SIGNALS
+from slp_transformer._internal.signals import STOP_SIGNALS
 from slp_transformer.cli.console import PROGRAM, SIGNALLED, print_status, rank
 
 
@@ -27,8 +27,8 @@ def torch_import_notice(quiet: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    handled = [number for number in SIGNALS if before[number] not in (signal.SIG_IGN, None)]
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    handled = [number for number in STOP_SIGNALS if before[number] not in (signal.SIG_IGN, None)]
     for number in handled:
         signal.signal(number, exit_on_signal)
     try:

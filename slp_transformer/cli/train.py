@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import from_text_extra, read_json
-from slp_transformer._internal.progress_bar import no_work_bars
-from slp_transformer._internal.signals import Stopped
+from slp_transformer._internal.atomic_write import require_extra, read_json
+from slp_transformer._internal.progress_bar import progress_bars_disabled
+from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
     MODULE,
     command,
@@ -22,7 +22,7 @@ from slp_transformer.cli.console import (
 )
 from slp_transformer.cli.options import Train
 from slp_transformer.cli.train_options import STDIN_COPY
-from slp_transformer.data.text_files import is_read_once, keep_standard_input
+from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
 from slp_transformer.tasks.base import TOKENS, Dataset, Task
@@ -45,7 +45,7 @@ from slp_transformer.training.checkpoints import (
 )
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.distributed import make_strategy
-from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.trainer import train
 from slp_transformer.training.trainer_state import EvalRecord
 
@@ -60,12 +60,12 @@ def execute(options: Train) -> None:
     folder = options.out_dir
     assert folder is not None
     for library in ("safetensors.torch", "tomli_w"):
-        from_text_extra(library, "Runs")  # rather now than after the data
+        require_extra(library, "Runs")  # rather now than after the data
     with contextlib.ExitStack() as stack:
         if options.quiet:
-            stack.enter_context(no_work_bars())
+            stack.enter_context(progress_bars_disabled())
         if rank() == 0:
-            stack.enter_context(sole_owner(folder))
+            stack.enter_context(run_lock(folder))
             if find_checkpoints(folder) and not options.resume:
                 raise ValueError(
                     f"{folder} holds a run already: resume it with --resume, or choose another "
@@ -80,7 +80,7 @@ def execute(options: Train) -> None:
             records = run(options, folder)
         except KeyboardInterrupt as stopped:
             number = getattr(stopped, "number", None)
-            raise Stopped(resume_hint(folder, options.run), number) from None
+            raise StoppedBySignal(resume_hint(folder, options.run), number) from None
     print_summary(folder, options.run, records)
 
 
@@ -135,8 +135,8 @@ def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Da
     """
     folder.mkdir(parents=True, exist_ok=True)
     source = getattr(config.data, "source", None)
-    if not resume and source is not None and is_read_once(source):
-        kept = str(keep_standard_input((folder / STDIN_COPY).resolve(), source))
+    if not resume and source is not None and is_stream(source):
+        kept = str(save_stdin((folder / STDIN_COPY).resolve(), source))
         config = replace(config, data=replace(config.data, source=kept))
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
     config.save(folder / CONFIG_FILE)

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from slp_transformer._internal.atomic_write import whole_file
+from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Translate
 from slp_transformer.data.pair_files import read_lines
-from slp_transformer.generation.translation import TOGETHER, Translation, Translator
-from slp_transformer.plotting.translation_maps import attention_pictures
+from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
+from slp_transformer.plotting.translation_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.loaded_run import load_run
 from slp_transformer.tasks.pairs import to_translator
@@ -60,10 +60,10 @@ def check_languages(languages: tuple[str, str], options: Translate) -> None:
 def translate_all(translator: Translator, sentences: Sequence[str], options: Translate) -> None:
     """Translate sentences that are all known; all are looked at before the first is translated."""
     for n, sentence in enumerate(sentences, 1):
-        translator.read(sentence, f"Line {n}")
+        translator.encode_source(sentence, f"Line {n}")
     with output(options) as to:
-        for first in range(0, len(sentences), TOGETHER):
-            some = sentences[first : first + TOGETHER]
+        for first in range(0, len(sentences), TRANSLATE_BATCH_SIZE):
+            some = sentences[first : first + TRANSLATE_BATCH_SIZE]
             found = translator(some, num_beams=options.beams, length_penalty=options.length_penalty)
             for sentence, translations in zip(some, found, strict=True):
                 print_translation(sentence, translations, options, to)
@@ -77,9 +77,9 @@ def translate_piped(translator: Translator, options: Translate) -> None:
     with output(options) as to:
         some: list[str] = []
         for n, line in enumerate(standard_input(), 1):
-            translator.read(line, f"Line {n}")
+            translator.encode_source(line, f"Line {n}")
             some.append(line)
-            if not regular or len(some) == TOGETHER:
+            if not regular or len(some) == TRANSLATE_BATCH_SIZE:
                 translate_some(translator, some, options, to)
                 some = []
         translate_some(translator, some, options, to)
@@ -139,10 +139,10 @@ def draw(translator: Translator, sentence: str, options: Translate) -> None:
     )
     with output(options) as to:
         print_translation(sentence, found, options, to)
-    tokenizer, source = translator.tokenizer, translator.read(sentence)
+    tokenizer, source = translator.tokenizer, translator.encode_source(sentence)
     target = [tokenizer.begin_id, *found[0].ids]
-    words = tokenizer.words_of_source(source), tokenizer.words_of_target(target)
-    attention_pictures(translator.model, source, target, *words).save(options.attention)
+    words = tokenizer.source_ids_to_tokens(source), tokenizer.target_ids_to_tokens(target)
+    translation_attention_figure(translator.model, source, target, *words).save(options.attention)
     print_status(f"Attention is drawn in {options.attention}.")
 
 
@@ -155,7 +155,7 @@ def output(options: Translate) -> Iterator[TextIO | None]:
     if options.output is None:
         yield None
         return
-    with whole_file(options.output) as unfinished:
+    with atomic_write(options.output) as unfinished:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
             yield file
     print_status(f"Written to {options.output}.")
@@ -165,7 +165,7 @@ def print_translation(sentence: str, found: Found, options: Translate, to: TextI
     """Show the translations of a sentence: one a line, with scores and numbers if asked for."""
     best = found[: options.n_best]
     if options.json:
-        rows = [{"text": each.text, "score": each.score, "whole": each.whole} for each in best]
+        rows = [{"text": each.text, "score": each.score, "whole": each.finished} for each in best]
         text = to_json({"source": sentence, "translations": rows})
     else:
         text = "\n".join(in_a_line(each, options.scores) for each in best)

@@ -12,53 +12,53 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.data.bundled_pairs import (
-        english_date,
-        english_number,
-        number_pairs,
-        spanish_date,
-        spanish_number,
+        date_to_english,
+        number_to_english,
+        make_number_pairs,
+        date_to_spanish,
+        number_to_spanish,
     )
-    from slp_transformer.data.corpora import CORPORA, corpus_names, fetch, moby_dick
+    from slp_transformer.data.corpora import CORPORA, list_corpora, fetch_corpus, load_moby_dick
     from slp_transformer.data.pair_corpus import (
         EncodedPairs,
         PairCorpus,
-        load_pairs,
-        prepare_pairs,
-        reopen_pairs,
+        read_pairs_or_bundled,
+        prepare_pair_corpus,
+        load_pair_corpus,
     )
     from slp_transformer.data.pair_files import read_pairs
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-    from slp_transformer.data.text_corpus import TokenCorpus, prepare, reopen
-    from slp_transformer.data.text_files import find_texts, read_documents, read_pieces
-    from slp_transformer.data.text_tokenizer import SENTENCE, TextStream, TextTokenizer
+    from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus, load_corpus
+    from slp_transformer.data.text_files import find_text_files, read_documents, read_pieces
+    from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, StreamDecoder, TextTokenizer
     from slp_transformer.data.vocabulary import train_tokenizer
 
 __all__ = [
     "CORPORA",
-    "SENTENCE",
+    "SENTENCE_TOKENS",
     "EncodedPairs",
     "PairCorpus",
     "PairTokenizer",
-    "TextStream",
+    "StreamDecoder",
     "TextTokenizer",
     "TokenCorpus",
-    "corpus_names",
-    "english_date",
-    "english_number",
-    "fetch",
-    "find_texts",
-    "load_pairs",
-    "moby_dick",
-    "number_pairs",
-    "prepare",
-    "prepare_pairs",
+    "list_corpora",
+    "date_to_english",
+    "number_to_english",
+    "fetch_corpus",
+    "find_text_files",
+    "read_pairs_or_bundled",
+    "load_moby_dick",
+    "make_number_pairs",
+    "prepare_corpus",
+    "prepare_pair_corpus",
     "read_documents",
     "read_pairs",
     "read_pieces",
-    "reopen",
-    "reopen_pairs",
-    "spanish_date",
-    "spanish_number",
+    "load_corpus",
+    "load_pair_corpus",
+    "date_to_spanish",
+    "number_to_spanish",
     "train_pair_tokenizer",
     "train_tokenizer",
 ]

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.token_file import TokenStore
-from slp_transformer.loss import IGNORED
+from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
 
 
@@ -33,9 +33,9 @@ class Batch:
     targets: Int[Tensor, "batch N"]
 
     @property
-    def count(self) -> int:
+    def num_targets(self) -> int:
         """Return the number of targets that are not ignored."""
-        return int((self.targets != IGNORED).sum())
+        return int((self.targets != IGNORE_INDEX).sum())
 
     def to(self, device: torch.device | str) -> "Batch":
         """Return the batch on a device.
@@ -48,26 +48,26 @@ class Batch:
         sent = tuple(x.to(device, non_blocking=True) for x in inputs)
         return Batch(sent, targets.to(device, non_blocking=True))
 
-    def split(self, size: int) -> "list[Batch]":
+    def split(self, max_sequences: int) -> "list[Batch]":
         """Return the batch in parts of at most `size` sequences."""
-        parts = zip(*(x.split(size) for x in self.inputs), strict=True)
-        return [Batch(*both) for both in zip(parts, self.targets.split(size), strict=True)]
+        parts = zip(*(x.split(max_sequences) for x in self.inputs), strict=True)
+        return [Batch(*both) for both in zip(parts, self.targets.split(max_sequences), strict=True)]
 
-    def share(self, place: int, among: int) -> "Batch":
+    def shard(self, rank: int, world_size: int) -> "Batch":
         """Return the shard of one of several processes, of the same size for each.
 
         Where the batch is not divisible, the last sequence is repeated with its targets ignored.
         """
         count = len(self.targets)
-        each = -(-count // among)
-        rows = torch.arange(place * each, (place + 1) * each)
+        each = -(-count // world_size)
+        rows = torch.arange(rank * each, (rank + 1) * each)
         idle, rows = rows >= count, rows.clamp(max=count - 1)
-        targets = self.targets[rows].masked_fill(idle.unsqueeze(1), IGNORED)
+        targets = self.targets[rows].masked_fill(idle.unsqueeze(1), IGNORE_INDEX)
         return Batch(tuple(x[rows] for x in self.inputs), targets)
 
 
 @runtime_checkable
-class BatchSource(Protocol):
+class DataSource(Protocol):
     """Interface between the trainer and its data.
 
     A source whose batches follow from the number of the step, rather than from the generator's
@@ -78,29 +78,29 @@ class BatchSource(Protocol):
         """Return a random batch; all randomness comes from the generator."""
         ...
 
-    def in_order(self, batch_size: int) -> Iterator[Batch]:
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all of the data once, always in the same order."""
         ...
 
-    def describe(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return values, as JSON, by which this data can be told from other data."""
         ...
 
 
-def part_of(source: BatchSource, size: int | None) -> BatchSource:
+def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
     """Return a fixed subset of a source to evaluate on: `size` evenly spaced sequences.
 
     This is the source itself if it has no more, if `size` is None, or if it is a custom source
     without a method `part`.
     """
-    if size is None or not hasattr(source, "part") or len(source) <= size:
+    if max_sequences is None or not hasattr(source, "part") or len(source) <= max_sequences:
         return source
-    return source.part(size)
+    return source.part(max_sequences)
 
 
-def all_over(count: int, size: int) -> Int[Tensor, "places"]:
+def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]:
     """Return `size` of `count` indices, evenly spaced."""
-    return torch.arange(size) * count // size
+    return torch.arange(num_indices) * count // num_indices
 
 
 # --- Windows of a stream -----------------------------------------------------------------------
@@ -153,16 +153,16 @@ class TokenWindows:
         """
         check_stream(stream, N)
         self.stream, self.N = stream, N
-        self.places = range((len(stream) - 1) // N)  # a tensor of them would outgrow the stream
+        self.window_indices = range((len(stream) - 1) // N)  # a tensor of them would outgrow the stream
 
     def __len__(self) -> int:
         """Return the number of windows that `in_order` yields."""
-        return len(self.places)
+        return len(self.window_indices)
 
-    def part(self, size: int) -> "TokenWindows":
+    def part(self, num_windows: int) -> "TokenWindows":
         """Return a source whose `in_order` yields just so many windows, evenly spaced."""
         part = TokenWindows(self.stream, self.N)
-        part.places = all_over(len(self), size).tolist()
+        part.window_indices = evenly_spaced_indices(len(self), num_windows).tolist()
         return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
@@ -170,32 +170,32 @@ class TokenWindows:
         inputs, targets = random_windows(self.stream, self.N, batch_size, generator)
         return Batch((inputs,), targets)
 
-    def in_order(self, batch_size: int) -> Iterator[Batch]:
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield windows that do not overlap; tokens after the last full one are left out."""
-        for first in range(0, len(self.places), batch_size):
-            places = torch.tensor(self.places[first : first + batch_size])
+        for first in range(0, len(self.window_indices), batch_size):
+            places = torch.tensor(self.window_indices[first : first + batch_size])
             windows = self.stream[places.unsqueeze(1) * self.N + torch.arange(self.N + 1)]
             yield Batch((windows[:, :-1],), windows[:, 1:])
 
-    def describe(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return the sizes, and a checksum of evenly spaced tokens."""
         # Few places, since each brings a stretch of a mapped file into memory.
         places = torch.linspace(0, len(self.stream) - 1, 256, dtype=torch.float64).long()
         return {
             "tokens": len(self.stream),
             "window": self.N,
-            "checksum": checksum(self.stream[places].tolist()),
+            "checksum": compute_checksum(self.stream[places].tolist()),
         }
 
 
-def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | None) -> BatchSource:
+def as_data_source(data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None) -> DataSource:
     """Return windows of a token stream, or any other source unchanged.
 
     Raises:
         ValueError: if a stream comes without the length of its windows, or is too short for one.
         TypeError: if it is neither a stream nor a source.
     """
-    if isinstance(data, BatchSource):
+    if isinstance(data, DataSource):
         return data
     if not isinstance(data, Tensor | TokenStore):
         raise TypeError(
@@ -207,9 +207,9 @@ def as_source(data: Int[Tensor, "tokens"] | TokenStore | BatchSource, N: int | N
     return TokenWindows(data, N)
 
 
-def checksum(numbers: Sequence[Any]) -> int:
+def compute_checksum(values: Sequence[Any]) -> int:
     """Return the CRC-32 of the `repr` of numbers."""
-    return zlib.crc32(repr(numbers).encode())
+    return zlib.crc32(repr(values).encode())
 
 
 # --- Pairs of sequences ------------------------------------------------------------------------
@@ -242,37 +242,37 @@ class PaddedPairs:
             if not len(source):
                 raise ValueError(f"Pair {i} has an empty source: every source needs a token.")
         self.pairs, self.pad_id, self.begin_id, self.end_id = pairs, pad_id, begin_id, end_id
-        self.options = {"pad_id": pad_id, "begin_id": begin_id, "end_id": end_id}
+        self.init_kwargs = {"pad_id": pad_id, "begin_id": begin_id, "end_id": end_id}
 
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self.pairs)
 
-    def part(self, size: int) -> "PaddedPairs":
+    def part(self, num_pairs: int) -> "PaddedPairs":
         """Return a source of so many of the pairs, evenly spaced."""
-        pairs = [self.pairs[i] for i in all_over(len(self), size).tolist()]
-        return type(self)(pairs, **self.options)
+        pairs = [self.pairs[i] for i in evenly_spaced_indices(len(self), num_pairs).tolist()]
+        return type(self)(pairs, **self.init_kwargs)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return random pairs, padded to the longest among them."""
-        return self.batch(torch.randint(len(self.pairs), (batch_size,), generator=generator))
+        return self.collate(torch.randint(len(self.pairs), (batch_size,), generator=generator))
 
-    def in_order(self, batch_size: int) -> Iterator[Batch]:
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all pairs, in their order."""
-        yield from map(self.batch, torch.arange(len(self.pairs)).split(batch_size))
+        yield from map(self.collate, torch.arange(len(self.pairs)).split(batch_size))
 
-    def batch(self, chosen: Int[Tensor, "batch"]) -> Batch:
+    def collate(self, indices: Int[Tensor, "collate"]) -> Batch:
         """Return some pairs, given by index, as one padded batch."""
-        sources, targets = zip(*(self.pairs[i] for i in chosen.tolist()), strict=True)
+        sources, targets = zip(*(self.pairs[i] for i in indices.tolist()), strict=True)
         begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
         source = pad_sequence(sources, True, self.pad_id)
         reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
-        says = pad_sequence([torch.cat([row, end]) for row in targets], True, IGNORED)
+        says = pad_sequence([torch.cat([row, end]) for row in targets], True, IGNORE_INDEX)
         return Batch((source, reads, padding_mask(source, self.pad_id)), says)
 
-    def describe(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return the number of pairs, special ids, and a checksum of evenly spaced pairs."""
         places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
         rows = [[row.tolist() for row in self.pairs[i]] for i in places.tolist()]
         special = [self.pad_id, self.begin_id, self.end_id]
-        return {"pairs": len(self.pairs), "special": special, "checksum": checksum(rows)}
+        return {"pairs": len(self.pairs), "special": special, "checksum": compute_checksum(rows)}

@@ -39,45 +39,45 @@ class LengthBucketedPairs(PaddedPairs):
         check_size(max_tokens=max_tokens)
         self.options |= {"max_tokens": max_tokens}
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
-        self.max_tokens, self.sizes = max_tokens, torch.tensor(sizes)
-        self.longest = self.sizes.max(dim=1).values.tolist()
-        if max(self.longest) > max_tokens:
+        self.max_tokens, self.lengths = max_tokens, torch.tensor(sizes)
+        self.max_lengths = self.lengths.max(dim=1).values.tolist()
+        if max(self.max_lengths) > max_tokens:
             raise ValueError(
-                f"Pair {self.longest.index(max(self.longest))} has {max(self.longest)} tokens, but "
+                f"Pair {self.max_lengths.index(max(self.max_lengths))} has {max(self.max_lengths)} tokens, but "
                 f"a batch just {max_tokens}: give it more, or leave the pair out."
             )
         self.go_to(0)
 
     def go_to(self, step: int) -> None:
         """Continue `draw` with the batch of a step, counted from 0."""
-        self.step, self.begun, self.epochs = step, 0, 0
+        self.step, self.epoch_start_step, self.num_epochs_begun = step, 0, 0
         self.batches: list[Tensor] = []  # of the epoch that began at step `begun`
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return the next batch of the epoch, of at most `batch_size` pairs."""
         seed = generator.initial_seed()
-        while self.step >= self.begun + len(self.batches):
-            self.begun += len(self.batches)
-            self.batches = self.epoch(batch_size, seed * 1_000_003 + self.epochs)
-            self.epochs += 1
-        batch = self.batch(self.batches[self.step - self.begun])
+        while self.step >= self.epoch_start_step + len(self.batches):
+            self.epoch_start_step += len(self.batches)
+            self.batches = self.shuffle_into_batches(batch_size, seed * 1_000_003 + self.num_epochs_begun)
+            self.num_epochs_begun += 1
+        batch = self.collate(self.batches[self.step - self.epoch_start_step])
         self.step += 1
         return batch
 
-    def in_order(self, batch_size: int) -> Iterator[Batch]:
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all pairs, the short ones first."""
-        yield from map(self.batch, self.cut(by_length(self.sizes), batch_size))
+        yield from map(self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size))
 
     @property
-    def batches_an_epoch(self) -> int:
+    def estimated_batches_per_epoch(self) -> int:
         """Return about how many batches all pairs fill, if only their tokens are limited."""
-        return -(-sum(self.longest) // self.max_tokens)
+        return -(-sum(self.max_lengths) // self.max_tokens)
 
-    def steps_an_epoch(self, batch_size: int, seed: int) -> int:
+    def steps_per_epoch(self, batch_size: int, seed: int) -> int:
         """Return the number of batches in the first epoch of a seed; others differ by a few."""
-        return len(self.epoch(batch_size, seed * 1_000_003))
+        return len(self.shuffle_into_batches(batch_size, seed * 1_000_003))
 
-    def epoch(self, batch_size: int, seed: int) -> list[Int[Tensor, "_"]]:
+    def shuffle_into_batches(self, batch_size: int, seed: int) -> list[Int[Tensor, "_"]]:
         """Return the batches of an epoch, in random order.
 
         A little noise is added to the lengths before sorting, so that batches differ from epoch to
@@ -85,32 +85,32 @@ class LengthBucketedPairs(PaddedPairs):
         """
         random = torch.Generator().manual_seed(seed % 2**63)
         mixed = torch.randperm(len(self.pairs), generator=random)
-        blur = torch.randint(3, self.sizes.shape, generator=random)
-        batches = self.cut(mixed[by_length((self.sizes + blur)[mixed])], batch_size)
+        blur = torch.randint(3, self.lengths.shape, generator=random)
+        batches = self.pack_batches(mixed[length_sorted_indices((self.lengths + blur)[mixed])], batch_size)
         return [batches[i] for i in torch.randperm(len(batches), generator=random).tolist()]
 
-    def cut(self, order: Int[Tensor, "pairs"], batch_size: int) -> list[Int[Tensor, "_"]]:
+    def pack_batches(self, order: Int[Tensor, "pairs"], batch_size: int) -> list[Int[Tensor, "_"]]:
         """Cut a sequence of pairs into batches, each as large as the limits allow."""
         ends, count, longest = [], 0, 0
         for i in order.tolist():
-            longest = max(longest, self.longest[i])
+            longest = max(longest, self.max_lengths[i])
             if count and (count == batch_size or (count + 1) * longest > self.max_tokens):
                 ends.append(count)
-                count, longest = 0, self.longest[i]
+                count, longest = 0, self.max_lengths[i]
             count += 1
         return list(order.split([*ends, count]))
 
-    def describe(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return what `PaddedPairs` returns, and the number of tokens in a batch."""
-        return super().describe() | {"batch_tokens": self.max_tokens}
+        return super().fingerprint() | {"batch_tokens": self.max_tokens}
 
 
-def by_length(sizes: Int[Tensor, "pairs two"]) -> Int[Tensor, "pairs"]:
+def length_sorted_indices(lengths: Int[Tensor, "pairs two"]) -> Int[Tensor, "pairs"]:
     """Return indices that sort pairs by the length of the target, then by that of the source.
 
     Sources go from short to long and back again, so that neighbors are similar on both sides.
     """
-    M, N = sizes.T
+    M, N = lengths.T
     M = torch.where(N % 2 == 0, M, -M)
     order = torch.argsort(M, stable=True)
     return order[torch.argsort(N[order], stable=True)]

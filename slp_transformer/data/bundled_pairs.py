@@ -15,9 +15,9 @@ from datetime import date
 
 Pair = tuple[str, str]
 
-DIGITS = 6
-MOST = 10**DIGITS - 1  # the largest number that is said
-YEARS = (1800, 2099)  # the first and the last year of the dates
+MAX_DIGITS = 6
+MAX_NUMBER = 10**MAX_DIGITS - 1  # the largest number that is said
+YEAR_RANGE = (1800, 2099)  # the first and the last year of the dates
 
 # --- English -----------------------------------------------------------------------------------
 
@@ -43,26 +43,26 @@ _ENGLISH_MONTHS = (
 ).split()
 
 
-def english_number(n: int) -> str:
+def number_to_english(n: int) -> str:
     """A number in English words: 2,342 is "two thousand three hundred and forty-two".
 
     Raises:
         ValueError: if it is below 0 or above 999,999.
     """
-    _check(n)
+    _check_number(n)
     if n < 20:
         return _ENGLISH[n]
     if n < 100:
         tens, ones = _ENGLISH_TENS[n // 10 - 2], n % 10
         return f"{tens}-{_ENGLISH[ones]}" if ones else tens
     size, name = (100, "hundred") if n < 1000 else (1000, "thousand")
-    said, rest = f"{english_number(n // size)} {name}", n % size
+    said, rest = f"{number_to_english(n // size)} {name}", n % size
     if not rest:
         return said
-    return f"{said} and {english_number(rest)}" if rest < 100 else f"{said} {english_number(rest)}"
+    return f"{said} and {number_to_english(rest)}" if rest < 100 else f"{said} {number_to_english(rest)}"
 
 
-def english_date(day: date, day_first: bool = False) -> str:
+def date_to_english(day: date, day_first: bool = False) -> str:
     """A date in English words: "Wednesday, March twenty-first, nineteen eighty-four".
 
     Args:
@@ -73,20 +73,20 @@ def english_date(day: date, day_first: bool = False) -> str:
         ValueError: if the year is another.
     """
     _check_year(day)
-    *tens, last = english_number(day.day).split("-")
+    *tens, last = number_to_english(day.day).split("-")
     number = "-".join([*tens, _ORDINALS.get(last, last + "th")])
     month = _ENGLISH_MONTHS[day.month - 1]
     said = f"the {number} of {month}" if day_first else f"{month} {number}"
-    return f"{_ENGLISH_DAYS[day.weekday()]}, {said}, {_english_year(day.year)}"
+    return f"{_ENGLISH_DAYS[day.weekday()]}, {said}, {_year_to_english(day.year)}"
 
 
-def _english_year(year: int) -> str:
+def _year_to_english(year: int) -> str:
     century, rest = divmod(year, 100)
     if century == 20 and rest < 10:
-        return english_number(year)
+        return number_to_english(year)
     if not rest:
-        return f"{english_number(century)} hundred"
-    return f"{english_number(century)} {'oh ' if rest < 10 else ''}{english_number(rest)}"
+        return f"{number_to_english(century)} hundred"
+    return f"{number_to_english(century)} {'oh ' if rest < 10 else ''}{number_to_english(rest)}"
 
 
 # --- Spanish -----------------------------------------------------------------------------------
@@ -107,13 +107,13 @@ _SPANISH_MONTHS = (
 ).split()
 
 
-def spanish_number(n: int) -> str:
+def number_to_spanish(n: int) -> str:
     """A number in Spanish words: 2,342 is "dos mil trescientos cuarenta y dos".
 
     Raises:
         ValueError: if it is below 0 or above 999,999.
     """
-    _check(n)
+    _check_number(n)
     if n < 30:
         return _SPANISH[n]
     if n < 100:
@@ -124,15 +124,15 @@ def spanish_number(n: int) -> str:
     if n < 1000:
         said, rest = _SPANISH_HUNDREDS[n // 100 - 1], n % 100
     else:
-        said, rest = _spanish_thousands(n // 1000), n % 1000
-    return f"{said} {spanish_number(rest)}" if rest else said
+        said, rest = _thousands_to_spanish(n // 1000), n % 1000
+    return f"{said} {number_to_spanish(rest)}" if rest else said
 
 
-def _spanish_thousands(thousands: int) -> str:
+def _thousands_to_spanish(thousands: int) -> str:
     """*Mil* alone for one of them, and *uno* shortened before it."""
     if thousands == 1:
         return "mil"
-    said = spanish_number(thousands)
+    said = number_to_spanish(thousands)
     if said.endswith("veintiuno"):
         said = said.removesuffix("uno") + "ún"
     elif said.endswith("uno"):
@@ -140,22 +140,22 @@ def _spanish_thousands(thousands: int) -> str:
     return f"{said} mil"
 
 
-def spanish_date(day: date) -> str:
+def date_to_spanish(day: date) -> str:
     """A date in Spanish: "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro".
 
     Raises:
         ValueError: if the year is not one from 1800 to 2099.
     """
     _check_year(day)
-    number = "primero" if day.day == 1 else spanish_number(day.day)
-    said = f"{number} de {_SPANISH_MONTHS[day.month - 1]} de {spanish_number(day.year)}"
+    number = "primero" if day.day == 1 else number_to_spanish(day.day)
+    said = f"{number} de {_SPANISH_MONTHS[day.month - 1]} de {number_to_spanish(day.year)}"
     return f"{_SPANISH_DAYS[day.weekday()]}, {said}"
 
 
 # --- Pairs -------------------------------------------------------------------------------------
 
 
-def number_pairs(count: int, seed: int = 0) -> list[Pair]:
+def make_number_pairs(num_pairs: int, seed: int = 0) -> list[Pair]:
     """Pairs of an English sentence and the Spanish one that says the same, all of them different.
 
     Half are numbers of up to six digits, each length as often as the others while there are any
@@ -175,27 +175,27 @@ def number_pairs(count: int, seed: int = 0) -> list[Pair]:
     Raises:
         ValueError: if there are not so many days and numbers, or `count` is negative.
     """
-    first, last = date(YEARS[0], 1, 1).toordinal(), date(YEARS[1], 12, 31).toordinal()
+    first, last = date(YEAR_RANGE[0], 1, 1).toordinal(), date(YEAR_RANGE[1], 12, 31).toordinal()
     most = last - first + 1
-    if not 0 <= count <= most:
-        raise ValueError(f"There are from 0 to {most:,} pairs, not {count:,}.")
+    if not 0 <= num_pairs <= most:
+        raise ValueError(f"There are from 0 to {most:,} pairs, not {num_pairs:,}.")
     draw, pairs = random.Random(seed), {}
-    while len(pairs) < count:
+    while len(pairs) < num_pairs:
         if draw.random() < 0.5:
-            n = draw.randrange(10 ** draw.randint(1, DIGITS))
-            pairs.setdefault(n, (english_number(n), spanish_number(n)))
+            n = draw.randrange(10 ** draw.randint(1, MAX_DIGITS))
+            pairs.setdefault(n, (number_to_english(n), number_to_spanish(n)))
         else:
             day = date.fromordinal(draw.randint(first, last))
-            english = english_date(day, day_first=draw.random() < 0.5)
-            pairs.setdefault(day, (english, spanish_date(day)))
+            english = date_to_english(day, day_first=draw.random() < 0.5)
+            pairs.setdefault(day, (english, date_to_spanish(day)))
     return list(pairs.values())
 
 
-def _check(n: int) -> None:
-    if not 0 <= n <= MOST:
-        raise ValueError(f"Numbers are said from 0 to {MOST:,}, not {n:,}.")
+def _check_number(n: int) -> None:
+    if not 0 <= n <= MAX_NUMBER:
+        raise ValueError(f"Numbers are said from 0 to {MAX_NUMBER:,}, not {n:,}.")
 
 
 def _check_year(day: date) -> None:
-    if not YEARS[0] <= day.year <= YEARS[1]:
-        raise ValueError(f"Dates are said from {YEARS[0]} to {YEARS[1]}, not of {day.year}.")
+    if not YEAR_RANGE[0] <= day.year <= YEAR_RANGE[1]:
+        raise ValueError(f"Dates are said from {YEAR_RANGE[0]} to {YEAR_RANGE[1]}, not of {day.year}.")

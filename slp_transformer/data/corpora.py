@@ -24,7 +24,7 @@ CORPORA = {
 BUNDLED_CORPORA = {"moby-dick": Path(__file__).with_name("moby_dick.txt")}
 
 
-def moby_dick() -> str:
+def load_moby_dick() -> str:
     """Return the first 14 chapters of *Moby-Dick*: about 133,000 characters, 74 different ones.
 
     Herman Melville's novel was published in 1851 and is in the public domain; this is its text
@@ -34,12 +34,12 @@ def moby_dick() -> str:
     return BUNDLED_CORPORA["moby-dick"].read_text(encoding="utf-8")
 
 
-def corpus_names() -> list[str]:
+def list_corpora() -> list[str]:
     """Return the names that `fetch` knows."""
     return sorted(CORPORA.keys() | BUNDLED_CORPORA.keys())
 
 
-def fetch(name: str) -> Path:
+def fetch_corpus(name: str) -> Path:
     """Return the path of a named corpus, downloading it if it is missing.
 
     Args:
@@ -55,5 +55,5 @@ def fetch(name: str) -> Path:
     if name in BUNDLED_CORPORA:
         return BUNDLED_CORPORA[name]
     if name not in CORPORA:
-        raise ValueError(f"No corpus is called {name!r}; there are {', '.join(corpus_names())}.")
+        raise ValueError(f"No corpus is called {name!r}; there are {', '.join(list_corpora())}.")
     return fetch_file(CORPORA[name])

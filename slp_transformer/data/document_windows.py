@@ -7,7 +7,7 @@ from slp_transformer.data.batches import Batch, TokenWindows
 from slp_transformer.data.token_file import TokenStore, find_token
 
 
-class PieceWindows(TokenWindows):
+class DocumentWindows(TokenWindows):
     """Teacher forcing on a stream of documents.
 
     Half of the windows of a batch, rounded up, begin where a document begins, each document with
@@ -28,14 +28,14 @@ class PieceWindows(TokenWindows):
         """
         super().__init__(stream, N)
         begins = find_token(stream, begin_id)
-        self.begins = begins[begins < len(stream) - N]  # from the others no window fits
+        self.document_starts = begins[begins < len(stream) - N]  # from the others no window fits
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return windows from the beginnings of random documents, then from random positions."""
         starts = torch.randint(len(self.stream) - self.N, (batch_size,), generator=generator)
-        if len(self.begins):
+        if len(self.document_starts):
             half = (batch_size + 1) // 2
-            which = torch.randint(len(self.begins), (half,), generator=generator)
-            starts[:half] = self.begins[which]
+            which = torch.randint(len(self.document_starts), (half,), generator=generator)
+            starts[:half] = self.document_starts[which]
         windows = self.stream[starts.unsqueeze(1) + torch.arange(self.N + 1)]
         return Batch((windows[:, :-1],), windows[:, 1:])

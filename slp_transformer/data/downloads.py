@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import from_text_extra, reason_of
+from slp_transformer._internal.atomic_write import require_extra, error_message
 
 DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
 
@@ -45,7 +45,7 @@ def data_dir() -> Path:
     named = os.environ.get(DATA_DIR_VARIABLE)
     if named:
         return Path(named).expanduser()
-    return Path(from_text_extra("pooch", "Downloads").os_cache("slp-transformer"))
+    return Path(require_extra("pooch", "Downloads").os_cache("slp-transformer"))
 
 
 def is_offline() -> bool:
@@ -64,10 +64,10 @@ def fetch_file(file: PublishedFile) -> Path:
     path = data_dir() / file.name
     by_hand = f"Or get it in another way, and copy it to {path}."
     if path.exists():
-        if sha256_of(path) != file.sha256:
+        if compute_sha256(path) != file.sha256:
             raise ValueError(
                 f"{path} is not the file that {file.url} should have: its SHA-256 is "
-                f"{sha256_of(path)}, not {file.sha256}. Delete it to download it anew."
+                f"{compute_sha256(path)}, not {file.sha256}. Delete it to download it anew."
             )
         return path
     if is_offline():
@@ -75,12 +75,12 @@ def fetch_file(file: PublishedFile) -> Path:
             f"{path} does not exist, and {OFFLINE_VARIABLE} forbids downloading it from "
             f"{file.url}: unset that variable. {by_hand}"
         )
-    pooch = from_text_extra("pooch", "Downloads")
+    pooch = require_extra("pooch", "Downloads")
     try:
         pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
     except OSError as error:  # the errors of requests are OSErrors too
         raise ValueError(
-            f"{file.url} could not be downloaded ({root_cause(error)}): try again. {by_hand}"
+            f"{file.url} could not be downloaded ({root_cause_message(error)}): try again. {by_hand}"
         ) from None
     except ValueError:  # pooch has deleted what came
         raise ValueError(
@@ -90,7 +90,7 @@ def fetch_file(file: PublishedFile) -> Path:
     return path
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits.
 
     Raises:
@@ -100,10 +100,10 @@ def sha256_of(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {reason_of(error)}.") from None
+        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
-def root_cause(error: Exception) -> str:
+def root_cause_message(error: Exception) -> str:
     """Return the innermost message of a network error, which tends to be a chain of names."""
     while error.__context__ is not None:
         error = error.__context__

@@ -8,11 +8,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-PAD = -1
-Gram = tuple[int, ...]
+PAD_ID = -1
+NGram = tuple[int, ...]
 
 
-class NGrams:
+class NGramModel:
     """The probability of a token given the n − 1 before it.
 
     The probability is what the counts say, less a discount for each, and the discounts together go
@@ -36,49 +36,49 @@ class NGrams:
         if order < 1:
             raise ValueError(f"order must be a whole number of 1 or more, not {order!r}.")
         self.order, self.vocab_size = order, vocab_size
-        grams = Counter(gram for row in rows for gram in self.grams(row))
+        grams = Counter(gram for row in rows for gram in self.iter_ngrams(row))
         if not grams:
             raise ValueError("There is nothing to count: no row has two tokens.")
-        self.levels: list[Level] = []
+        self.levels: list[NGramCounts] = []
         for _ in range(order):
-            self.levels.append(Level(grams))
+            self.levels.append(NGramCounts(grams))
             grams = Counter(gram[1:] for gram in grams)
 
-    def grams(self, row: Sequence[int]) -> list[Gram]:
+    def iter_ngrams(self, row: Sequence[int]) -> list[NGram]:
         """Return the n-grams that end with each token of a row but the first, padded in front."""
-        padded = (*[PAD] * (self.order - 2), *row) if self.order > 1 else tuple(row[1:])
+        padded = (*[PAD_ID] * (self.order - 2), *row) if self.order > 1 else tuple(row[1:])
         return [padded[i : i + self.order] for i in range(len(padded) - self.order + 1)]
 
-    def probability(self, gram: Gram) -> float:
+    def probability(self, ngram: NGram) -> float:
         """Return the probability of the last token of an n-gram, given those before it."""
         probability = 1 / self.vocab_size
         for level in reversed(self.levels):
-            probability = level.probability(gram[len(gram) - level.length :], probability)
+            probability = level.probability(ngram[len(ngram) - level.n :], probability)
         return probability
 
-    def bits(self, row: Sequence[int]) -> float:
+    def total_bits(self, row: Sequence[int]) -> float:
         """Return the cross-entropy of a row, summed over all tokens but the first, in bits."""
-        return -sum(math.log2(self.probability(gram)) for gram in self.grams(row))
+        return -sum(math.log2(self.probability(gram)) for gram in self.iter_ngrams(row))
 
 
-class Level:
+class NGramCounts:
     """The counts of grams of one length."""
 
-    def __init__(self, grams: Counter[Gram]):
+    def __init__(self, grams: Counter[NGram]):
         """Take counts over, and sum them up by what comes before the last token."""
-        self.grams, self.length = grams, len(next(iter(grams)))
-        self.total: Counter[Gram] = Counter()
-        self.kinds: Counter[Gram] = Counter()
+        self.grams, self.n = grams, len(next(iter(grams)))
+        self.context_counts: Counter[NGram] = Counter()
+        self.num_continuations: Counter[NGram] = Counter()
         for gram, count in grams.items():
-            self.total[gram[:-1]] += count
-            self.kinds[gram[:-1]] += 1
+            self.context_counts[gram[:-1]] += count
+            self.num_continuations[gram[:-1]] += 1
         times = Counter(grams.values())
         once, twice = times[1], times[2]
         self.discount = once / (once + 2 * twice) if once and twice else 0.5
 
-    def probability(self, gram: Gram, shorter: float) -> float:
+    def probability(self, gram: NGram, backoff_probability: float) -> float:
         """Return the probability of the last token, given that of the shorter n-gram."""
-        if not (total := self.total.get(gram[:-1], 0)):
-            return shorter
-        left = self.discount * self.kinds[gram[:-1]]
-        return (max(self.grams.get(gram, 0) - self.discount, 0) + left * shorter) / total
+        if not (total := self.context_counts.get(gram[:-1], 0)):
+            return backoff_probability
+        left = self.discount * self.num_continuations[gram[:-1]]
+        return (max(self.grams.get(gram, 0) - self.discount, 0) + left * backoff_probability) / total

@@ -13,10 +13,10 @@ import torch
 
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.bundled_pairs import number_pairs
+from slp_transformer.data.bundled_pairs import make_number_pairs
 from slp_transformer.data.pair_files import Languages, Pair, read_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_tokenizer import SENTENCE
+from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS
 from slp_transformer.data.token_file import (
     TRAIN_TOKENS_FILE,
     VAL_NAMES_FILE,
@@ -26,11 +26,11 @@ from slp_transformer.data.token_file import (
     read_folder_tokenizer,
     write_token_folder,
 )
-from slp_transformer.data.token_types import Kind, check_kind
+from slp_transformer.data.token_types import TokenType, check_token_type
 from slp_transformer.data.vocabulary import check_vocab_size
 
-NUMBERS = 10_000  # pairs of numbers and dates, if no others are named
-TooLong = Literal["drop", "truncate"]
+NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
+Overlong = Literal["drop", "truncate"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class PairCorpus:
     """
 
     tokenizer: PairTokenizer
-    learned: "EncodedPairs"
-    held_out: "EncodedPairs"
-    texts: list[Pair]
-    problems: list[str] = field(default_factory=list)
+    train_data: "EncodedPairs"
+    val_data: "EncodedPairs"
+    val_sentences: list[Pair]
+    warnings: list[str] = field(default_factory=list)
 
 
 class EncodedPairs(Sequence):
@@ -61,13 +61,13 @@ class EncodedPairs(Sequence):
         Raises:
             ValueError: if a row has no end, or a source no target.
         """
-        self.stream, self.ends = stream, find_token(stream, end_id)
-        if len(self.ends) % 2 or len(stream) != (int(self.ends[-1]) + 1 if len(self.ends) else 0):
+        self.stream, self.row_ends = stream, find_token(stream, end_id)
+        if len(self.row_ends) % 2 or len(stream) != (int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
     def __len__(self) -> int:
         """Return the number of pairs."""
-        return len(self.ends) // 2
+        return len(self.row_ends) // 2
 
     def __getitem__(self, i: int) -> tuple[Int[Tensor, "M"], Int[Tensor, "N"]]:
         """Return the source with its [EOS], and the target without.
@@ -77,26 +77,26 @@ class EncodedPairs(Sequence):
         """
         if not 0 <= i < len(self):
             raise IndexError(f"There are {len(self)} pairs, and no pair {i}.")
-        start = int(self.ends[2 * i - 1]) + 1 if i else 0
-        middle, end = int(self.ends[2 * i]) + 1, int(self.ends[2 * i + 1])
+        start = int(self.row_ends[2 * i - 1]) + 1 if i else 0
+        middle, end = int(self.row_ends[2 * i]) + 1, int(self.row_ends[2 * i + 1])
         return self.stream[start:middle], self.stream[middle:end]
 
 
 # --- Making them ready -------------------------------------------------------------------------
 
 
-def prepare_pairs(
+def prepare_pair_corpus(
     pairs: Sequence[Pair],
     languages: Languages,
-    window: int,
+    max_length: int,
     *,
-    held_out: float | Sequence[Pair] = 0.1,
-    kind: Kind = "bpe",
+    val_split: float | Sequence[Pair] = 0.1,
+    token_type: TokenType = "bpe",
     vocab_size: int | None = None,
-    shared: bool = True,
-    too_long: TooLong = "drop",
+    shared_vocabulary: bool = True,
+    overlong: Overlong = "drop",
     tokenizer: PairTokenizer | None = None,
-    folder: Path | None = None,
+    output_dir: Path | None = None,
 ) -> PairCorpus:
     """Hold some pairs out, learn the vocabularies from the others, and make all of them tokens.
 
@@ -120,43 +120,43 @@ def prepare_pairs(
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     if tokenizer is None:
-        check_kind(kind)
-        check_vocab_size(kind, vocab_size, SENTENCE)
-    learned, unseen = split(pairs, held_out)
+        check_token_type(token_type)
+        check_vocab_size(token_type, vocab_size, SENTENCE_TOKENS)
+    learned, unseen = split_pairs(pairs, val_split)
     if tokenizer is None:
-        tokenizer = train_pair_tokenizer(learned, languages, kind, vocab_size, shared)
+        tokenizer = train_pair_tokenizer(learned, languages, token_type, vocab_size, shared_vocabulary)
     rows, problems, kept = {}, [], {}
     for name, part in (("learned from", learned), ("held out", unseen)):
-        rows[name], kept[name], note = fit(part, tokenizer, window, too_long)
+        rows[name], kept[name], note = encode_pairs(part, tokenizer, max_length, overlong)
         if note:
             problems.append(f"Of {len(part):,} pairs {name}, {note}.")
         if not rows[name]:
             raise ValueError(
-                f"None of the {len(part):,} pairs {name} fits a window of {window} tokens: choose "
+                f"None of the {len(part):,} pairs {name} fits a window of {max_length} tokens: choose "
                 "a longer context_length, or --too-long truncate."
             )
-    streams = [flat(rows[name], tokenizer.end_id) for name in rows]
+    streams = [flatten_pairs(rows[name], tokenizer.end_id) for name in rows]
     texts = kept["held out"]
-    if folder is not None:
+    if output_dir is not None:
         size = tokenizer.max_vocab_size
-        write_token_folder(folder, tokenizer.to_json(), size, *streams, texts)
-        return reopen_pairs(folder, problems)
+        write_token_folder(output_dir, tokenizer.to_json(), size, *streams, texts)
+        return load_pair_corpus(output_dir, problems)
     both = (EncodedPairs(torch.tensor(list(s)), tokenizer.end_id) for s in streams)
     return PairCorpus(tokenizer, *both, texts, problems)
 
 
-def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
+def split_pairs(pairs: Sequence[Pair], val_split: float | Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     """Split pairs into those to train on and those that are held out.
 
     Raises:
         ValueError: if there is nothing to learn from, or nothing held out.
     """
-    if isinstance(held_out, float):
-        count = round(len(pairs) * held_out)
+    if isinstance(val_split, float):
+        count = round(len(pairs) * val_split)
         places = {i * len(pairs) // count for i in range(count)} if count else set()
         unseen = [pairs[i] for i in sorted(places)]
     else:
-        unseen = list(held_out)
+        unseen = list(val_split)
     hidden = set(unseen)
     learned = [pair for pair in pairs if pair not in hidden]
     if not learned or not unseen:
@@ -167,8 +167,8 @@ def split(pairs: Sequence[Pair], held_out: float | Sequence[Pair]) -> tuple[list
     return learned, unseen
 
 
-def fit(
-    pairs: Iterable[Pair], tokenizer: PairTokenizer, window: int, too_long: TooLong
+def encode_pairs(
+    pairs: Iterable[Pair], tokenizer: PairTokenizer, max_length: int, overlong: Overlong
 ) -> tuple[list[tuple[list[int], list[int]]], list[Pair], str]:
     """Encode pairs that fit a window; return the ids, their pairs, and a note on longer ones.
 
@@ -177,18 +177,18 @@ def fit(
     rows, kept, long = [], [], 0
     for source, target in pairs:
         ids = tokenizer.encode_source(source), tokenizer.encode_target(target)
-        if len(ids[0]) > window or len(ids[1]) >= window:
+        if len(ids[0]) > max_length or len(ids[1]) >= max_length:
             long += 1
-            if too_long == "drop":
+            if overlong == "drop":
                 continue
-            ids = [*ids[0][:-1][: window - 1], ids[0][-1]], ids[1][: window - 1]
+            ids = [*ids[0][:-1][: max_length - 1], ids[0][-1]], ids[1][: max_length - 1]
         rows.append(ids)
         kept.append((source, target))
-    done = "were dropped" if too_long == "drop" else "were cut"
-    return rows, kept, f"{long:,} of more than {window} tokens {done}" if long else ""
+    done = "were dropped" if overlong == "drop" else "were cut"
+    return rows, kept, f"{long:,} of more than {max_length} tokens {done}" if long else ""
 
 
-def flat(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[int]:
+def flatten_pairs(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[int]:
     """Yield the ids of all rows, each of which ends in [EOS]."""
     for source, target in rows:
         yield from source
@@ -196,28 +196,28 @@ def flat(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[i
         yield end_id
 
 
-def reopen_pairs(folder: Path, problems: Sequence[str] = ()) -> PairCorpus:
+def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorpus:
     """Open the pairs that `prepare_pairs` wrote to a folder.
 
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer = read_folder_tokenizer(folder, PairTokenizer)
+    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer)
     encoded = []
     for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
-        stream = TokenStore(folder / name, tokenizer.max_vocab_size)
+        stream = TokenStore(tokens_dir / name, tokenizer.max_vocab_size)
         try:
             encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
-            raise ValueError(f"{folder / name}: {error}") from None
-    texts = read_json(folder / VAL_NAMES_FILE)
+            raise ValueError(f"{tokens_dir / name}: {error}") from None
+    texts = read_json(tokens_dir / VAL_NAMES_FILE)
     sound = isinstance(texts, list) and len(texts) == len(encoded[1])
     if not sound or not all(is_pair(pair) for pair in texts):
         raise ValueError(
-            f"{folder / VAL_NAMES_FILE} is damaged: it should have {len(encoded[1])} pairs of "
+            f"{tokens_dir / VAL_NAMES_FILE} is damaged: it should have {len(encoded[1])} pairs of "
             "sentences."
         )
-    return PairCorpus(tokenizer, *encoded, [tuple(pair) for pair in texts], list(problems))
+    return PairCorpus(tokenizer, *encoded, [tuple(pair) for pair in texts], list(warnings))
 
 
 def is_pair(content: object) -> bool:
@@ -229,12 +229,12 @@ def is_pair(content: object) -> bool:
     )
 
 
-def load_pairs(
+def read_pairs_or_bundled(
     source: str | None,
     target: str | None,
     languages: tuple[str | None, str | None],
 ) -> tuple[list[Pair], Languages]:
     """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
     if source is None:
-        return number_pairs(NUMBERS), ("English", "Spanish")
+        return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
     return read_pairs(source, target, languages)

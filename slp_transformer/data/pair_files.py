@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.data.text_files import encoding_problem
+from slp_transformer.data.text_files import encoding_error_message
 
 Pair = tuple[str, str]
 Languages = tuple[str, str]
-HUGGING_FACE = "hf:"
-TABLES = {".csv": ",", ".tsv": "\t"}
+HF_PREFIX = "hf:"
+TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_pairs(
@@ -37,10 +37,10 @@ def read_pairs(
         ValueError: if something cannot be read, or its two sides do not go together.
         ImportError: for a dataset by name, if `datasets` is not installed.
     """
-    if source.startswith(HUGGING_FACE):
-        return read_dataset(source, languages)
+    if source.startswith(HF_PREFIX):
+        return read_hf_dataset(source, languages)
     path = Path(source)
-    if table_separator(path) is not None:
+    if table_delimiter(path) is not None:
         if target is not None:
             raise ValueError(f"There is no use for {target}: the table {path} has both languages.")
         return read_table(path, languages)
@@ -49,34 +49,34 @@ def read_pairs(
             f"{path} has sentences of one language: name the file of their translations too, by "
             "--target, or give a table (.csv or .tsv)."
         )
-    named = [name or language_of(Path(of)) for name, of in zip(languages, (source, target))]  # noqa: B905
+    named = [name or language_from_filename(Path(of)) for name, of in zip(languages, (source, target))]  # noqa: B905
     if named[0] == named[1]:
         raise ValueError(
             f"Both languages would be called {named[0]!r}: name them by --source-language and "
             "--target-language."
         )
-    return read_aligned(path, Path(target)), (named[0], named[1])
+    return read_aligned_files(path, Path(target)), (named[0], named[1])
 
 
-def table_separator(path: Path) -> str | None:
+def table_delimiter(path: Path) -> str | None:
     """Return the delimiter of a table by its file name; None if it is no table."""
-    return TABLES.get(bare(path).suffix.lower())
+    return TABLE_DELIMITERS.get(strip_gz_suffix(path).suffix.lower())
 
 
-def bare(path: Path) -> Path:
+def strip_gz_suffix(path: Path) -> Path:
     """Return a path without the suffix .gz."""
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def language_of(path: Path) -> str:
+def language_from_filename(path: Path) -> str:
     """Return the language at the end of the name of a text file, as in train.de.gz."""
-    return bare(path).suffix.removeprefix(".") or bare(path).name
+    return strip_gz_suffix(path).suffix.removeprefix(".") or strip_gz_suffix(path).name
 
 
 # --- Text --------------------------------------------------------------------------------------
 
 
-def read_text(path: Path) -> str:
+def read_text_file(path: Path) -> str:
     """Return a whole file as text.
 
     Raises:
@@ -95,7 +95,7 @@ def read_text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(encoding_problem(path, error)) from None
+        raise ValueError(encoding_error_message(path, error)) from None
 
 
 def read_lines(path: Path) -> list[str]:
@@ -104,11 +104,11 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         ValueError: as `read_text`.
     """
-    lines = read_text(path).split("\n")
+    lines = read_text_file(path).split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
-def read_aligned(source: Path, target: Path) -> list[Pair]:
+def read_aligned_files(source: Path, target: Path) -> list[Pair]:
     """Return the lines of two files that translate each other, as pairs.
 
     Raises:
@@ -126,19 +126,19 @@ def read_aligned(source: Path, target: Path) -> list[Pair]:
             f"{counts[short] + 1:,} of {long} has nothing that it translates."
         )
     for path, lines in sides.items():
-        check_filled(((n, line) for n, line in enumerate(lines, 1)), path)
+        check_no_empty_sentences(((n, line) for n, line in enumerate(lines, 1)), path)
     if not sides[source]:
         raise ValueError(f"{source} and {target} are empty: there is nothing to learn from.")
     return list(zip(sides[source], sides[target], strict=True))
 
 
-def check_filled(numbered: Iterable[tuple[int, str]], path: Path | str) -> None:
+def check_no_empty_sentences(numbered_sentences: Iterable[tuple[int, str]], path: Path | str) -> None:
     """Refuse empty sentences.
 
     Raises:
         ValueError: naming the line of the first one.
     """
-    for number, text in numbered:
+    for number, text in numbered_sentences:
         if not text.strip():
             raise ValueError(f"{path}: line {number:,} is empty, so that there is no pair.")
 
@@ -154,8 +154,8 @@ def read_table(
     Raises:
         ValueError: if it cannot be read, lacks a column, or a row lacks a sentence.
     """
-    text = io.StringIO(read_text(path), newline="")
-    rows = csv.reader(text, delimiter=table_separator(path), strict=True)
+    text = io.StringIO(read_text_file(path), newline="")
+    rows = csv.reader(text, delimiter=table_delimiter(path), strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]
         places, named = find_columns(header, languages, path)
@@ -165,9 +165,9 @@ def read_table(
                 blank = blank or rows.line_num
                 continue
             if blank is not None or len(row) <= max(places):
-                check_filled([(blank or rows.line_num, "")], path)
+                check_no_empty_sentences([(blank or rows.line_num, "")], path)
             pair = row[places[0]], row[places[1]]
-            check_filled(((rows.line_num, side) for side in pair), path)
+            check_no_empty_sentences(((rows.line_num, side) for side in pair), path)
             pairs.append(pair)
     except csv.Error as error:
         raise ValueError(f"{path}: line {rows.line_num:,} is no row of a table: {error}.") from None
@@ -177,7 +177,7 @@ def read_table(
 
 
 def find_columns(
-    header: Sequence[str], languages: tuple[str | None, str | None], where: Path | str
+    header: Sequence[str], languages: tuple[str | None, str | None], source_name: Path | str
 ) -> tuple[tuple[int, int], Languages]:
     """Return the indices and names of the columns of the two languages.
 
@@ -188,14 +188,14 @@ def find_columns(
     if None in languages:
         if len(header) != 2 or languages != (None, None):
             raise ValueError(
-                f"{where} has the columns {listed}: say which two by --source-language and "
+                f"{source_name} has the columns {listed}: say which two by --source-language and "
                 "--target-language."
             )
         return (0, 1), (header[0], header[1])
     lower = [name.casefold() for name in header]
     for language in languages:
         if language.casefold() not in lower:
-            raise ValueError(f'{where} has no column "{language}": its header names {listed}.')
+            raise ValueError(f'{source_name} has no column "{language}": its header names {listed}.')
     first, second = (lower.index(language.casefold()) for language in languages)
     if first == second:
         raise ValueError(f"{header[first]} cannot be its own translation: name two columns.")
@@ -205,7 +205,7 @@ def find_columns(
 # --- Datasets by name --------------------------------------------------------------------------
 
 
-def read_dataset(
+def read_hf_dataset(
     source: str, languages: tuple[str | None, str | None]
 ) -> tuple[list[Pair], Languages]:
     """Return the pairs of a Hugging Face dataset and the languages.
@@ -224,7 +224,7 @@ def read_dataset(
         raise ImportError(
             f"{source} needs Hugging Face's datasets: python -m pip install datasets."
         ) from None
-    name, _, split = source.removeprefix(HUGGING_FACE).partition("@")
+    name, _, split = source.removeprefix(HF_PREFIX).partition("@")
     name, _, configuration = name.partition(":")
     try:
         rows = library.load_dataset(name, configuration or None, split=split or "train")
@@ -237,7 +237,7 @@ def read_dataset(
     _, named = find_columns(header, languages, source)
     both = ((row["translation"] if nested else row) for row in rows)
     pairs = [(str(row[named[0]] or ""), str(row[named[1]] or "")) for row in both]
-    check_filled(((n, side) for n, pair in enumerate(pairs, 1) for side in pair), source)
+    check_no_empty_sentences(((n, side) for n, pair in enumerate(pairs, 1) for side in pair), source)
     if not pairs:
         raise ValueError(f"{source} has no pairs.")
     return pairs, named

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.json_schema import validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE, SOS, TextTokenizer
-from slp_transformer.data.token_types import PAIR_TOKENIZER_FORMAT, Kind, is_pair_tokenizer
+from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE_TOKENS, SOS, TextTokenizer
+from slp_transformer.data.token_types import PAIR_TOKENIZER_FORMAT, TokenType, is_pair_tokenizer
 from slp_transformer.data.vocabulary import train_tokenizer
 
 
 @dataclass(frozen=True)
-class Kept:
+class PairTokenizerConfig:
     """Schema of tokenizer.json; the target is None where both sides share one tokenizer."""
 
     format: str
@@ -46,9 +46,9 @@ class PairTokenizer:
             ValueError: if one of them does not begin with the four special tokens.
         """
         for tokenizer in (source, target):
-            if tuple(tokenizer.vocabulary[: len(SENTENCE)]) != SENTENCE:
+            if tuple(tokenizer.vocabulary[: len(SENTENCE_TOKENS)]) != SENTENCE_TOKENS:
                 raise ValueError(
-                    f"The vocabulary must begin with {', '.join(SENTENCE)}: train it with "
+                    f"The vocabulary must begin with {', '.join(SENTENCE_TOKENS)}: train it with "
                     "special=SENTENCE."
                 )
         self.languages, self.source, self.target = tuple(languages), source, target
@@ -71,23 +71,23 @@ class PairTokenizer:
 
     def encode_source(self, sentence: str) -> list[int]:
         """Return the ids that the encoder reads, [EOS] at the end."""
-        return [*self.source.encode(spaced(sentence, self.source)), self.end_id]
+        return [*self.source.encode(with_leading_space(sentence, self.source)), self.end_id]
 
     def encode_target(self, sentence: str) -> list[int]:
         """Return the ids of a target, without [SOS] and [EOS]."""
-        return self.target.encode(spaced(sentence, self.target))
+        return self.target.encode(with_leading_space(sentence, self.target))
 
     def decode_target(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
         """Return the sentence of some ids, in one line, without [PAD], [SOS] and [EOS]."""
         return " ".join(self.target.decode(ids).split())
 
-    def words_of_source(self, ids: Iterable[int]) -> list[str]:
+    def source_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the text of each id of a source; special tokens have their names."""
-        return [word_of(self.source, i) for i in ids]
+        return [id_to_token(self.source, i) for i in ids]
 
-    def words_of_target(self, ids: Iterable[int]) -> list[str]:
+    def target_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the text of each id of a target; special tokens have their names."""
-        return [word_of(self.target, i) for i in ids]
+        return [id_to_token(self.target, i) for i in ids]
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
@@ -107,8 +107,8 @@ class PairTokenizer:
         """
         if not is_pair_tokenizer(content):
             raise ValueError("This is no tokenizer of pairs that to_json wrote.")
-        config = parse_as(
-            Kept, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged"
+        config = validate_json(
+            PairTokenizerConfig, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged"
         )
         source = TextTokenizer.from_json(config.source)
         target = source if config.target is None else TextTokenizer.from_json(config.target)
@@ -126,29 +126,29 @@ class PairTokenizer:
         """Languages, kind and sizes."""
         sizes = f"{self.source.vocab_size} and {self.target.vocab_size}"
         size = self.vocab_size if self.source is self.target else sizes
-        return f"PairTokenizer({' to '.join(self.languages)}, {self.source.kind!r}, {size} tokens)"
+        return f"PairTokenizer({' to '.join(self.languages)}, {self.source.token_type!r}, {size} tokens)"
 
 
-def word_of(tokenizer: TextTokenizer, i: int) -> str:
+def id_to_token(tokenizer: TextTokenizer, token_id: int) -> str:
     """Return the text of one id, or the name of a special token."""
-    return tokenizer.vocabulary[i] if i < len(SENTENCE) else tokenizer.decode([i])
+    return tokenizer.vocabulary[token_id] if token_id < len(SENTENCE_TOKENS) else tokenizer.decode([token_id])
 
 
-def spaced(sentence: str, tokenizer: TextTokenizer) -> str:
+def with_leading_space(sentence: str, tokenizer: TextTokenizer) -> str:
     """Return a sentence with a space before its first word, as before all others.
 
     Tokenizers of characters need none.
     """
     sentence = sentence.strip()
-    return sentence if tokenizer.kind == "characters" or not sentence else f" {sentence}"
+    return sentence if tokenizer.token_type == "characters" or not sentence else f" {sentence}"
 
 
 def train_pair_tokenizer(
     pairs: Iterable[tuple[str, str]],
     languages: tuple[str, str],
-    kind: Kind = "bpe",
+    token_type: TokenType = "bpe",
     vocab_size: int | None = None,
-    shared: bool = True,
+    shared_vocabulary: bool = True,
 ) -> PairTokenizer:
     """Learn the vocabularies of two languages from pairs.
 
@@ -165,11 +165,11 @@ def train_pair_tokenizer(
     """
     pairs = list(pairs)
     sides = [[source for source, _ in pairs], [target for _, target in pairs]]
-    gap = "" if kind == "characters" else " "  # a space before each, see `spaced`
+    gap = "" if token_type == "characters" else " "  # a space before each, see `spaced`
     sides = [[gap + text.strip() for text in side] for side in sides]
-    corpora = [sides[0] + sides[1]] if shared else sides
+    corpora = [sides[0] + sides[1]] if shared_vocabulary else sides
     tokenizers = [
-        train_tokenizer(corpus, kind, vocab_size, special=SENTENCE, marks=kind == "bpe")
+        train_tokenizer(corpus, token_type, vocab_size, special_tokens=SENTENCE_TOKENS, keep_marks=token_type == "bpe")
         for corpus in corpora
     ]
     return PairTokenizer(languages, tokenizers[0], tokenizers[-1])

@@ -16,15 +16,15 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import reason_of
-from slp_transformer._internal.progress_bar import work_bar
+from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.splitting import Document, between, cut, held_out_pieces, in_words
+from slp_transformer.data.splitting import Document, gaps_between, chunk_range, choose_val_ranges, describe_ranges
 from slp_transformer.data.text_files import (
     check_encoding,
-    find_texts,
-    is_read_once,
-    keep_standard_input,
+    find_text_files,
+    is_stream,
+    save_stdin,
     read_pieces,
 )
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -37,7 +37,7 @@ from slp_transformer.data.token_file import (
     write_token_folder,
     write_tokens,
 )
-from slp_transformer.data.token_types import Kind, check_kind
+from slp_transformer.data.token_types import TokenType, check_token_type
 from slp_transformer.data.vocabulary import check_vocab_size, train_tokenizer
 
 ALL_TOKENS_FILE = "all.npy"  # both parts, until it is known where to cut
@@ -55,17 +55,17 @@ class TokenCorpus:
     """
 
     tokenizer: TextTokenizer
-    learned: Int[Tensor, "learned"] | TokenStore
-    held_out: Int[Tensor, "held_out"] | TokenStore | None
-    which: list[str] = field(default_factory=list)
+    train_data: Int[Tensor, "train_data"] | TokenStore
+    val_data: Int[Tensor, "val_data"] | TokenStore | None
+    val_names: list[str] = field(default_factory=list)
 
 
-def prepare(
+def prepare_corpus(
     source: str | Path,
-    kind: Kind = "characters",
+    token_type: TokenType = "characters",
     vocab_size: int | None = None,
-    held_out: float = 0.1,
-    folder: str | Path | None = None,
+    val_split: float = 0.1,
+    output_dir: str | Path | None = None,
     tokenizer: TextTokenizer | None = None,
 ) -> TokenCorpus:
     """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
@@ -89,34 +89,34 @@ def prepare(
             tokenizer does not know a character, or the folder cannot be written to.
         ImportError: if a library of the `text` extra is needed and not installed.
     """
-    if not 0 <= held_out < 1:
-        raise ValueError(f"held_out must be a share from 0 to less than 1, not {held_out!r}.")
+    if not 0 <= val_split < 1:
+        raise ValueError(f"held_out must be a share from 0 to less than 1, not {val_split!r}.")
     if tokenizer is None:
-        check_kind(kind)
-        check_vocab_size(kind, vocab_size)
-    piped = is_read_once(source)
-    texts = [] if piped else find_texts(source)
-    with working_folder(folder) if piped or folder is not None else nullcontext() as work:
+        check_token_type(token_type)
+        check_vocab_size(token_type, vocab_size)
+    piped = is_stream(source)
+    texts = [] if piped else find_text_files(source)
+    with working_dir(output_dir) if piped or output_dir is not None else nullcontext() as work:
         if piped:
-            texts = [keep_standard_input(work / "standard-input.txt", source)]
+            texts = [save_stdin(work / "standard-input.txt", source)]
         if len(texts) > 1:
             check_encoding(texts)
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
-            with work_bar("Vocabulary", size) as tell:
+            with progress_bar("Vocabulary", size) as tell:
                 pieces = (piece for path in texts for piece in read_pieces(path, tell))
-                tokenizer = train_tokenizer(pieces, kind, vocab_size, end=len(texts) > 1)
-        with work_bar("Tokens", size) as tell:
+                tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=len(texts) > 1)
+        with progress_bar("Tokens", size) as tell:
             documents: list[Document] = []
-            ids = token_ids(texts, tokenizer, tell, documents)
-            if folder is None:
-                return in_memory(ids, tokenizer, documents, held_out)
+            ids = encode_files(texts, tokenizer, tell, documents)
+            if output_dir is None:
+                return split_in_memory(ids, tokenizer, documents, val_split)
             write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
-        return on_disk(tokenizer, documents, held_out, Path(folder), work / ALL_TOKENS_FILE)
+        return split_on_disk(tokenizer, documents, val_split, Path(output_dir), work / ALL_TOKENS_FILE)
 
 
 @contextmanager
-def working_folder(folder: str | Path | None) -> Iterator[Path]:
+def working_dir(output_dir: str | Path | None) -> Iterator[Path]:
     """Create a temporary folder: in the given folder, or in the system's place for them.
 
     A folder that was created for it and is empty in the end is removed again.
@@ -124,29 +124,29 @@ def working_folder(folder: str | Path | None) -> Iterator[Path]:
     Raises:
         ValueError: if the folder cannot be written to.
     """
-    if folder is None:
+    if output_dir is None:
         with TemporaryDirectory(prefix="slp-transformer-") as work:
             yield Path(work)
         return
-    folder = Path(folder)
-    work, is_new = folder / ".preparing", not folder.exists()
+    output_dir = Path(output_dir)
+    work, is_new = output_dir / ".preparing", not output_dir.exists()
     try:
         shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         work.mkdir(parents=True)
     except OSError as error:
-        raise ValueError(f"The corpus cannot be written to {folder}: {reason_of(error)}.") from None
+        raise ValueError(f"The corpus cannot be written to {output_dir}: {error_message(error)}.") from None
     try:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        if is_new and not any(folder.iterdir()):
-            folder.rmdir()
+        if is_new and not any(output_dir.iterdir()):
+            output_dir.rmdir()
 
 
-def token_ids(
-    texts: Iterable[Path],
+def encode_files(
+    paths: Iterable[Path],
     tokenizer: TextTokenizer,
-    tell: Callable[[int], Any],
+    on_progress: Callable[[int], Any],
     documents: list[Document],
 ) -> Iterator[int]:
     """Yield the ids of text files, each followed by the end token if there is one.
@@ -161,11 +161,11 @@ def token_ids(
         ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
             character in it.
     """
-    texts, count = list(texts), 0
-    above = os.path.commonpath([path.parent for path in texts])
-    for path in texts:
+    paths, count = list(paths), 0
+    above = os.path.commonpath([path.parent for path in paths])
+    for path in paths:
         line, first = 1, count
-        for piece in read_pieces(path, tell):
+        for piece in read_pieces(path, on_progress):
             try:
                 ids = tokenizer.encode(piece, line)
             except ValueError as error:
@@ -179,30 +179,30 @@ def token_ids(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def in_memory(
-    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], held_out: float
+def split_in_memory(
+    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], val_split: float
 ) -> TokenCorpus:
     """Split the corpus into two tensors."""
     held = array("q", ids)
     # The tensor takes over the array's memory, which has to have some.
     tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
-    if not held_out:
+    if not val_split:
         return TokenCorpus(tokenizer, tokens, None)
-    pieces = held_out_pieces(documents, held_out)
+    pieces = choose_val_ranges(documents, val_split)
     learned, unseen = (
         [tokens[piece.start : piece.stop] for piece in part]
-        for part in (between(pieces, len(tokens)), pieces)
+        for part in (gaps_between(pieces, len(tokens)), pieces)
     )
     learned, unseen = (part[0] if len(part) == 1 else torch.cat(part) for part in (learned, unseen))
-    return TokenCorpus(tokenizer, learned, unseen, in_words(pieces, documents))
+    return TokenCorpus(tokenizer, learned, unseen, describe_ranges(pieces, documents))
 
 
-def on_disk(
+def split_on_disk(
     tokenizer: TextTokenizer,
     documents: list[Document],
-    held_out: float,
-    folder: Path,
-    tokens: Path,
+    val_split: float,
+    output_dir: Path,
+    all_tokens_path: Path,
 ) -> TokenCorpus:
     """Write the corpus as two files and the tokenizer.
 
@@ -211,37 +211,37 @@ def on_disk(
     Raises:
         ValueError: if the files cannot be written.
     """
-    size, count = tokenizer.vocab_size, documents[-1].tokens.stop
-    ranges = held_out_pieces(documents, held_out) if held_out else []
-    which = in_words(ranges, documents)
-    with work_bar("Split", count, " tokens") as tell:
-        learned = read_ranges(tokens, size, between(ranges, count), tell)
-        unseen = read_ranges(tokens, size, ranges, tell) if held_out else None
-        write_token_folder(folder, tokenizer.to_json(), size, learned, unseen, which)
-    return replace(reopen(folder), which=which)
+    size, count = tokenizer.vocab_size, documents[-1].token_range.stop
+    ranges = choose_val_ranges(documents, val_split) if val_split else []
+    which = describe_ranges(ranges, documents)
+    with progress_bar("Split", count, " tokens") as tell:
+        learned = read_ranges(all_tokens_path, size, gaps_between(ranges, count), tell)
+        unseen = read_ranges(all_tokens_path, size, ranges, tell) if val_split else None
+        write_token_folder(output_dir, tokenizer.to_json(), size, learned, unseen, which)
+    return replace(load_corpus(output_dir), which=which)
 
 
 def read_ranges(
-    tokens: Path, vocab_size: int, ranges: Iterable[range], tell: Callable[[int], Any]
+    path: Path, vocab_size: int, ranges: Iterable[range], on_progress: Callable[[int], Any]
 ) -> Iterator[int]:
     """Yield some of the ids in a file, few of them in memory at a time."""
     for piece in ranges:
-        for part in cut(piece, CHUNK_TOKENS):
+        for part in chunk_range(piece, CHUNK_TOKENS):
             # Opened anew, to let go of the pages that were read.
-            ids = TokenStore(tokens, vocab_size)[part.start : part.stop].tolist()
+            ids = TokenStore(path, vocab_size)[part.start : part.stop].tolist()
             yield from ids
-            tell(len(ids))
+            on_progress(len(ids))
 
 
-def reopen(folder: str | Path) -> TokenCorpus:
+def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
     """Open the corpus that `prepare` wrote to a folder.
 
     Raises:
         ValueError: if there is none, or it is damaged.
     """
-    folder = Path(folder)
-    tokenizer = read_folder_tokenizer(folder, TextTokenizer)
-    train, val = folder / TRAIN_TOKENS_FILE, folder / VAL_TOKENS_FILE
+    tokens_dir = Path(tokens_dir)
+    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer)
+    train, val = tokens_dir / TRAIN_TOKENS_FILE, tokens_dir / VAL_TOKENS_FILE
     learned = TokenStore(train, tokenizer.vocab_size)
     held_out = TokenStore(val, tokenizer.vocab_size) if val.exists() else None
     return TokenCorpus(tokenizer, learned, held_out)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.folders import files_in
-from slp_transformer.data.corpora import corpus_names, fetch
+from slp_transformer._internal.folders import list_files
+from slp_transformer.data.corpora import list_corpora, fetch_corpus
 
 LOG = logging.getLogger("slp_transformer")
-SUFFIXES = (".txt",)
+TEXT_SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 16  # bytes read at a time
 
@@ -24,7 +24,7 @@ BLOCK_BYTES = 1 << 16  # bytes read at a time
 # --- Where the text is -------------------------------------------------------------------------
 
 
-def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+def find_text_files(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> list[Path]:
     """Return the files of a source, each a document.
 
     Args:
@@ -39,16 +39,16 @@ def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[P
     Raises:
         ValueError: if there is nothing of that name, or no text in it.
     """
-    if source in corpus_names():  # a Path never is
-        return [fetch(source)]
+    if source in list_corpora():  # a Path never is
+        return [fetch_corpus(source)]
     path = Path(source)
     if path.is_dir():
-        return texts_in(path, suffixes)
+        return list_text_files(path, suffixes)
     if not path.exists():
         raise ValueError(
             f"There is no file or folder {path}, nor a corpus of that name: give the path of a "
             f"UTF-8 text file or of a folder of them, - for standard input, or one of "
-            f"{', '.join(corpus_names())}."
+            f"{', '.join(list_corpora())}."
         )
     try:
         if path.is_file() and not path.stat().st_size:
@@ -60,20 +60,20 @@ def find_texts(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> list[P
     return [path]
 
 
-def is_read_once(source: str | Path) -> bool:
+def is_stream(source: str | Path) -> bool:
     """Return whether a source can be read only once: stdin, or a pipe such as `<(cat *.txt)`."""
     path = Path(source)
     return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+def list_text_files(folder: Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> list[Path]:
     """Return the text files in a folder and its subfolders, sorted alike on every system.
 
     Raises:
         ValueError: if there is none with text in it.
     """
     suffixes = {suffix.lower() for suffix in suffixes}
-    texts = [p for p in files_in(folder) if p.suffix.lower() in suffixes and p.stat().st_size]
+    texts = [p for p in list_files(folder) if p.suffix.lower() in suffixes and p.stat().st_size]
     if not texts:
         raise ValueError(
             f"{folder} has no text: there is no file ending in {' or '.join(sorted(suffixes))} "
@@ -82,7 +82,7 @@ def texts_in(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
     return texts
 
 
-def keep_standard_input(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
+def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     """Copy standard input, or a pipe, which can be read just once, to a file.
 
     Raises:
@@ -105,14 +105,14 @@ def keep_standard_input(path: Path, source: str | Path = STANDARD_INPUT) -> Path
     return path
 
 
-def check_encoding(texts: Iterable[Path]) -> None:
+def check_encoding(paths: Iterable[Path]) -> None:
     """Refuse files that are not UTF-8, all at once, before anything is made of the others.
 
     Raises:
         ValueError: naming the first few of them, each with its first wrong byte.
     """
     wrong = []
-    for path in texts:
+    for path in paths:
         try:
             for _ in read_pieces(path):
                 pass
@@ -128,7 +128,7 @@ def check_encoding(texts: Iterable[Path]) -> None:
 # --- Reading it --------------------------------------------------------------------------------
 
 
-def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> Iterator[str]:
+def read_documents(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> Iterator[str]:
     """Yield the documents of a source, each as a whole.
 
     Args:
@@ -141,11 +141,11 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = SUFFIXES) -> It
     if source == STANDARD_INPUT:
         yield "".join(decode_pieces(sys.stdin.buffer, "Standard input"))
         return
-    for path in find_texts(source, suffixes):
+    for path in find_text_files(source, suffixes):
         yield "".join(read_pieces(path))
 
 
-def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterator[str]:
+def read_pieces(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:
     """Yield a file's text in pieces of about `BLOCK_BYTES` characters, one in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
@@ -161,13 +161,13 @@ def read_pieces(path: Path, tell: Callable[[int], Any] | None = None) -> Iterato
     """
     try:
         with open(path, "rb") as file:
-            yield from decode_pieces(file, str(path), tell)
+            yield from decode_pieces(file, str(path), on_progress)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def decode_pieces(
-    file: io.BufferedIOBase, name: str, tell: Callable[[int], Any] | None = None
+    file: io.BufferedIOBase, name: str, on_progress: Callable[[int], Any] | None = None
 ) -> Iterator[str]:
     """Yield the pieces of a file that is open for reading bytes.
 
@@ -178,14 +178,14 @@ def decode_pieces(
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
         block = file.read(BLOCK_BYTES)
-        if tell is not None:
-            tell(len(block))
+        if on_progress is not None:
+            on_progress(len(block))
         try:
             text += decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise ValueError(encoding_problem(name, error, lines)) from None
+            raise ValueError(encoding_error_message(name, error, lines)) from None
         lines += block.count(b"\n")
-        cut = last_cut(text) if block else len(text)
+        cut = last_safe_split(text) if block else len(text)
         if cut:
             yield text[:cut]
             text = text[cut:]
@@ -193,7 +193,7 @@ def decode_pieces(
             return
 
 
-def encoding_problem(name: str | Path, error: UnicodeDecodeError, first_line: int = 1) -> str:
+def encoding_error_message(name: str | Path, error: UnicodeDecodeError, first_line: int = 1) -> str:
     """Return the sentence about bytes that are not UTF-8, the first of which are in a line."""
     line = first_line + error.object.count(b"\n", 0, error.start)
     return (
@@ -202,7 +202,7 @@ def encoding_problem(name: str | Path, error: UnicodeDecodeError, first_line: in
     )
 
 
-def last_cut(text: str) -> int:
+def last_safe_split(text: str) -> int:
     """Return where to end a piece: after the last word followed by a space; 0 for not yet."""
     for cut in range(len(text) - 1, 0, -1):
         if text[cut].isspace() and not text[cut - 1].isspace():

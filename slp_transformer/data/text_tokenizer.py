@@ -18,27 +18,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra
-from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.json_schema import validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.token_types import Kind, check_kind
+from slp_transformer.data.token_types import TokenType, check_token_type
 
-FORMAT = "slp-transformer text tokenizer 1"
-END, UNKNOWN = "<|end|>", "<unk>"
-PAD, UNK, SOS, EOS = SENTENCE = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")  # what pairs of sentences need
-SILENT = {END, PAD, SOS, EOS}
+TEXT_TOKENIZER_FORMAT = "slp-transformer text tokenizer 1"
+END_TOKEN, UNKNOWN_TOKEN = "<|end|>", "<unk>"
+PAD, UNK, SOS, EOS = SENTENCE_TOKENS = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")  # what pairs of sentences need
+SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
 # GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
-WORDS = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
+WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
-MARKS = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+MARKS_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 
 
 @dataclass(frozen=True)
-class Kept:
+class TextTokenizerConfig:
     """Schema of tokenizer.json."""
 
     format: str
-    kind: Kind
+    kind: TokenType
     vocabulary: list[str]
     merges: list[tuple[str, str]] = field(default_factory=list)
     marks: bool = False
@@ -60,18 +60,18 @@ class TextTokenizer:
 
     def __init__(
         self,
-        kind: Kind,
+        token_type: TokenType,
         vocabulary: Iterable[str],
         merges: Iterable[Sequence[str]] = (),
-        marks: bool = False,
+        keep_marks: bool = False,
     ):
-        check_kind(kind)
-        self.kind, self.vocabulary, self.marks = kind, list(vocabulary), marks
+        check_token_type(token_type)
+        self.token_type, self.vocabulary, self.keep_marks = token_type, list(vocabulary), keep_marks
         self.merges = [tuple(pair) for pair in merges]
         self.ids = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
-        check_vocabulary(self.kind, self.ids, self.merges)
+        check_vocabulary(self.token_type, self.ids, self.merges)
 
     @property
     def vocab_size(self) -> int:
@@ -81,7 +81,7 @@ class TextTokenizer:
     @property
     def end_id(self) -> int | None:
         """Return the id of the token after each document; None if the tokenizer has none."""
-        return self.ids.get(END)
+        return self.ids.get(END_TOKEN)
 
     @property
     def unknown_id(self) -> int | None:
@@ -89,7 +89,7 @@ class TextTokenizer:
 
         It is "<unk>" for words, and "[UNK]" for any kind that was trained with it.
         """
-        return self.ids.get(UNK, self.ids.get(UNKNOWN) if self.kind == "words" else None)
+        return self.ids.get(UNK, self.ids.get(UNKNOWN_TOKEN) if self.token_type == "words" else None)
 
     def encode(self, text: str, first_line: int = 1) -> list[int]:
         """Return the ids of a text.
@@ -106,8 +106,8 @@ class TextTokenizer:
                 and column.
             ImportError: for words and BPE, if `tokenizers` is not installed.
         """
-        if self.kind != "characters":
-            return self.library.encode(text).ids
+        if self.token_type != "characters":
+            return self.backend.encode(text).ids
         if (unknown := self.unknown_id) is not None:
             return [self.ids.get(character, unknown) for character in text]
         try:
@@ -116,7 +116,7 @@ class TextTokenizer:
             place = text.index(error.args[0])
             line = first_line + text.count("\n", 0, place)
             column = place - (text.rfind("\n", 0, place) + 1) + 1
-            raise ValueError(unknown_character(text[place], line, column)) from None
+            raise ValueError(unknown_character_message(text[place], line, column)) from None
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
         """Return the text of a row of ids, without end tokens.
@@ -127,57 +127,57 @@ class TextTokenizer:
             ValueError: if an id is outside the vocabulary.
         """
         ids = ids.tolist() if isinstance(ids, Tensor) else ids
-        return b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
-    def stream(self) -> "TextStream":
+    def stream_decoder(self) -> "StreamDecoder":
         """Return a decoder that takes one id at a time, to print text while it is generated."""
-        return TextStream(self)
+        return StreamDecoder(self)
 
-    def bytes_of(self, i: int) -> bytes:
+    def token_bytes(self, token_id: int) -> bytes:
         """Return the UTF-8 bytes of one id; for BPE they may be a part of a character.
 
         Raises:
             ValueError: if the id is outside the vocabulary.
         """
-        if not 0 <= i < self.vocab_size:
-            raise ValueError(f"Token {i} is unknown: ids go from 0 to {self.vocab_size - 1}.")
-        return self.pieces[i]
+        if not 0 <= token_id < self.vocab_size:
+            raise ValueError(f"Token {token_id} is unknown: ids go from 0 to {self.vocab_size - 1}.")
+        return self.vocabulary_bytes[token_id]
 
     @cached_property
-    def pieces(self) -> list[bytes]:
+    def vocabulary_bytes(self) -> list[bytes]:
         """The bytes of each id."""
         table = byte_alphabet()
 
         def encode(token: str) -> bytes:
-            if token in SILENT:
+            if token in SILENT_TOKENS:
                 return b""
-            plain = self.kind != "bpe" or token == UNK
+            plain = self.token_type != "bpe" or token == UNK
             return token.encode() if plain else bytes(map(table.get, token))
 
         return [encode(token) for token in self.vocabulary]
 
     @cached_property
-    def library(self) -> Any:
+    def backend(self) -> Any:
         """The `tokenizers.Tokenizer` that encodes words or BPE.
 
         Its vocabulary is plain: no token is special to it, so that a text with "<|end|>" in it
         cannot pretend to be two documents.
         """
-        library = from_text_extra("tokenizers", "Words and BPE")
-        if self.kind == "bpe":
+        library = require_extra("tokenizers", "Words and BPE")
+        if self.token_type == "bpe":
             tokenizer = library.Tokenizer(library.models.BPE(self.ids, self.merges))
         else:
             unknown = self.vocabulary[self.unknown_id]
             tokenizer = library.Tokenizer(library.models.WordLevel(self.ids, unk_token=unknown))
-        tokenizer.pre_tokenizer = pre_tokenizer(self.kind, self.marks)
+        tokenizer.pre_tokenizer = build_pre_tokenizer(self.token_type, self.keep_marks)
         return tokenizer
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
-        content = {"format": FORMAT, "kind": self.kind, "vocabulary": self.vocabulary}
-        if self.kind == "bpe":
+        content = {"format": TEXT_TOKENIZER_FORMAT, "kind": self.token_type, "vocabulary": self.vocabulary}
+        if self.token_type == "bpe":
             content["merges"] = [list(pair) for pair in self.merges]
-        if self.marks:
+        if self.keep_marks:
             content["marks"] = True
         return content
 
@@ -188,10 +188,10 @@ class TextTokenizer:
         Raises:
             ValueError: if it describes something else.
         """
-        if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        if not isinstance(content, Mapping) or content.get("format") != TEXT_TOKENIZER_FORMAT:
             raise ValueError("This is no text tokenizer that to_json wrote.")
-        config = parse_as(
-            Kept, json.dumps(dict(content)).encode(), "This text tokenizer is damaged"
+        config = validate_json(
+            TextTokenizerConfig, json.dumps(dict(content)).encode(), "This text tokenizer is damaged"
         )
         return cls(config.kind, config.vocabulary, config.merges, config.marks)
 
@@ -201,14 +201,14 @@ class TextTokenizer:
 
     def __hash__(self) -> int:
         """Tokenizers that are equal hash alike."""
-        return hash((self.kind, tuple(self.vocabulary)))
+        return hash((self.token_type, tuple(self.vocabulary)))
 
     def __repr__(self) -> str:
         """Return the kind and the size."""
-        return f"TextTokenizer({self.kind!r}, vocab_size={self.vocab_size})"
+        return f"TextTokenizer({self.token_type!r}, vocab_size={self.vocab_size})"
 
 
-class TextStream:
+class StreamDecoder:
     """Decodes ids one by one, holding back a character until all its bytes are there.
 
     The `DecodeStream` of tokenizers has no way to flush an unfinished last character, and knows no
@@ -220,15 +220,15 @@ class TextStream:
         self.tokenizer = tokenizer
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def add(self, i: int) -> str:
+    def decode_next(self, token_id: int) -> str:
         """Return the text that can be printed after this id; "" while a character is unfinished.
 
         Raises:
             ValueError: if the id is outside the vocabulary.
         """
-        return self.decoder.decode(self.tokenizer.bytes_of(i))
+        return self.decoder.decode(self.tokenizer.token_bytes(token_id))
 
-    def finish(self) -> str:
+    def flush(self) -> str:
         """Return what is left: "�" if the last character is unfinished, else ""."""
         return self.decoder.decode(b"", final=True)
 
@@ -236,16 +236,16 @@ class TextStream:
 # --- The parts that words and BPE are made of --------------------------------------------------
 
 
-def pre_tokenizer(kind: Kind, marks: bool = False) -> Any:
+def build_pre_tokenizer(token_type: TokenType, keep_marks: bool = False) -> Any:
     """Return the pre-tokenizer, which cuts text into words (of characters, or of bytes for BPE)."""
-    library = from_text_extra("tokenizers", "Words and BPE")
-    if kind == "bpe" and marks:
-        words = library.pre_tokenizers.Split(library.Regex(MARKS), "isolated")
+    library = require_extra("tokenizers", "Words and BPE")
+    if token_type == "bpe" and keep_marks:
+        words = library.pre_tokenizers.Split(library.Regex(MARKS_PATTERN), "isolated")
         into_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         return library.pre_tokenizers.Sequence([words, into_bytes])
-    if kind == "bpe":
+    if token_type == "bpe":
         return library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return library.pre_tokenizers.Split(library.Regex(WORDS), "isolated")
+    return library.pre_tokenizers.Split(library.Regex(WORD_PATTERN), "isolated")
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -259,7 +259,7 @@ def byte_alphabet() -> dict[str, int]:
     return signs | {chr(b): b for b in range(256) if b not in others}
 
 
-def check_vocabulary(kind: Kind, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+def check_vocabulary(token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
     """Refuse a vocabulary that no training gave.
 
     Raises:
@@ -267,22 +267,22 @@ def check_vocabulary(kind: Kind, ids: Mapping[str, int], merges: Sequence[tuple[
     """
     if not ids:
         raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
-    alphabet = byte_alphabet().keys() if kind == "bpe" else ()
+    alphabet = byte_alphabet().keys() if token_type == "bpe" else ()
     for token in ids:
-        if token in SILENT or token == UNK:
+        if token in SILENT_TOKENS or token == UNK:
             continue
-        if kind == "characters" and len(token) != 1:
+        if token_type == "characters" and len(token) != 1:
             raise ValueError(f"The vocabulary has {token[:30]!r}, which is no single character.")
-        if kind == "bpe" and not alphabet >= set(token):
+        if token_type == "bpe" and not alphabet >= set(token):
             raise ValueError(f"The vocabulary has {token[:30]!r}, which is no row of bytes.")
-    if kind == "words" and not {UNKNOWN, UNK} & ids.keys():
-        raise ValueError(f"The vocabulary lacks {UNKNOWN}, which stands for every other word.")
+    if token_type == "words" and not {UNKNOWN_TOKEN, UNK} & ids.keys():
+        raise ValueError(f"The vocabulary lacks {UNKNOWN_TOKEN}, which stands for every other word.")
     for left, right in merges:
         if not {left, right, left + right} <= ids.keys():
             raise ValueError(f"The merge of {left!r} and {right!r} has no token.")
 
 
-def unknown_character(character: str, line: int, column: int) -> str:
+def unknown_character_message(character: str, line: int, column: int) -> str:
     """Return the message about a character that has no id."""
     return (
         f"Line {line}, column {column} has {character!r} (U+{ord(character):04X}), a character "

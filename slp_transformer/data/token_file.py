@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import (
-    from_text_extra,
+    require_extra,
     read_json,
-    reason_of,
-    whole_file,
+    error_message,
+    atomic_write,
     write_json,
 )
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -42,11 +42,11 @@ class TokenStore:
             ImportError: if NumPy is not installed.
         """
         self.path, self.vocab_size = Path(path), vocab_size
-        numpy = from_text_extra("numpy", "Token files")
+        numpy = require_extra("numpy", "Token files")
         try:
             ids = numpy.lib.format.open_memmap(self.path, mode="r")
         except OSError as error:
-            raise ValueError(f"The tokens in {path} cannot be read: {reason_of(error)}.") from None
+            raise ValueError(f"The tokens in {path} cannot be read: {error_message(error)}.") from None
         except ValueError as error:
             raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
@@ -96,10 +96,10 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
         ImportError: if NumPy is not installed.
     """
     path, ids, count = Path(path), iter(ids), 0
-    array_format = from_text_extra("numpy", "Token files").lib.format
+    array_format = require_extra("numpy", "Token files").lib.format
     code, dtype = ("H", "<u2") if vocab_size <= 2**16 else ("I", "<u4")
     try:
-        with whole_file(path) as unfinished, open(unfinished, "wb") as file:
+        with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
             file.write(bytes(HEADER_BYTES))
             while chunk := array("q", islice(ids, CHUNK_TOKENS)):
                 if not 0 <= min(chunk) <= max(chunk) < vocab_size:
@@ -112,7 +112,7 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
             array_format.write_array_header_1_0(file, header)
     except OSError as error:
         raise ValueError(
-            f"The tokens could not be written to {path}: {reason_of(error)}."
+            f"The tokens could not be written to {path}: {error_message(error)}."
         ) from error
     return TokenStore(path, vocab_size)
 
@@ -154,7 +154,7 @@ def write_token_folder(
             write_json(folder / VAL_NAMES_FILE, val_names)
         write_json(folder / TOKENIZER_FILE, tokenizer)
     except OSError as error:
-        raise ValueError(f"The tokens cannot be written to {folder}: {reason_of(error)}.") from None
+        raise ValueError(f"The tokens cannot be written to {folder}: {error_message(error)}.") from None
 
 
 def read_folder_tokenizer(folder: Path, tokenizer_class: type) -> Any:

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-Kind = Literal["characters", "words", "bpe"]
+TokenType = Literal["characters", "words", "bpe"]
 PAIR_TOKENIZER_FORMAT = "slp-transformer pair tokenizer 1"
 
 
-def check_kind(kind: str) -> None:
+def check_token_type(token_type: str) -> None:
     """Refuse a kind that there is not.
 
     Raises:
         ValueError: naming those there are.
     """
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
+    if token_type not in get_args(TokenType):
+        raise ValueError(f"kind must be one of {', '.join(get_args(TokenType))}, not {token_type!r}.")
 
 
 def is_pair_tokenizer(content: Any) -> bool:

@@ -6,11 +6,11 @@ Scores can be compared only where their signatures, the settings of the metrics,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.atomic_write import require_extra
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TranslationMetrics:
     """Scores of a corpus of translations.
 
     Attributes:
@@ -25,7 +25,7 @@ class Judgement:
     bleu_signature: str
     chrf_signature: str
 
-    def in_words(self) -> dict[str, str]:
+    def format_scores(self) -> dict[str, str]:
         """Return the scores with their signatures, for printing."""
         return {
             "BLEU": f"{self.bleu:.2f}  ({self.bleu_signature})",
@@ -33,7 +33,7 @@ class Judgement:
         }
 
 
-def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
+def compute_translation_metrics(translations: Sequence[str], references: Sequence[str]) -> TranslationMetrics:
     """Compute BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
 
     Raises:
@@ -45,9 +45,9 @@ def judge(translations: Sequence[str], references: Sequence[str]) -> Judgement:
             f"Each translation is judged by one reference, but there are {len(translations)} and "
             f"{len(references)}."
         )
-    library, told = from_text_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
+    library, told = require_extra("sacrebleu.metrics", "BLEU and chrF", "translation"), []
     for metric in (library.BLEU(), library.CHRF()):
         score = metric.corpus_score(list(translations), [list(references)]).score
         told.append((score, str(metric.get_signature())))
     (bleu, its_signature), (chrf, other_signature) = told
-    return Judgement(bleu, chrf, its_signature, other_signature)
+    return TranslationMetrics(bleu, chrf, its_signature, other_signature)

@@ -4,27 +4,27 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.data.text_tokenizer import (
-    END,
+    END_TOKEN,
     UNK,
-    UNKNOWN,
+    UNKNOWN_TOKEN,
     TextTokenizer,
-    pre_tokenizer,
+    build_pre_tokenizer,
 )
-from slp_transformer.data.token_types import Kind, check_kind
+from slp_transformer.data.token_types import TokenType, check_token_type
 
-SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many
+DEFAULT_VOCAB_SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many
 
 
 def train_tokenizer(
     texts: Iterable[str],
-    kind: Kind = "characters",
+    token_type: TokenType = "characters",
     vocab_size: int | None = None,
     *,
-    end: bool = False,
-    special: Sequence[str] = (),
-    marks: bool = False,
+    end_token: bool = False,
+    special_tokens: Sequence[str] = (),
+    keep_marks: bool = False,
 ) -> TextTokenizer:
     """Learn a vocabulary from texts, which are gone through once and not kept.
 
@@ -47,21 +47,21 @@ def train_tokenizer(
         ValueError: if the kind is unknown, the size does not go with it, or there is no text.
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
-    check_kind(kind)
-    special = [*special, *([END] if end else [])]
-    check_vocab_size(kind, vocab_size, special)
-    texts = some_text([texts] if isinstance(texts, str) else texts)
-    if kind == "characters":
+    check_token_type(token_type)
+    special_tokens = [*special_tokens, *([END_TOKEN] if end_token else [])]
+    check_vocab_size(token_type, vocab_size, special_tokens)
+    texts = skip_empty_texts([texts] if isinstance(texts, str) else texts)
+    if token_type == "characters":
         characters: set[str] = set()
         for text in texts:
             characters.update(text)
-        return TextTokenizer(kind, special + sorted(characters))
-    if kind == "bpe":
-        return train_bpe(texts, vocab_size, special, marks)
-    return train_words(texts, vocab_size, special)
+        return TextTokenizer(token_type, special_tokens + sorted(characters))
+    if token_type == "bpe":
+        return train_bpe_tokenizer(texts, vocab_size, special_tokens, keep_marks)
+    return train_word_tokenizer(texts, vocab_size, special_tokens)
 
 
-def some_text(texts: Iterable[str]) -> Iterator[str]:
+def skip_empty_texts(texts: Iterable[str]) -> Iterator[str]:
     """Return an iterator over the texts that are not empty.
 
     Raises:
@@ -74,57 +74,57 @@ def some_text(texts: Iterable[str]) -> Iterator[str]:
     return chain([first], texts)
 
 
-def train_words(texts: Iterable[str], size: int | None, special: list[str]) -> TextTokenizer:
+def train_word_tokenizer(texts: Iterable[str], vocab_size: int | None, special_tokens: list[str]) -> TextTokenizer:
     """Train a tokenizer of the most frequent words; one token stands for all others."""
-    special = special if UNK in special else [*special, UNKNOWN]
-    unknown = UNK if UNK in special else UNKNOWN
-    library = from_text_extra("tokenizers", "Words and BPE")
+    special_tokens = special_tokens if UNK in special_tokens else [*special_tokens, UNKNOWN_TOKEN]
+    unknown = UNK if UNK in special_tokens else UNKNOWN_TOKEN
+    library = require_extra("tokenizers", "Words and BPE")
     tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=unknown))
-    tokenizer.pre_tokenizer = pre_tokenizer("words")
+    tokenizer.pre_tokenizer = build_pre_tokenizer("words")
     trainer = library.trainers.WordLevelTrainer(
-        vocab_size=size or SIZES["words"], special_tokens=special, show_progress=False
+        vocab_size=vocab_size or DEFAULT_VOCAB_SIZES["words"], special_tokens=special_tokens, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return TextTokenizer("words", in_order(tokenizer.get_vocab()))
+    return TextTokenizer("words", tokens_sorted_by_id(tokenizer.get_vocab()))
 
 
-def train_bpe(
-    texts: Iterable[str], size: int | None, special: list[str], marks: bool
+def train_bpe_tokenizer(
+    texts: Iterable[str], vocab_size: int | None, special_tokens: list[str], keep_marks: bool
 ) -> TextTokenizer:
     """Train byte-level BPE: bytes, and merges of the most frequent pairs."""
-    library = from_text_extra("tokenizers", "Words and BPE")
+    library = require_extra("tokenizers", "Words and BPE")
     tokenizer = library.Tokenizer(library.models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer("bpe", marks)
+    tokenizer.pre_tokenizer = build_pre_tokenizer("bpe", keep_marks)
     trainer = library.trainers.BpeTrainer(
-        vocab_size=size or SIZES["bpe"],
+        vocab_size=vocab_size or DEFAULT_VOCAB_SIZES["bpe"],
         initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=special,
+        special_tokens=special_tokens,
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     model = json.loads(tokenizer.to_str())["model"]
-    return TextTokenizer("bpe", in_order(model["vocab"]), model["merges"], marks)
+    return TextTokenizer("bpe", tokens_sorted_by_id(model["vocab"]), model["merges"], keep_marks)
 
 
-def in_order(ids: Mapping[str, int]) -> list[str]:
+def tokens_sorted_by_id(ids: Mapping[str, int]) -> list[str]:
     """Return the tokens of a vocabulary, sorted by id."""
     return sorted(ids, key=ids.__getitem__)
 
 
-def check_vocab_size(kind: Kind, size: int | None, special: Sequence[str] = ()) -> None:
+def check_vocab_size(token_type: TokenType, vocab_size: int | None, special_tokens: Sequence[str] = ()) -> None:
     """Refuse a vocabulary size that the kind cannot have.
 
     Raises:
         ValueError: saying which it can.
     """
-    if size is None:
+    if vocab_size is None:
         return
-    if kind == "characters":
+    if token_type == "characters":
         raise ValueError("vocab_size is for words and BPE: every character of the text is kept.")
-    unknown = [] if kind == "bpe" or UNK in special else [UNKNOWN]
-    least = (256 if kind == "bpe" else 1) + len(special) + len(unknown)
-    if size < least:
-        what = "a token for each byte" if kind == "bpe" else f"a word beside {(*unknown, UNK)[0]}"
-        others = [token for token in special if kind == "bpe" or token != UNK]
+    unknown = [] if token_type == "bpe" or UNK in special_tokens else [UNKNOWN_TOKEN]
+    least = (256 if token_type == "bpe" else 1) + len(special_tokens) + len(unknown)
+    if vocab_size < least:
+        what = "a token for each byte" if token_type == "bpe" else f"a word beside {(*unknown, UNK)[0]}"
+        others = [token for token in special_tokens if token_type == "bpe" or token != UNK]
         what += f" and one for {', '.join(others)}" if others else ""
-        raise ValueError(f"vocab_size must be at least {least} ({what}), not {size}.")
+        raise ValueError(f"vocab_size must be at least {least} ({what}), not {vocab_size}.")

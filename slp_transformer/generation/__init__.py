@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.generation.decoding import Generated, generate, write
+    from slp_transformer.generation.decoding import GenerationResult, generate, decode_loop
 
-__all__ = ["Generated", "generate", "write"]
+__all__ = ["GenerationResult", "generate", "decode_loop"]
 
 __getattr__, __dir__ = attach(__name__)

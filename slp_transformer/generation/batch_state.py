@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.generation.request_checks import Ids
+from slp_transformer.generation.request_checks import TokenIds
 
 
-def pad(
-    rows: Sequence[Ids] | Tensor, device: torch.device | str
+def pad_right(
+    rows: Sequence[TokenIds] | Tensor, device: torch.device | str
 ) -> tuple[Int[Tensor, "batch M"], Float[Tensor, "batch 1 M"] | None]:
     """Sequences of any lengths as one batch, and the mask that hides what fills it up on the right.
 
@@ -26,7 +26,7 @@ def pad(
     return ids.to(device), None if min(lengths) == max(lengths) else mask.to(device)
 
 
-class Drafts:
+class BatchState:
     """Texts that grow side by side: all stand at the same position at every step.
 
     Attributes:
@@ -35,67 +35,67 @@ class Drafts:
         growing: which texts are to be written on.
     """
 
-    def __init__(self, texts: Sequence[list[int]], ends: Sequence[int], device: torch.device):
+    def __init__(self, texts: Sequence[list[int]], max_lengths: Sequence[int], device: torch.device):
         """Begin with what the texts go on from; for the arguments see `write`."""
-        ids, _ = pad(texts, device)
-        self.ids = F.pad(ids, (0, max(ends) - ids.shape[1]))
-        self.begun, self.ends, self.stopped = list(map(len, texts)), list(ends), [False] * len(ids)
-        self.growing, self.known = list(range(len(ids))), min(self.begun)
-        self._row_of = {text: row for row, text in enumerate(self.growing)}  # those that are read
-        self._written: dict[int, list[int]] = {}
+        ids, _ = pad_right(texts, device)
+        self.ids = F.pad(ids, (0, max(max_lengths) - ids.shape[1]))
+        self.prompt_lengths, self.max_lengths, self.hit_stop_token = list(map(len, texts)), list(max_lengths), [False] * len(ids)
+        self.unfinished, self.num_read = list(range(len(ids))), min(self.prompt_lengths)
+        self._row_of = {text: row for row, text in enumerate(self.unfinished)}  # those that are read
+        self._saved_rows: dict[int, list[int]] = {}
 
     @property
-    def read(self) -> Int[Tensor, "rows known"]:
+    def read_ids(self) -> Int[Tensor, "rows known"]:
         """What there is of each row so far."""
-        return self.ids[:, : self.known]
+        return self.ids[:, : self.num_read]
 
-    def ready(self) -> tuple[slice | list[int], list[int]]:
+    def rows_to_extend(self) -> tuple[slice | list[int], list[int]]:
         """The rows that have been read to their end, and which texts they are."""
-        ready = [text for text in self.growing if self.begun[text] <= self.known]
+        ready = [text for text in self.unfinished if self.prompt_lengths[text] <= self.num_read]
         if len(ready) == len(self._row_of):
             return slice(None), ready
         return [self._row_of[text] for text in ready], ready
 
-    def put(self, here: slice | list[int], words: Int[Tensor, "ready"]) -> None:
+    def append_tokens(self, rows: slice | list[int], token_ids: Int[Tensor, "rows_to_extend"]) -> None:
         """Write the next word of some rows."""
-        self.ids[here, self.known] = words
-        self.known += 1
+        self.ids[rows, self.num_read] = token_ids
+        self.num_read += 1
 
-    def stop(self, text: int) -> None:
+    def finish(self, text: int) -> None:
         """End a text with the word just written."""
-        self.ends[text], self.stopped[text] = self.known, True
+        self.max_lengths[text], self.hit_stop_token[text] = self.num_read, True
 
-    def go_on(self) -> list[int] | None:
+    def drop_finished(self) -> list[int] | None:
         """Skip what all texts begin with; no longer read those that have ended, where that pays.
 
         Returns:
             The rows that are read from now on, if not all are.
         """
-        self.growing = [text for text in self.growing if self.known < self.ends[text]]
-        shortest = min((self.begun[text] for text in self.growing), default=self.known)
-        self.known = max(self.known, shortest)
-        if not dropping_pays(len(self.growing), len(self._row_of)):
+        self.unfinished = [text for text in self.unfinished if self.num_read < self.max_lengths[text]]
+        shortest = min((self.prompt_lengths[text] for text in self.unfinished), default=self.num_read)
+        self.num_read = max(self.num_read, shortest)
+        if not should_drop_rows(len(self.unfinished), len(self._row_of)):
             return None
-        self._keep()
-        kept = [self._row_of[text] for text in self.growing]
+        self._save_rows()
+        kept = [self._row_of[text] for text in self.unfinished]
         self.ids = self.ids[kept]
-        self._row_of = {text: row for row, text in enumerate(self.growing)}
+        self._row_of = {text: row for row, text in enumerate(self.unfinished)}
         return kept
 
     def results(self) -> list[tuple[list[int], bool]]:
         """Each text with what was written, and whether a stop token ended it."""
-        self._keep()
-        return [(self._written[t][:end], self.stopped[t]) for t, end in enumerate(self.ends)]
+        self._save_rows()
+        return [(self._saved_rows[t][:end], self.hit_stop_token[t]) for t, end in enumerate(self.max_lengths)]
 
-    def _keep(self) -> None:
-        self._written |= zip(self._row_of, self.ids.tolist(), strict=True)
+    def _save_rows(self) -> None:
+        self._saved_rows |= zip(self._row_of, self.ids.tolist(), strict=True)
 
 
-def dropping_pays(growing: int, read: int) -> bool:
+def should_drop_rows(num_unfinished: int, num_rows: int) -> bool:
     """Whether to read the growing rows alone from now on, and no longer those that have ended.
 
     That copies what the cache holds of the growing rows. Done whenever half of the rows have ended,
     it comes to less than one copy of the whole batch by the end, and what is copied is no more than
     what is no longer read at each step.
     """
-    return 0 < growing <= read / 2
+    return 0 < num_unfinished <= num_rows / 2

@@ -21,10 +21,10 @@ class Hypothesis:
 
     ids: list[int]
     score: float
-    stopped: bool
+    hit_stop_token: bool
 
 
-def normalised(log_probability: float, length: int, alpha: float = 1.0) -> float:
+def length_normalized_score(log_probability: float, length: int, alpha: float = 1.0) -> float:
     r"""The score of a hypothesis, $\frac{1}{T^\alpha}\sum_{t=1}^T\log P(y_t\mid y_{<t},x)$.
 
     Source: `beam-score` for α = 0, the plain sum, which favours short
@@ -56,17 +56,17 @@ class Beam:
     ):
         """Begin with the prompt; for the arguments see `beam_search`."""
         self.ids = prompt.cpu().unsqueeze(0)
-        self.total = torch.zeros(1, dtype=torch.double, device="cpu")
-        self.complete: list[Hypothesis] = []
+        self.log_probs = torch.zeros(1, dtype=torch.double, device="cpu")
+        self.finished: list[Hypothesis] = []
         self.start, self.end, self.width, self.alpha = len(prompt), end, width, alpha
         self.stop = stop
 
     @property
-    def grows(self) -> bool:
+    def can_grow(self) -> bool:
         """Whether there is a hypothesis to go on with, and room."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
-    def grow(self, log_y: Float[Tensor, "rows best"], words: Int[Tensor, "rows best"]) -> list[int]:
+    def advance(self, log_y: Float[Tensor, "rows best"], token_ids: Int[Tensor, "rows best"]) -> list[int]:
         """Continue every hypothesis with each of its best words, and keep the best of all these.
 
         One that ends in a stop token is complete and makes the beam one narrower.
@@ -81,33 +81,33 @@ class Beam:
         Raises:
             ValueError: if no word can follow, since the logits are not numbers.
         """
-        totals = (self.total.unsqueeze(1) + log_y).flatten()
-        total, places = totals.topk(min(self.width - len(self.complete), len(totals)))
+        totals = (self.log_probs.unsqueeze(1) + log_y).flatten()
+        total, places = totals.topk(min(self.width - len(self.finished), len(totals)))
         parents = places.div(log_y.shape[1], rounding_mode="floor").tolist()
-        ways = list(zip(total.tolist(), parents, words.flatten()[places].tolist(), strict=True))
-        self._check(*ways[0][:2])
+        ways = list(zip(total.tolist(), parents, token_ids.flatten()[places].tolist(), strict=True))
+        self._check_finite(*ways[0][:2])
         possible = [way for way in ways if way[0] > -math.inf]
         ended = [way for way in possible if way[2] in self.stop]
         growing = [way for way in possible if way[2] not in self.stop]
-        self.complete += self._hypotheses(*self._continued(ended), True)
-        self.ids, self.total = self._continued(growing)
+        self.finished += self._to_hypotheses(*self._extend_ids(ended), True)
+        self.ids, self.log_probs = self._extend_ids(growing)
         return [parent for _, parent, _ in growing]
 
-    def found(self) -> list[Hypothesis]:
+    def ranked(self) -> list[Hypothesis]:
         """The complete hypotheses, best first; if there are none, those cut off."""
-        found = self.complete or self._hypotheses(self.ids, self.total, False)
+        found = self.finished or self._to_hypotheses(self.ids, self.log_probs, False)
         return sorted(found, key=lambda h: h.score, reverse=True)
 
-    def _continued(self, ways: Sequence[tuple[float, int, int]]) -> tuple[Tensor, Tensor]:
+    def _extend_ids(self, ways: Sequence[tuple[float, int, int]]) -> tuple[Tensor, Tensor]:
         """Hypotheses and their totals, each from its total, the row it continues and its word."""
         if not ways:
-            return self.ids[:0], self.total[:0]
+            return self.ids[:0], self.log_probs[:0]
         total, parents, words = zip(*ways, strict=True)
         words = torch.tensor(words, device="cpu").unsqueeze(1)
         ids = torch.cat([self.ids[list(parents)], words], dim=1)
         return ids, torch.tensor(total, dtype=torch.double, device="cpu")
 
-    def _check(self, best: float, parent: int) -> None:
+    def _check_finite(self, best: float, parent: int) -> None:
         """Refuse logits that are not numbers: NaN counts as the largest."""
         if not math.isfinite(best):
             raise ValueError(
@@ -115,19 +115,19 @@ class Beam:
                 f"{self.ids[parent].tolist()}."
             )
 
-    def _hypotheses(self, ids: Tensor, total: Tensor, stopped: bool) -> list[Hypothesis]:
+    def _to_hypotheses(self, ids: Tensor, total: Tensor, stopped: bool) -> list[Hypothesis]:
         T = ids.shape[1] - self.start
         return [
-            Hypothesis(row, normalised(log_probability, T, self.alpha), stopped)
+            Hypothesis(row, length_normalized_score(log_probability, T, self.alpha), stopped)
             for row, log_probability in zip(ids.tolist(), total.tolist(), strict=True)
         ]
 
 
 def beam_search(
-    read: Callable[[Tensor, list[int]], Tensor],
+    next_logits: Callable[[Tensor, list[int]], Tensor],
     reorder: Callable[[list[int]], None],
     prompts: Sequence[Int[Tensor, "_"]],
-    ends: Sequence[int],
+    max_lengths: Sequence[int],
     *,
     width: int,
     alpha: float = 1.0,
@@ -155,21 +155,21 @@ def beam_search(
     Raises:
         ValueError: if no word can follow, since the logits are not numbers.
     """
-    beams = [Beam(*one, width, alpha, stop) for one in zip(prompts, ends, strict=True)]
-    growing = [beam for beam in beams if beam.grows]
+    beams = [Beam(*one, width, alpha, stop) for one in zip(prompts, max_lengths, strict=True)]
+    growing = [beam for beam in beams if beam.can_grow]
     while growing:
         known = min(beam.ids.shape[1] for beam in growing)
         ids = torch.cat([beam.ids[:, :known] for beam in growing])
         places = torch.arange(len(ids)).split([len(beam.ids) for beam in growing])
         rows = {beam: its.tolist() for beam, its in zip(growing, places, strict=True)}
         ready = [beam for beam in growing if beam.ids.shape[1] == known]
-        log_y = torch.log_softmax(read(ids, [r for beam in ready for r in rows[beam]]), dim=-1)
+        log_y = torch.log_softmax(next_logits(ids, [r for beam in ready for r in rows[beam]]), dim=-1)
         best = log_y.topk(min(width, log_y.shape[1]), dim=-1)  # of all rows at once, which is quick
         shares = [each.cpu().split([len(rows[beam]) for beam in ready]) for each in best]
         for beam, *its in zip(ready, *shares, strict=True):
             rows[beam] = [rows[beam][parent] for parent in beam.grow(*its)]
-        growing = [beam for beam in growing if beam.grows]
+        growing = [beam for beam in growing if beam.can_grow]
         kept = [row for beam in growing for row in rows[beam]]
         if growing and kept != list(range(len(ids))):
             reorder(kept)
-    return [beam.found() for beam in beams]
+    return [beam.ranked() for beam in beams]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import keeps_nothing
-from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.eval_mode import has_no_hooks
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import ResidualBlock, TransformerBlock
 from slp_transformer.cache import KVCache, LayerCache
@@ -23,13 +23,13 @@ from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.multi_head import BaseAttention, MultiHeadAttention
 
 MIN_NEW_TOKENS = 16  # below, recording is not made up for
-OWN = (InputEncoding, LearnedPositions, SinusoidalPositions, ResidualBlock, BaseAttention)
-KNOWN = {*OWN[:3], TransformerBlock, MultiHeadAttention}
+CHECKED_TYPES = (InputEncoding, LearnedPositions, SinusoidalPositions, ResidualBlock, BaseAttention)
+SUPPORTED_TYPES = {*CHECKED_TYPES[:3], TransformerBlock, MultiHeadAttention}
 
 
-def can_be_recorded(model: nn.Module, cache: KVCache) -> bool:
+def supports_cuda_graph(model: nn.Module, cache: KVCache) -> bool:
     """Whether a step of a model is the same work each time: on CUDA, with the book's own parts."""
-    if not (switched_on() and on_cuda(model)) or type(model) is not TransformerLM:
+    if not (fast_paths_enabled() and on_cuda(model)) or type(model) is not TransformerLM:
         return False
     if (
         cache.length == 0
@@ -38,9 +38,9 @@ def can_be_recorded(model: nn.Module, cache: KVCache) -> bool:
     ):
         return False
     parts = list(model.modules())
-    known = {type(part) for part in parts if isinstance(part, OWN)} <= KNOWN
+    known = {type(part) for part in parts if isinstance(part, CHECKED_TYPES)} <= SUPPORTED_TYPES
     hooked = nn.modules.module._has_any_global_hook()
-    return known and not hooked and all(map(keeps_nothing, parts))
+    return known and not hooked and all(map(has_no_hooks, parts))
 
 
 def on_cuda(model: nn.Module) -> bool:
@@ -49,7 +49,7 @@ def on_cuda(model: nn.Module) -> bool:
     return on == "cuda" and not torch.is_autocast_enabled(on)
 
 
-class Rows(LayerCache):
+class StaticLayerCache(LayerCache):
     """A layer's cache that is written at a position and read whole, in the memory of another."""
 
     def __init__(self, layer: LayerCache, position: Int[Tensor, "1"]):
@@ -57,9 +57,9 @@ class Rows(LayerCache):
         super().__init__(layer.capacity)
         self.K, self.V, self.position = layer.K, layer.V, position
         for Z in (self.K, self.V):
-            Z[..., layer.taken :, :] = 0.0
+            Z[..., layer.length :, :] = 0.0
 
-    def extend(
+    def update(
         self, K: Float[Tensor, "*batch A 1 d_k"], V: Float[Tensor, "*batch A 1 d_v"]
     ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
         """Write the keys and values of one token, and read all rows there is room for."""
@@ -71,14 +71,14 @@ class Rows(LayerCache):
         """Nothing: what counts is kept by the cache that was taken over."""
 
 
-class Blocks(KVCache):
+class StaticKVCache(KVCache):
     """A whole model's cache, made of `Rows`."""
 
     def __init__(self, cache: KVCache, count: int, position: Int[Tensor, "1"]):
         """Take over the cache of a model of so many blocks."""
         super().__init__(cache.capacity)
         for l in range(count):
-            self[l].own = Rows(cache[l].own, position)
+            self[l].self_attention = StaticLayerCache(cache[l].self_attention, position)
 
 
 class CudaGraphStep:
@@ -100,26 +100,26 @@ class CudaGraphStep:
         self.model, self.cache = model, cache
         self.position = torch.full((1,), cache.length, dtype=torch.long, device=device)
         self.ids = torch.zeros(rows, 1, dtype=torch.long, device=device)
-        self.places = torch.arange(cache.capacity, device=device)
-        self.layers = [cache[l].own for l in range(len(model.stack.blocks))]
-        self.blocks = Blocks(cache, len(self.layers), self.position)
+        self.slots = torch.arange(cache.capacity, device=device)
+        self.layers = [cache[l].self_attention for l in range(len(model.stack.blocks))]
+        self.static_cache = StaticKVCache(cache, len(self.layers), self.position)
         self.replay = self.step
         if device.type == "cuda":
             with torch.cuda.device(device):
-                self.replay = recorded(self.step)
+                self.replay = capture_graph(self.step)
 
-    def fits(self, new: Int[Tensor, "rows N"]) -> bool:
+    def matches(self, new: Int[Tensor, "rows N"]) -> bool:
         """Whether these are next tokens, one of each sequence, of the cache as it was recorded."""
-        return new.shape == self.ids.shape and self.layers[0].K is self.blocks[0].own.K
+        return new.shape == self.ids.shape and self.layers[0].K is self.static_cache[0].self_attention.K
 
     def step(self) -> Float[Tensor, "rows 1 V"]:
         """Logits for the word after `ids`, which stand at `position`."""
         embedding = self.model.embedding
         P = embedding.positions.P.index_select(0, self.position)
         X = embedding.tokens(self.ids) + P
-        later = (self.places > self.position)[None]
+        later = (self.slots > self.position)[None]
         mask = torch.zeros_like(later, dtype=X.dtype).masked_fill(later, -math.inf)
-        H = self.model.stack(X, mask, cache=self.blocks)
+        H = self.model.stack(X, mask, cache=self.static_cache)
         return lm_head(H, self.model.unembedding)
 
     def __call__(self, new: Int[Tensor, "rows 1"]) -> Float[Tensor, "rows 1 V"]:
@@ -128,11 +128,11 @@ class CudaGraphStep:
         self.position.fill_(self.cache.length)
         U = self.replay()
         for layer in self.layers:
-            layer.taken = layer._written = layer.taken + 1
+            layer.length = layer._uncommitted_length = layer.length + 1
         return U
 
 
-def recorded(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+def capture_graph(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
     """A step as a graph of the CUDA device in use."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

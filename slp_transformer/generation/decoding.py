@@ -13,27 +13,27 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import evaluating, keeps_nothing
+from slp_transformer._internal.eval_mode import eval_mode, has_no_hooks
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.generation.batch_state import Drafts
+from slp_transformer.generation.batch_state import BatchState
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import CudaGraphStep, can_be_recorded
-from slp_transformer.generation.encoder_cache import Sources
+from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
+from slp_transformer.generation.encoder_cache import EncoderOutputs
 from slp_transformer.generation.request_checks import (
-    Ids,
+    TokenIds,
     Model,
     check_generator,
     check_options,
-    check_prompt,
+    parse_prompt,
     check_sources,
 )
 from slp_transformer.generation.sharded_weights import with_sharded_weights
-from slp_transformer.sampling import Allowed, Generators, draw, filtered, greedy
+from slp_transformer.sampling import AllowedTokens, Generators, sample, filter_logits, greedy
 
 
 @dataclass(frozen=True)
-class Generated:
+class GenerationResult:
     """What a model wrote after one prompt.
 
     Attributes:
@@ -48,22 +48,22 @@ class Generated:
 
     ids: list[int]
     prompt_length: int
-    ended: Literal["stop", "length", "window"]
+    finish_reason: Literal["stop", "length", "window"]
     score: float | None = None
-    others: tuple[Hypothesis, ...] = ()
+    other_beams: tuple[Hypothesis, ...] = ()
 
     @property
-    def new(self) -> list[int]:
+    def new_ids(self) -> list[int]:
         """What was written, without the prompt."""
         return self.ids[self.prompt_length :]
 
 
 def generate(
     model: Model,
-    prompts: Sequence[Ids] | Int[Tensor, "batch N"],
+    prompts: Sequence[TokenIds] | Int[Tensor, "batch N"],
     max_new_tokens: int | None = None,
     *,
-    sources: Sequence[Ids] | Int[Tensor, "batch M"] | None = None,
+    sources: Sequence[TokenIds] | Int[Tensor, "batch M"] | None = None,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -71,11 +71,11 @@ def generate(
     num_beams: int | None = None,
     length_penalty: float = 1.0,
     stop: int | Collection[int] = (),
-    allowed: Allowed | None = None,
+    allowed: AllowedTokens | None = None,
     generator: Generators = None,
     on_token: Callable[[int, int], None] | None = None,
     cached: bool = True,
-) -> list[Generated]:
+) -> list[GenerationResult]:
     """Write on after each prompt.
 
     Prompts may have different lengths. All stand at the same position at every step: where a short
@@ -114,10 +114,10 @@ def generate(
             vocabulary, an option is out of range or does not go with another, or `allowed` allows
             nothing.
     """
-    texts = [check_prompt(model, prompt) for prompt in prompts]
+    texts = [parse_prompt(model, prompt) for prompt in prompts]
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
-    device, window = device_of(model), model.config.context_length
+    device, window = model_device(model), model.config.context_length
     check_generator(device, len(texts), generator)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     stops = {stop} if isinstance(stop, int) else set(stop)
@@ -125,22 +125,22 @@ def generate(
 
     def choose(u: Tensor, ids: Tensor, rows: list[int]) -> Tensor:
         if temperature == 0:
-            return greedy(filtered(u, ids, **options))
-        u = filtered(u, ids, tau=temperature, k=top_k, p=top_p, **options)
+            return greedy(filter_logits(u, ids, **options))
+        u = filter_logits(u, ids, tau=temperature, k=top_k, p=top_p, **options)
         each = isinstance(generator, Sequence)
-        return draw(u, [generator[row] for row in rows] if each else generator)
+        return sample(u, [generator[row] for row in rows] if each else generator)
 
-    def result(text: list[int], ids: list[int], stopped: bool, *found: Any) -> Generated:
+    def result(text: list[int], ids: list[int], stopped: bool, *found: Any) -> GenerationResult:
         cut = "length" if len(ids) - len(text) == max_new_tokens else "window"
-        return Generated(ids, len(text), "stop" if stopped else cut, *found)
+        return GenerationResult(ids, len(text), "stop" if stopped else cut, *found)
 
     if not texts:
         return []
-    with reading(model):
-        reader = Reader(model, sources, max(ends) if cached else None)
+    with inference_context(model):
+        reader = DecoderSession(model, sources, max(ends) if cached else None)
         if num_beams is None:
-            written = write(reader, choose, texts, ends, stops, on_token)
-            reader.check_sound()
+            written = decode_loop(reader, choose, texts, ends, stops, on_token)
+            reader.check_no_nan()
             return [result(t, *w) for t, w in zip(texts, written, strict=True)]
 
         def look(ids: Tensor, rows: list[int]) -> Tensor:
@@ -148,13 +148,13 @@ def generate(
             u = reader(ids)
             if len(rows) < len(ids):
                 u, ids = u[rows], ids[rows]
-            return filtered(u, ids, **options)
+            return filter_logits(u, ids, **options)
 
         prompts = [torch.tensor(text, device="cpu") for text in texts]
         beams = {"width": num_beams, "alpha": length_penalty, "stop": stops}
         found = beam_search(look, reader.reorder, prompts, ends, **beams)
         return [
-            result(t, h.ids, h.stopped, h.score, tuple(others))
+            result(t, h.ids, h.hit_stop_token, h.score, tuple(others))
             for t, (h, *others) in zip(texts, found, strict=True)
         ]
 
@@ -162,7 +162,7 @@ def generate(
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
 
 
-class Reader:
+class DecoderSession:
     """A model at work on a batch: gives the logits of the next word, reading only what is new.
 
     Attributes:
@@ -170,7 +170,7 @@ class Reader:
         cache: what it has computed of the tokens it has read; None to read all of them each time.
     """
 
-    def __init__(self, model: Model, sources: Sequence[Ids] | Tensor | None, room: int | None):
+    def __init__(self, model: Model, sources: Sequence[TokenIds] | Tensor | None, cache_capacity: int | None):
         """Begin, with an encoder-decoder by reading the sources.
 
         Args:
@@ -182,92 +182,92 @@ class Reader:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
         """
         self.model = model
-        self.cache = None if room is None else KVCache(room)
-        self.single: Model | None = None
-        self.unsound = torch.zeros((), dtype=torch.bool, device=device_of(model))
-        self.recording: CudaGraphStep | None = None
+        self.cache = None if cache_capacity is None else KVCache(cache_capacity)
+        self.single_token_model: Model | None = None
+        self.has_nan = torch.zeros((), dtype=torch.bool, device=model_device(model))
+        self.cuda_graph: CudaGraphStep | None = None
         cached = self.cache is not None
-        self.sources = None if sources is None else Sources(model, sources, cached)
+        self.sources = None if sources is None else EncoderOutputs(model, sources, cached)
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Logits of the word after `ids`, which begin with the ids of the call before."""
         new = ids if self.cache is None else ids[:, self.cache.length :]
-        model = self.model if self.cache is None or new.shape[1] > 1 else self._one_token(len(new))
-        if self._recorded(new):
-            U = self.recording(new)
+        model = self.model if self.cache is None or new.shape[1] > 1 else self._build_single_token_model(len(new))
+        if self._use_cuda_graph(new):
+            U = self.cuda_graph(new)
         elif self.sources is None:
             U = model(new, cache=self.cache)
         else:
             U = self.sources.decode(model, new, self.cache)
         u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
         if u.device.type != "cpu":  # which would be waited for at each word
-            self.unsound = self.unsound | u.isnan().any()
+            self.has_nan = self.has_nan | u.isnan().any()
         elif not u.sum().isfinite():  # a sum is quick, and tells whether to look
-            self.unsound = u.isnan().any()
-            self.check_sound()
+            self.has_nan = u.isnan().any()
+            self.check_no_nan()
         return u
 
-    def _one_token(self, rows: int) -> Model:
+    def _build_single_token_model(self, rows: int) -> Model:
         """What to read single tokens with; made at the first of them."""
-        if self.single is None:
+        if self.single_token_model is None:
             to_come = self.cache.capacity - self.cache.length
-            self.single = with_sharded_weights(self.model, rows, to_come)
-        return self.single
+            self.single_token_model = with_sharded_weights(self.model, rows, to_come)
+        return self.single_token_model
 
-    def check_sound(self) -> None:
+    def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.
 
         Raises:
             ValueError: if there was a NaN among those given so far.
         """
-        if self.unsound:
+        if self.has_nan:
             raise ValueError(
                 "The model's logits are not numbers (NaN), so no word can follow: its weights are "
                 "not sound."
             )
 
-    def _recorded(self, new: Int[Tensor, "rows N"]) -> bool:
+    def _use_cuda_graph(self, new: Int[Tensor, "rows N"]) -> bool:
         """Whether there is a recording of the step that reads these; makes one if it pays."""
         if self.cache is None or new.shape[1] != 1:
             return False
-        if self.recording is None or not self.recording.fits(new):
-            pays = can_be_recorded(self.model, self.cache)
-            self.recording = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
-        return self.recording is not None
+        if self.cuda_graph is None or not self.cuda_graph.matches(new):
+            pays = supports_cuda_graph(self.model, self.cache)
+            self.cuda_graph = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
+        return self.cuda_graph is not None
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
         across = self.sources is not None and self.sources.reorder(rows, self.cache)
         if self.cache is not None:
-            self.cache.reorder(torch.tensor(rows, device="cpu"), sources=across)
+            self.cache.reorder(torch.tensor(rows, device="cpu"), include_sources=across)
 
 
-def device_of(model: nn.Module) -> torch.device:
+def model_device(model: nn.Module) -> torch.device:
     """Where the model's parameters live."""
     return next(model.parameters()).device
 
 
 @contextmanager
-def reading(model: nn.Module) -> Iterator[None]:
+def inference_context(model: nn.Module) -> Iterator[None]:
     """Without gradients and without dropout; afterwards every module is as it was.
 
     Inference mode is faster than no gradients, but a tensor made in it can never be learned from:
     parts of the reader's own that keep one would be spoilt.
     """
-    ours = all(map(keeps_nothing, model.modules()))
-    with evaluating(model), torch.inference_mode() if ours else torch.no_grad():
+    ours = all(map(has_no_hooks, model.modules()))
+    with eval_mode(model), torch.inference_mode() if ours else torch.no_grad():
         yield
 
 
 # --- Writing ------------------------------------------------------------------------------------
 
 
-def write(
-    reader: Reader,
+def decode_loop(
+    session: DecoderSession,
     choose: Callable[[Tensor, Tensor, list[int]], Tensor],
-    texts: Sequence[list[int]],
-    ends: Sequence[int],
-    stops: Collection[int] = (),
+    prompts: Sequence[list[int]],
+    max_lengths: Sequence[int],
+    stop_ids: Collection[int] = (),
     on_token: Callable[[int, int], None] | None = None,
 ) -> list[tuple[list[int], bool]]:
     """Read, choose the next word of every text that has been read to its end, and so on.
@@ -284,18 +284,18 @@ def write(
     Returns:
         Each text with what was written, and whether a stop token ended it.
     """
-    drafts = Drafts(texts, ends, device_of(reader.model))
-    while drafts.growing:
-        u = reader(drafts.read)
-        here, ready = drafts.ready()
-        words = choose(u[here], drafts.read[here], ready)
-        drafts.put(here, words)
-        if stops or on_token is not None:  # else nobody makes the CPU wait for the words
+    drafts = BatchState(prompts, max_lengths, model_device(session.model))
+    while drafts.unfinished:
+        u = session(drafts.read_ids)
+        here, ready = drafts.rows_to_extend()
+        words = choose(u[here], drafts.read_ids[here], ready)
+        drafts.append_tokens(here, words)
+        if stop_ids or on_token is not None:  # else nobody makes the CPU wait for the words
             for text, word in zip(ready, words.tolist(), strict=True):
-                if word in stops:
-                    drafts.stop(text)
+                if word in stop_ids:
+                    drafts.finish(text)
                 if on_token is not None:
                     on_token(text, word)
-        if (kept := drafts.go_on()) is not None:
-            reader.reorder(kept)
+        if (kept := drafts.drop_finished()) is not None:
+            session.reorder(kept)
     return drafts.results()

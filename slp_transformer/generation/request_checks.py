@@ -12,10 +12,10 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import Generators
 
 Model = TransformerLM | EncoderDecoder
-Ids = Sequence[int] | Int[Tensor, "_"]
+TokenIds = Sequence[int] | Int[Tensor, "_"]
 
 
-def check_prompt(model: Model, prompt: Ids) -> list[int]:
+def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
     """The ids of a prompt that the model can go on from.
 
     Raises:
@@ -39,7 +39,7 @@ def check_prompt(model: Model, prompt: Ids) -> list[int]:
     return ids.tolist()
 
 
-def check_sources(model: Model, prompts: int, sources: Sequence | Tensor | None) -> None:
+def check_sources(model: Model, num_prompts: int, sources: Sequence | Tensor | None) -> None:
     """Refuse sources that the model cannot read, or a lack of them.
 
     Raises:
@@ -49,10 +49,10 @@ def check_sources(model: Model, prompts: int, sources: Sequence | Tensor | None)
         if sources is not None:
             raise ValueError("A language model reads no sources: leave them out.")
         return
-    if sources is None or len(sources) != prompts:
+    if sources is None or len(sources) != num_prompts:
         number = "none" if sources is None else len(sources)
         raise ValueError(
-            f"An encoder-decoder needs one source for each of the {prompts} prompts, but there "
+            f"An encoder-decoder needs one source for each of the {num_prompts} prompts, but there "
             f"are {number}."
         )
     if any(len(source) == 0 for source in sources):
@@ -82,7 +82,7 @@ def check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token
         )
 
 
-def check_generator(device: torch.device, prompts: int, generator: Generators) -> None:
+def check_generator(device: torch.device, num_prompts: int, generator: Generators) -> None:
     """Refuse generators of another device, or a list of them that is not one for each prompt.
 
     Raises:
@@ -91,9 +91,9 @@ def check_generator(device: torch.device, prompts: int, generator: Generators) -
     if generator is None:
         return
     each = isinstance(generator, Sequence)
-    if each and len(generator) != prompts:
+    if each and len(generator) != num_prompts:
         raise ValueError(
-            f"A list of generators must have one for each of the {prompts} prompts, but there are "
+            f"A list of generators must have one for each of the {num_prompts} prompts, but there are "
             f"{len(generator)}."
         )
     for one in generator if each else [generator]:

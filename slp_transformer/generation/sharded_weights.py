@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.reference_mode import switched_on
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.embedding import ScaledEmbedding, TokenEmbedding
 from slp_transformer.feedforward import FeedForward, SwiGLU
@@ -21,7 +21,7 @@ from slp_transformer.multi_head import MultiHeadAttention
 MIN_NEW_TOKENS = 64  # below, copying the matrices is not made up for
 MAX_ROWS = 64  # above, PyTorch's own product reads with all cores
 MIN_MATRIX_NUMEL = 2**17  # below, a matrix stays in one core's cache
-MATRICES = {
+SHARDED_PARAMETERS = {
     MultiHeadAttention: ("W_QKV", "W_O"),
     FeedForward: ("W_1", "W_2"),
     SwiGLU: ("W_1", "W_2", "W_3"),
@@ -92,7 +92,7 @@ def with_sharded_weights(model: nn.Module, rows: int, new_tokens: int) -> nn.Mod
     """
     plain = all(W.device.type == "cpu" and W.dtype == torch.float32 for W in model.parameters())
     pays = new_tokens >= MIN_NEW_TOKENS and rows <= MAX_ROWS and torch.get_num_threads() > 1
-    if not (plain and pays and switched_on() and without_subclass):
+    if not (plain and pays and fast_paths_enabled() and without_subclass):
         return model
     return model if torch.is_autocast_enabled("cpu") else shard_matrices(model, {})
 
@@ -111,15 +111,15 @@ def shard_matrices(part: nn.Module, made: dict[nn.Module, nn.Module]) -> nn.Modu
             for name, inner in part._modules.items()
         }
         twin._parameters = {
-            name: shard(W, name, type(part)) for name, W in part._parameters.items()
+            name: shard_parameter(W, name, type(part)) for name, W in part._parameters.items()
         }
     return made[part]
 
 
-def shard(W: Tensor | None, name: str, kind: type[nn.Module]) -> Tensor | None:
+def shard_parameter(W: Tensor | None, name: str, kind: type[nn.Module]) -> Tensor | None:
     """Shard a parameter of a part of some kind, if it is a large matrix that tokens meet."""
     if W is None or W.numel() < MIN_MATRIX_NUMEL:
         return W
     if kind in EMBEDDINGS and name == "E":
         return ShardedMatrix.of(W.T).T
-    return ShardedMatrix.of(W) if name in MATRICES.get(kind, ()) else W
+    return ShardedMatrix.of(W) if name in SHARDED_PARAMETERS.get(kind, ()) else W

@@ -7,7 +7,7 @@ from slp_transformer.data.pair_tokenizer import PairTokenizer
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.decoding import generate
 
-TOGETHER = 32  # sentences that are translated at once
+TRANSLATE_BATCH_SIZE = 32  # sentences that are translated at once
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Translation:
 
     text: str
     score: float
-    whole: bool
+    finished: bool
     ids: tuple[int, ...] = ()
 
 
@@ -46,7 +46,7 @@ class Translator:
             )
         self.model, self.tokenizer = model, tokenizer
 
-    def read(self, sentence: str, where: str = "The sentence") -> list[int]:
+    def encode_source(self, sentence: str, label: str = "The sentence") -> list[int]:
         """The ids that the encoder reads; just [EOS] for a sentence of nothing but spaces.
 
         Raises:
@@ -55,7 +55,7 @@ class Translator:
         ids, window = self.tokenizer.encode_source(sentence), self.model.config.context_length
         if len(ids) > window:
             raise ValueError(
-                f"{where} has {len(ids)} tokens, [EOS] included, and the model reads {window} at "
+                f"{label} has {len(ids)} tokens, [EOS] included, and the model reads {window} at "
                 "the most: split it."
             )
         return ids
@@ -83,9 +83,9 @@ class Translator:
         Raises:
             ValueError: if a sentence is longer than the window, or an option out of its range.
         """
-        rows = [self.read(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)]
+        rows = [self.encode_source(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)]
         found = [[Translation("", 0.0, True)] for _ in rows]
-        for places in batches_of(rows):
+        for places in length_sorted_batches(rows):
             written = generate(
                 self.model,
                 [[self.tokenizer.begin_id]] * len(places),
@@ -96,16 +96,16 @@ class Translator:
                 stop=self.tokenizer.end_id,
             )
             for i, best in zip(places, written, strict=True):
-                all_found = [(best.new, best.score, best.ended == "stop")]
-                all_found += [(h.ids[1:], h.score, h.stopped) for h in best.others]
-                found[i] = [self.told(*each) for each in all_found]
+                all_found = [(best.new_ids, best.score, best.finish_reason == "stop")]
+                all_found += [(h.ids[1:], h.score, h.hit_stop_token) for h in best.other_beams]
+                found[i] = [self.to_translation(*each) for each in all_found]
         return found
 
-    def told(self, ids: list[int], score: float, whole: bool) -> Translation:
+    def to_translation(self, ids: list[int], score: float, finished: bool) -> Translation:
         """What the model wrote, as a sentence."""
-        return Translation(self.tokenizer.decode_target(ids), score, whole, tuple(ids))
+        return Translation(self.tokenizer.decode_target(ids), score, finished, tuple(ids))
 
-    def best(self, sentences: Sequence[str], **options) -> list[str]:
+    def best_translations(self, sentences: Sequence[str], **options) -> list[str]:
         """The best translation of each sentence, for options as `__call__` takes them.
 
         Raises:
@@ -114,8 +114,8 @@ class Translator:
         return [translations[0].text for translations in self(sentences, **options)]
 
 
-def batches_of(rows: Sequence[list[int]]) -> Iterator[list[int]]:
+def length_sorted_batches(rows: Sequence[list[int]]) -> Iterator[list[int]]:
     """Places of rows that are read at once, alike in length; those of just [EOS] are left out."""
     order = sorted((i for i, row in enumerate(rows) if len(row) > 1), key=lambda i: len(rows[i]))
-    for first in range(0, len(order), TOGETHER):
-        yield order[first : first + TOGETHER]
+    for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
+        yield order[first : first + TRANSLATE_BATCH_SIZE]

@@ -5,73 +5,73 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.guitar.ascii_reader import Problem, read_file, read_tabs
+    from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
     from slp_transformer.guitar.ascii_writer import format_tab, write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,
         Note,
         Tuning,
-        is_playable,
-        string_names,
-        tuning_name,
+        is_playable_grip,
+        get_string_names,
+        get_tuning_name,
     )
-    from slp_transformer.guitar.practice import practice_corpus, practice_studies
-    from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
-    from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
-    from slp_transformer.guitar.tab_dataset import TabCorpus, prepare_tabs
+    from slp_transformer.guitar.practice import make_practice_corpus, make_practice_studies
+    from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
+    from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+    from slp_transformer.guitar.tab_dataset import TabDataset, prepare_tab_dataset
     from slp_transformer.guitar.tab_metrics import (
         is_playable_event,
-        mean_hand_shift,
-        playable_share,
-        well_formed_share,
+        compute_mean_hand_shift,
+        compute_playable_share,
+        valid_sequence_share,
     )
-    from slp_transformer.guitar.tab_tokenizer import Decoded, TabTokenizer, token_stream
+    from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
-        coarsest,
-        in_time,
-        unfolded,
-        with_metres,
-        with_steps_per_quarter,
+        coarsest_grid,
+        columns_to_steps,
+        expand_repeats,
+        add_time_signatures,
+        change_steps_per_quarter,
     )
 
 __all__ = [
     "STANDARD",
     "TUNINGS",
     "Bar",
-    "Decoded",
+    "DecodedTab",
     "Event",
     "Note",
-    "Played",
-    "Problem",
+    "TabNote",
+    "ReadProblem",
     "Score",
-    "Sounding",
+    "ScoreNote",
     "Tab",
-    "TabCorpus",
+    "TabDataset",
     "TabTokenizer",
     "Technique",
     "Tuning",
-    "coarsest",
+    "coarsest_grid",
     "format_tab",
-    "in_time",
-    "is_playable",
+    "columns_to_steps",
+    "is_playable_grip",
     "is_playable_event",
-    "mean_hand_shift",
-    "playable_share",
-    "practice_corpus",
-    "practice_studies",
-    "prepare_tabs",
-    "read_file",
-    "read_tabs",
-    "score_of",
-    "string_names",
-    "tab_of",
-    "token_stream",
-    "tuning_name",
-    "unfolded",
-    "well_formed_share",
-    "with_metres",
-    "with_steps_per_quarter",
+    "compute_mean_hand_shift",
+    "compute_playable_share",
+    "make_practice_corpus",
+    "make_practice_studies",
+    "prepare_tab_dataset",
+    "read_tab_file",
+    "read_tab_folder",
+    "score_from_tab",
+    "get_string_names",
+    "tab_from_score",
+    "encode_all_tabs",
+    "get_tuning_name",
+    "expand_repeats",
+    "valid_sequence_share",
+    "add_time_signatures",
+    "change_steps_per_quarter",
     "write_tab",
 ]
 

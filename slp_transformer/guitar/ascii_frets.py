@@ -18,30 +18,30 @@ from functools import lru_cache
 from math import log
 from statistics import median
 
-from slp_transformer.guitar.ascii_bars import Segments
-from slp_transformer.guitar.ascii_marks import techniques_of
+from slp_transformer.guitar.ascii_bars import BarRows
+from slp_transformer.guitar.ascii_marks import parse_techniques
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
 from slp_transformer.guitar.tab import Technique
 
-HIGHEST_FRET = 24
-NEVER = 1e6  # more than any reading costs otherwise
+MAX_READ_FRET = 24
+IMPOSSIBLE_COST = 1e6  # more than any reading costs otherwise
 
 
 @dataclass(frozen=True)
-class Column:
+class FretColumn:
     """The notes that start together in a bar, and the column that they start in."""
 
-    column: int
+    start_column: int
     notes: tuple[Note, ...]
     techniques: tuple[tuple[Technique, ...], ...] = ()
 
-    def marked(self, rows: tuple[str, ...]) -> "Column":
+    def with_techniques(self, rows: tuple[str, ...]) -> "FretColumn":
         """The same, with what the rows of its bar say of how its notes are played."""
-        return replace(self, techniques=techniques_of(rows, self.column, self.notes))
+        return replace(self, techniques=parse_techniques(rows, self.start_column, self.notes))
 
 
 @dataclass(frozen=True)
-class RawBar:
+class ColumnBar:
     """One bar with its notes.
 
     Attributes:
@@ -51,32 +51,32 @@ class RawBar:
         open_right: as in `Segments`.
     """
 
-    width: int
-    columns: tuple[Column, ...]
-    open_left: bool = False
-    open_right: bool = False
+    num_columns: int
+    columns: tuple[FretColumn, ...]
+    starts_without_bar_line: bool = False
+    ends_without_bar_line: bool = False
 
 
 @dataclass(frozen=True)
-class Run:
+class DigitRun:
     """Digits that stand next to each other on one string: one fret, or several."""
 
     string: int
-    column: int
+    start_column: int
     digits: str
 
 
-def runs_of(bar: tuple[str, ...]) -> list[Run]:
+def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
     """Every run of digits in a bar, from left to right."""
     runs = [
-        Run(string, found.start(), found.group())
+        DigitRun(string, found.start(), found.group())
         for string, segment in enumerate(bar, start=1)
         for found in re.finditer(r"[0-9]+", segment)
     ]
-    return sorted(runs, key=lambda run: (run.column, -run.string))
+    return sorted(runs, key=lambda run: (run.start_column, -run.string))
 
 
-def readings(digits: str) -> list[tuple[int, ...]]:
+def all_fret_readings(digits: str) -> list[tuple[int, ...]]:
     """Every way to read a run of digits as frets from 0 to 24 without leading zeros.
 
     They double with every digit or two, so long runs are read by `cheapest_reading` instead.
@@ -88,19 +88,19 @@ def readings(digits: str) -> list[tuple[int, ...]]:
         return [()]
     return [
         (int(digits[:width]), *rest)
-        for width in _widths(digits, 0)
-        for rest in readings(digits[width:])
+        for width in _fret_digit_counts(digits, 0)
+        for rest in all_fret_readings(digits[width:])
     ]
 
 
-def _widths(digits: str, start: int) -> tuple[int, ...]:
+def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
     """How many digits the fret that begins at `start` may have: one, or one and two."""
     two = digits[start : start + 2]
-    return (1, 2) if len(two) == 2 and "10" <= two <= str(HIGHEST_FRET) else (1,)
+    return (1, 2) if len(two) == 2 and "10" <= two <= str(MAX_READ_FRET) else (1,)
 
 
-def cheapest_reading(
-    digits: str, cost: Callable[[int], float], leap: Callable[[int, int], float]
+def find_cheapest_reading(
+    digits: str, fret_cost: Callable[[int], float], leap_cost: Callable[[int, int], float]
 ) -> tuple[int, ...]:
     """The reading of a run of digits that costs least, in time proportional to its length.
 
@@ -115,14 +115,14 @@ def cheapest_reading(
     """
     ways: list[list[tuple[float, int, int]]] = [[] for _ in digits]  # cost, fret, way on
     for start in reversed(range(len(digits))):
-        for width in _widths(digits, start):
+        for width in _fret_digit_counts(digits, start):
             fret = int(digits[start : start + width])
             rest, on = 0.0, 0
             if start + width < len(digits):
-                after = [more + leap(fret, then) for more, then, _ in ways[start + width]]
+                after = [more + leap_cost(fret, then) for more, then, _ in ways[start + width]]
                 rest = min(after)
                 on = after.index(rest)
-            ways[start].append((cost(fret) + rest, fret, on))
+            ways[start].append((fret_cost(fret) + rest, fret, on))
     frets, start = [], 0
     way = ways[0].index(min(ways[0], key=lambda choice: choice[0]))
     while start < len(digits):
@@ -132,12 +132,12 @@ def cheapest_reading(
     return tuple(frets)
 
 
-def is_pair(run: Run) -> bool:
+def is_two_digit_run(digit_run: DigitRun) -> bool:
     """Whether two digits can only be two notes, as ``34`` or ``02``."""
-    return len(run.digits) == 2 and _widths(run.digits, 0) == (1,)
+    return len(digit_run.digits) == 2 and _fret_digit_counts(digit_run.digits, 0) == (1,)
 
 
-def pair_cost(runs: list[Run]) -> float:
+def two_digit_cost(digit_runs: list[DigitRun]) -> float:
     """What it costs, in a piece with these runs, to read two digits as two notes.
 
     Two digits that can only be two notes tell that the writer leaves no dash between quick notes;
@@ -147,32 +147,32 @@ def pair_cost(runs: list[Run]) -> float:
     In a piece with no such pair, and no run of three digits, two digits are always one fret,
     however far the hand has to go.
     """
-    doubles = [run for run in runs if len(run.digits) == 2]
-    pairs = sum(is_pair(run) for run in doubles)
-    if not pairs and all(len(run.digits) < 3 for run in runs):
-        return NEVER
+    doubles = [run for run in digit_runs if len(run.digits) == 2]
+    pairs = sum(is_two_digit_run(run) for run in doubles)
+    if not pairs and all(len(run.digits) < 3 for run in digit_runs):
+        return IMPOSSIBLE_COST
     share = (0.25 * pairs + 0.01) / (len(doubles) - pairs + 1)
     share = min(max(share, 0.001), 0.9)
     return 3 * log((1 - share) / share)
 
 
-def hand_near(run: Run, others: list[Run]) -> float | None:
+def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> float | None:
     """Where the hand is: the middle of the eight nearest plain frets, or None if there are none."""
-    plain = [other for other in others if _tells_hand(other.digits)]
-    plain.sort(key=lambda other: abs(other.column - run.column))
+    plain = [other for other in nearby_runs if _indicates_hand_fret(other.digits)]
+    plain.sort(key=lambda other: abs(other.start_column - digit_run.start_column))
     frets = [int(other.digits) for other in plain[:8]]
     return float(median(frets)) if frets else None
 
 
 @lru_cache(maxsize=1024)
-def _tells_hand(digits: str) -> bool:
+def _indicates_hand_fret(digits: str) -> bool:
     """Whether digits can be one fret that a hand holds."""
-    fretted = digits != "0" and len(digits) in _widths(digits, 0)
+    fretted = digits != "0" and len(digits) in _fret_digit_counts(digits, 0)
     return fretted and int(digits) <= MAX_FRET
 
 
-def split_digits(
-    run: Run, others: list[Run], pair_cost: float, hand: float | None = None
+def split_run_into_notes(
+    digit_run: DigitRun, nearby_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None = None
 ) -> list[tuple[int, int]]:
     """Read a run of digits as one fret or as several, whichever is cheaper.
 
@@ -198,78 +198,78 @@ def split_digits(
     Returns:
         Column and fret of every note.
     """
-    long = len(run.digits) > 2
-    center = hand_near(run, others) or (hand if long else None)
-    elsewhere = [other for other in others if other.string != run.string]
-    singles = {other.column for other in elsewhere if len(other.digits) == 1}
-    dense = pair_cost < 15 and {run.column, run.column + 1} <= singles
-    dense = dense or any(other.column == run.column and is_pair(other) for other in elsewhere)
-    per_note = 3 if long else -20 if dense else pair_cost
+    long = len(digit_run.digits) > 2
+    center = estimate_hand_fret(digit_run, nearby_runs) or (hand_fret if long else None)
+    elsewhere = [other for other in nearby_runs if other.string != digit_run.string]
+    singles = {other.start_column for other in elsewhere if len(other.digits) == 1}
+    dense = two_digit_penalty < 15 and {digit_run.start_column, digit_run.start_column + 1} <= singles
+    dense = dense or any(other.start_column == digit_run.start_column and is_two_digit_run(other) for other in elsewhere)
+    per_note = 3 if long else -20 if dense else two_digit_penalty
 
     def cost(fret: int) -> float:
-        shift = _out_of_reach(fret, center) if fret and center is not None else 0
+        shift = _stretch_penalty(fret, center) if fret and center is not None else 0
         return per_note + shift / (2 if long else 1) + (10 if fret > MAX_FRET else 0)
 
     def leap(fret: int, then: int) -> float:
-        return _out_of_reach(fret, then) / (1 if fret and then else 2)
+        return _stretch_penalty(fret, then) / (1 if fret and then else 2)
 
-    placed, column = [], run.column
-    for fret in cheapest_reading(run.digits, cost, leap):
+    placed, column = [], digit_run.start_column
+    for fret in find_cheapest_reading(digit_run.digits, cost, leap):
         placed.append((column, fret))
         column += len(str(fret))
     return placed
 
 
-def _out_of_reach(fret: int, other: int | float) -> float:
+def _stretch_penalty(fret: int, other_fret: int | float) -> float:
     """How many frets too far apart two frets are for one hand."""
-    return float(max(0, abs(fret - other) - MAX_SPAN))
+    return float(max(0, abs(fret - other_fret) - MAX_SPAN))
 
 
-class _Neighbors:
+class _NearbyRuns:
     """The runs of a bar that matter to `split_digits`, found without looking at all of them."""
 
-    def __init__(self, runs: list[Run]) -> None:
-        self.runs = runs
-        self.columns = [run.column for run in runs]
-        self.plain = [i for i, run in enumerate(runs) if _tells_hand(run.digits)]
-        self.plain_columns = [self.columns[i] for i in self.plain]
+    def __init__(self, digit_runs: list[DigitRun]) -> None:
+        self.digit_runs = digit_runs
+        self.start_columns = [run.start_column for run in digit_runs]
+        self.single_fret_runs = [i for i, run in enumerate(digit_runs) if _indicates_hand_fret(run.digits)]
+        self.single_fret_columns = [self.start_columns[i] for i in self.single_fret_runs]
 
-    def to(self, run: Run) -> list[Run]:
+    def find_near(self, digit_run: DigitRun) -> list[DigitRun]:
         """The runs that start in the same column or the next, and the nearest plain frets.
 
         Eight plain frets are looked for. At most six begin in one column, so that the eight are
         among the sixteen before the run and the sixteen that begin with it or later.
         """
-        middle = bisect_left(self.plain_columns, run.column)
-        found = set(self.plain[max(0, middle - 16) : middle + 16])
-        first = bisect_left(self.columns, run.column)
-        found.update(range(first, bisect_right(self.columns, run.column + 1, lo=first)))
-        return [self.runs[i] for i in sorted(found) if self.runs[i] is not run]
+        middle = bisect_left(self.single_fret_columns, digit_run.start_column)
+        found = set(self.single_fret_runs[max(0, middle - 16) : middle + 16])
+        first = bisect_left(self.start_columns, digit_run.start_column)
+        found.update(range(first, bisect_right(self.start_columns, digit_run.start_column + 1, lo=first)))
+        return [self.digit_runs[i] for i in sorted(found) if self.digit_runs[i] is not digit_run]
 
 
-def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tuple[Column, ...]:
+def read_fret_columns(digit_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None) -> tuple[FretColumn, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
-    certain = cost_of_pair >= NEVER  # then two digits are one fret, wherever the hand is
-    near = _Neighbors(runs)
-    for run in runs:
+    certain = two_digit_penalty >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
+    near = _NearbyRuns(digit_runs)
+    for run in digit_runs:
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
-            placed.append((run.column, run.string, int(run.digits)))
+            placed.append((run.start_column, run.string, int(run.digits)))
             continue
-        if is_pair(run):
-            placed += [(run.column + i, run.string, int(run.digits[i])) for i in (0, 1)]
+        if is_two_digit_run(run):
+            placed += [(run.start_column + i, run.string, int(run.digits[i])) for i in (0, 1)]
             continue
-        for column, fret in split_digits(run, near.to(run), cost_of_pair, hand):
+        for column, fret in split_run_into_notes(run, near.find_near(run), two_digit_penalty, hand_fret):
             placed.append((column, run.string, fret))
     placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
     for note in placed:
-        if groups and _together(groups[-1], note):
+        if groups and _is_same_column(groups[-1], note):
             groups[-1].append(note)
         else:
             groups.append([note])
     return tuple(
-        Column(
+        FretColumn(
             group[0][0],
             tuple(Note(string, fret) for _, string, fret in sorted(group, key=lambda n: -n[1])),
         )
@@ -277,28 +277,28 @@ def columns_of(runs: list[Run], cost_of_pair: float, hand: float | None) -> tupl
     )
 
 
-def _together(group: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
+def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
     """Whether a note sounds with the group before it: same column, or under a two-digit fret."""
     column, string, _ = note
-    first = group[0][0]
-    if any(string == other for _, other, _ in group):
+    first = column_notes[0][0]
+    if any(string == other for _, other, _ in column_notes):
         return False
     if column == first:
         return True
-    wide = all(fret > 9 for start, _, fret in group if start == first)
+    wide = all(fret > 9 for start, _, fret in column_notes if start == first)
     return column == first + 1 and wide
 
 
-def raw_bars(bars: list[Segments]) -> list[RawBar]:
+def read_column_bars(bar_rows: list[BarRows]) -> list[ColumnBar]:
     """Read the notes of a piece's bars; what one bar makes clear helps to read another."""
-    all_runs = [runs_of(bar.rows) for bar in bars]
-    cost_of_pair = pair_cost([run for runs in all_runs for run in runs])
-    read: list[RawBar] = []
+    all_runs = [find_digit_runs(bar.rows) for bar in bar_rows]
+    cost_of_pair = two_digit_cost([run for runs in all_runs for run in runs])
+    read: list[ColumnBar] = []
     hand = None
-    for bar, runs in zip(bars, all_runs, strict=True):
-        columns = columns_of(runs, cost_of_pair, hand)
-        columns = tuple(column.marked(bar.rows) for column in columns)
+    for bar, runs in zip(bar_rows, all_runs, strict=True):
+        columns = read_fret_columns(runs, cost_of_pair, hand)
+        columns = tuple(column.with_techniques(bar.rows) for column in columns)
         frets = [note.fret for column in columns for note in column.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
-        read.append(RawBar(len(bar.rows[0]), columns, bar.open_left, bar.open_right))
+        read.append(ColumnBar(len(bar.rows[0]), columns, bar.starts_without_bar_line, bar.ends_without_bar_line))
     return read

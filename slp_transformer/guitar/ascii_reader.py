@@ -23,33 +23,33 @@ import re
 from bisect import bisect_left
 from pathlib import Path
 
-from slp_transformer._internal.folders import files_in
-from slp_transformer.guitar.ascii_bars import bars_of
-from slp_transformer.guitar.ascii_frets import raw_bars
-from slp_transformer.guitar.ascii_parts import other_systems, parts_of, stated_guitars, tuning_of
+from slp_transformer._internal.folders import list_files
+from slp_transformer.guitar.ascii_bars import split_system_into_bars
+from slp_transformer.guitar.ascii_frets import read_column_bars
+from slp_transformer.guitar.ascii_parts import split_other_systems, split_by_guitar, find_other_tunings, infer_tuning
 from slp_transformer.guitar.ascii_tab import (
-    System,
-    choose_systems,
+    StaffSystem,
+    split_group_into_systems,
     is_barre_mark,
     is_string_line,
-    label_of,
-    make_system,
-    string_line_runs,
+    get_string_label,
+    build_system,
+    group_string_lines,
 )
 from slp_transformer.guitar.ascii_time import (
-    plain_bars,
-    stated_changes,
-    stated_timing,
-    timed_bars,
+    build_untimed_bars,
+    parse_bar_changes,
+    parse_time_line,
+    build_timed_bars,
 )
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Problem, Tab
-from slp_transformer.guitar.tab_header import is_about_style, style_of, title_of
+from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.tab_header import is_style_line, find_style, find_title
 
-SUFFIXES = (".txt", ".tab")
+TEXT_SUFFIXES = (".txt", ".tab")
 
 
-def read_tabs(folder: str | Path) -> tuple[list[Tab], list[Problem]]:
+def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read every ``.txt`` and ``.tab`` file in a folder and the folders below it.
 
     Files are read in the order of their paths, so that the same folder gives the same list.
@@ -63,33 +63,33 @@ def read_tabs(folder: str | Path) -> tuple[list[Tab], list[Problem]]:
     Raises:
         ValueError: if there is no such folder, or nothing in it could be read.
     """
-    folder = Path(folder)
-    if not folder.exists():
-        raise ValueError(f"There is no folder {folder}; name one with .txt or .tab files in it.")
-    paths = [folder] if folder.is_file() else _tab_files(folder)
+    tabs_path = Path(tabs_path)
+    if not tabs_path.exists():
+        raise ValueError(f"There is no folder {tabs_path}; name one with .txt or .tab files in it.")
+    paths = [tabs_path] if tabs_path.is_file() else _find_tab_files(tabs_path)
     tabs: list[Tab] = []
-    problems: list[Problem] = []
+    problems: list[ReadProblem] = []
     for path in paths:
-        name = path.name if path == folder else path.relative_to(folder).as_posix()
-        more_tabs, more_problems = _read_path(path, name)
+        name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
+        more_tabs, more_problems = _read_named_file(path, name)
         tabs += more_tabs
         problems += more_problems
     if not tabs:
         found = f"{len(paths)} files, none with a readable tab" if paths else "no such file"
         first = f" First problem: {problems[0]}." if problems else ""
         raise ValueError(
-            f"No tablature in {folder}: it should hold .txt or .tab files with six string lines "
+            f"No tablature in {tabs_path}: it should hold .txt or .tab files with six string lines "
             f"one under the other, and has {found}.{first}"
         )
     return tabs, problems
 
 
-def _tab_files(folder: Path) -> list[Path]:
+def _find_tab_files(folder: Path) -> list[Path]:
     """The tab files below a folder, in the order of their paths on every system."""
-    return [path for path in files_in(folder) if path.suffix.lower() in SUFFIXES]
+    return [path for path in list_files(folder) if path.suffix.lower() in TEXT_SUFFIXES]
 
 
-def read_file(path: str | Path) -> tuple[list[Tab], list[Problem]]:
+def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read one file: UTF-8 (with or without a mark), UTF-16 with a mark, or else Latin-1.
 
     Bytes 0x80-0x9F, which Latin-1 leaves empty, are read as Windows does (dashes, quotation marks).
@@ -103,34 +103,34 @@ def read_file(path: str | Path) -> tuple[list[Tab], list[Problem]]:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
-    return _read_path(path, path.name)
+    return _read_named_file(path, path.name)
 
 
-def _read_path(path: Path, name: str) -> tuple[list[Tab], list[Problem]]:
+def _read_named_file(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a file, or report why it cannot be."""
     try:
         content = path.read_bytes()
     except OSError as error:
-        return [], [Problem(name, 1, f"the file cannot be opened ({error.strerror})")]
-    text = decode(content)
+        return [], [ReadProblem(name, 1, f"the file cannot be opened ({error.strerror})")]
+    text = decode_text(content)
     if "\0" in text:
-        return [], [Problem(name, 1, "this is not a text file")]
-    return read_text(text, name)
+        return [], [ReadProblem(name, 1, "this is not a text file")]
+    return parse_ascii_tabs(text, name)
 
 
-def decode(content: bytes) -> str:
+def decode_text(raw_bytes: bytes) -> str:
     """Text from bytes: UTF-8 if that fits, UTF-16 if marked as such, else Latin-1 as on Windows."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", errors="replace")
+    if raw_bytes.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw_bytes.decode("utf-16", errors="replace")
     for encoding in ("utf-8-sig", "cp1252"):
         try:
-            return content.decode(encoding)
+            return raw_bytes.decode(encoding)
         except UnicodeDecodeError:
             continue
-    return content.decode("latin-1")
+    return raw_bytes.decode("latin-1")
 
 
-def read_text(text: str, source: str = "") -> tuple[list[Tab], list[Problem]]:
+def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
     """Read the tabs in a text.
 
     Args:
@@ -142,75 +142,75 @@ def read_text(text: str, source: str = "") -> tuple[list[Tab], list[Problem]]:
     """
     written = re.split(r"\r\n|\r|\n", text)
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
-    lines = ["" if is_about_style(line) else line for line in written]
-    systems, problems = _find_systems(lines, source)
+    lines = ["" if is_style_line(line) else line for line in written]
+    systems, problems = _find_all_systems(lines, source)
     prose = ["" if is_string_line(line) else line for line in lines]
     tabs = []
-    file_head = systems[0].line - 1 if systems else 0
-    file_title, file_style = title_of(prose[:file_head]), style_of(written[:file_head])
-    for first, group, stated, capo in parts_of(prose, systems):
-        head = prose[first : group[0].line - 1]
-        timing = next(filter(None, map(stated_timing, head)), None)
+    file_head = systems[0].first_line_number - 1 if systems else 0
+    file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
+    for first, group, stated, capo in split_by_guitar(prose, systems):
+        head = prose[first : group[0].first_line_number - 1]
+        timing = next(filter(None, map(parse_time_line, head)), None)
         bars, said, read_to = [], {}, first
         for system in group:
-            said[len(bars)] = stated_changes(prose[read_to : system.line - 1]) if timing else {}
-            read_to = system.line - 1
-            system_bars, complaints = bars_of(system, exact=timing is not None)
+            said[len(bars)] = parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
+            read_to = system.first_line_number - 1
+            system_bars, complaints = split_system_into_bars(system, trust_bar_lines=timing is not None)
             bars += system_bars
-            problems += [Problem(source, line, message) for line, message in complaints]
-        tuning = Tuning(tuning_of(group, stated), capo)
-        raw = raw_bars(bars)
-        read = timed_bars(bars, raw, said, timing.columns) if timing else plain_bars(raw)
+            problems += [ReadProblem(source, line, message) for line, message in complaints]
+        tuning = Tuning(infer_tuning(group, stated), capo)
+        raw = read_column_bars(bars)
+        read = build_timed_bars(bars, raw, said, timing.columns_per_step) if timing else build_untimed_bars(raw)
         if any(bar.events for bar in read):
-            unit = timing.unit if timing else None
-            title = title_of(head) or file_title
-            style = style_of(written[first : group[0].line - 1]) or file_style
+            unit = timing.steps_per_quarter if timing else None
+            title = find_title(head) or file_title
+            style = find_style(written[first : group[0].first_line_number - 1]) or file_style
             tabs.append(Tab(title, tuning, tuple(read), source, unit, style))
     if not tabs and not problems:
-        problems = [Problem(source, 1, "no tablature: no six string lines one under the other")]
-    return tabs, sorted(problems, key=lambda problem: problem.line)
+        problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
+    return tabs, sorted(problems, key=lambda problem: problem.line_number)
 
 
-def _find_systems(lines: list[str], source: str) -> tuple[list[System], list[Problem]]:
+def _find_all_systems(lines: list[str], source: str) -> tuple[list[StaffSystem], list[ReadProblem]]:
     """Every system of a text, and the string lines that belong to none."""
     systems, problems = [], []
-    guitars = stated_guitars([line for line in lines if not is_string_line(line)])
-    for run in string_line_runs(lines):
-        chosen = other_systems(lines, run, guitars) or choose_systems(lines, run)
-        systems += [make_system(lines, six) for six in chosen]
-        for left_out in _between(run, chosen):
-            if chosen and len(left_out) == 1 and _is_seventh(lines, left_out[0]):
+    guitars = find_other_tunings([line for line in lines if not is_string_line(line)])
+    for run in group_string_lines(lines):
+        chosen = split_other_systems(lines, run, guitars) or split_group_into_systems(lines, run)
+        systems += [build_system(lines, six) for six in chosen]
+        for left_out in _lines_between_systems(run, chosen):
+            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
                 message = "a string line too many for six strings, with frets; it is left out"
-                problems.append(Problem(source, left_out[0] + 1, message))
-            elif _is_broken_system([lines[i] for i in left_out], whole=not chosen):
+                problems.append(ReadProblem(source, left_out[0] + 1, message))
+            elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
                 message = f"{len(left_out)} string lines where a system has six; they are left out"
-                problems.append(Problem(source, left_out[0] + 1, message))
+                problems.append(ReadProblem(source, left_out[0] + 1, message))
     return systems, problems
 
 
-def _between(run: list[int], chosen: list[list[int]]) -> list[list[int]]:
+def _lines_between_systems(line_indices: list[int], system_indices: list[list[int]]) -> list[list[int]]:
     """The lines of a group that are in none of its chosen systems, in stretches."""
     stretches, first = [], 0
-    for six in chosen:
-        start = bisect_left(run, six[0])
-        stretches.append(run[first:start])
+    for six in system_indices:
+        start = bisect_left(line_indices, six[0])
+        stretches.append(line_indices[first:start])
         first = start + len(six)
-    return [stretch for stretch in (*stretches, run[first:]) if stretch]
+    return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
 
 
-def _is_seventh(lines: list[str], index: int) -> bool:
+def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
     """Whether a line beside a system is one more string: fretted, with a label or its bar lines."""
-    line = lines[index]
+    line = lines[line_index]
     if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
         return False
     bars = [found.start() for found in re.finditer(r"\|", line)]
-    beside = lines[max(0, index - 1) : index] + lines[index + 1 : index + 2]
+    beside = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
     same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in beside)
-    return bool(label_of(line)) or (len(bars) > 1 and same)
+    return bool(get_string_label(line)) or (len(bars) > 1 and same)
 
 
-def _is_broken_system(lines: list[str], whole: bool) -> bool:
+def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
     """Whether lines that are in no system were meant as strings: enough of them, and with frets."""
     strings = [line for line in lines if not is_barre_mark(line)]
     fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
-    return len(strings) >= (3 if whole else 2) and fretted > 0
+    return len(strings) >= (3 if complete_systems else 2) and fretted > 0

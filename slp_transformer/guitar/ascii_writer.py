@@ -9,18 +9,18 @@ system, which then begins without a bar line.
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.guitar.ascii_marks import FULL
-from slp_transformer.guitar.ascii_time import beats_of, said_of, time_lines
-from slp_transformer.guitar.fretboard import string_names
-from slp_transformer.guitar.tab import Bar, Played, Tab, check_tab
-from slp_transformer.guitar.tab_header import is_about_style, tuning_line
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
+from slp_transformer.guitar.ascii_time import steps_per_beat_by_bar, format_bar_changes, format_time_line
+from slp_transformer.guitar.fretboard import get_string_names
+from slp_transformer.guitar.tab import Bar, TabNote, Tab, check_tab
+from slp_transformer.guitar.tab_header import is_style_line, format_tuning_line
 
-MARKS = {"hammer": "h", "pull": "p", "slide": "/", "vibrato": "~"}
+MARK_OF_TECHNIQUE = {"hammer": "h", "pull": "p", "slide": "/", "vibrato": "~"}
 
 
 def format_tab(
-    tab: Tab, width: int = 80, steps_per_beat: int | None = None, ruler: bool = False
+    tab: Tab, width: int = 80, steps_per_beat: int | None = None, show_timing: bool = False
 ) -> str:
     """A tab as text that ends in a line break.
 
@@ -45,23 +45,23 @@ def format_tab(
         raise ValueError(f"A tab needs lines of at least 20 columns, not {width}.")
     if steps_per_beat is not None and steps_per_beat < 1:
         raise ValueError(f"A beat has at least 1 step, not {steps_per_beat}.")
-    names = string_names(tab.tuning)
+    names = get_string_names(tab.tuning)
     check_tab(tab)
-    per_step = columns_per_step(tab.bars)
+    per_step = compute_columns_per_step(tab.bars)
     labels = [names[0].lower(), *names[1:]]
     margin = max(len(label) for label in labels)
     room = width - margin - 2
-    beats = beats_of(tab) if ruler else [None] * len(tab.bars)
+    beats = steps_per_beat_by_bar(tab) if show_timing else [None] * len(tab.bars)
     pieces = [
         piece
         for bar, own in zip(tab.bars, beats, strict=True)
-        for piece in _pieces(bar, per_step, room, steps_per_beat or own, names, ruler)
+        for piece in _render_bar(bar, per_step, room, steps_per_beat or own, names, show_timing)
     ]
-    cut = not all(piece.last for piece in pieces)
-    lines = [*_header(tab), *(time_lines(tab, per_step, cut) if ruler else [])]
-    for system in _systems(pieces, room):
-        counted = steps_per_beat is not None or (ruler and tab.steps_per_quarter is not None)
-        lines += ["", *system[0].said, *_draw(system, labels, margin, counted)]
+    cut = not all(piece.ends_bar for piece in pieces)
+    lines = [*_format_header(tab), *(format_time_line(tab, per_step, cut) if show_timing else [])]
+    for system in _arrange_systems(pieces, room):
+        counted = steps_per_beat is not None or (show_timing and tab.steps_per_quarter is not None)
+        lines += ["", *system[0].change_lines, *_draw_system(system, labels, margin, counted)]
     return "\n".join(lines) + "\n"
 
 
@@ -72,97 +72,97 @@ def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
         ValueError: as `format_tab`.
         OSError: if the file cannot be written.
     """
-    path, text = Path(path), format_tab(tab, width, ruler=True)
-    with whole_file(path) as unfinished:
+    path, text = Path(path), format_tab(tab, width, show_timing=True)
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def columns_per_step(bars: tuple[Bar, ...]) -> int:
+def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
     """Fewest columns a step can take so that every fret has a dash behind it, in all the bars."""
     needed = 1
     for bar in bars:
         ends = [*(event.step for event in bar.events[1:]), bar.steps]
         for event, end in zip(bar.events, ends, strict=False):
-            longest = max(len(written_note(each)) for each in event.played())
+            longest = max(len(format_note(each)) for each in event.tab_notes())
             needed = max(needed, -(-(longest + 1) // (end - event.step)))
     return needed
 
 
-def _header(tab: Tab) -> list[str]:
+def _format_header(tab: Tab) -> list[str]:
     """Title, style, tuning and capo, a line each."""
     title, style = " ".join(tab.title.split()), " ".join(tab.style.split())
-    lines = [f"title: {title}" if is_about_style(title) else title] if title else []
+    lines = [f"title: {title}" if is_style_line(title) else title] if title else []
     if style:
         lines.append(f"style: {style}")
-    lines.append(tuning_line(tab.tuning))
+    lines.append(format_tuning_line(tab.tuning))
     if tab.tuning.capo:
         lines.append(f"capo: {tab.tuning.capo}")
     return lines
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _BarText:
     """A bar, or a part of one, as rows of text without bar lines."""
 
     rows: tuple[str, ...]
-    beats: str
-    first: bool
-    last: bool
-    said: tuple[str, ...] = ()
+    beat_counts: str
+    starts_bar: bool
+    ends_bar: bool
+    change_lines: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows[0])
 
 
-def _pieces(
+def _render_bar(
     bar: Bar,
-    per_step: int,
-    room: int,
+    columns_per_step: int,
+    max_columns: int,
     steps_per_beat: int | None,
-    names: list[str],
-    ruler: bool,
-) -> list[_Piece]:
+    string_labels: list[str],
+    show_timing: bool,
+) -> list[_BarText]:
     """A bar as text, cut before an event wherever it would run out of the line."""
-    length = bar.steps * per_step
-    rows = [["-"] * length for _ in names]
+    length = bar.steps * columns_per_step
+    rows = [["-"] * length for _ in string_labels]
     for event in bar.events:
-        for each in event.played():
-            text, start = written_note(each), event.step * per_step
+        for each in event.tab_notes():
+            text, start = format_note(each), event.step * columns_per_step
             rows[each.note.string - 1][start : start + len(text)] = text
     beats = [" "] * length
     for count, step in enumerate(range(0, bar.steps, steps_per_beat or bar.steps), start=1):
-        digits = str(count)[: length - step * per_step]
-        beats[step * per_step : step * per_step + len(digits)] = digits
-    cuts = _cuts(bar, per_step, room)
+        digits = str(count)[: length - step * columns_per_step]
+        beats[step * columns_per_step : step * columns_per_step + len(digits)] = digits
+    cuts = _find_cut_columns(bar, columns_per_step, max_columns)
     return [
-        _Piece(
+        _BarText(
             tuple("".join(row[start:end]) for row in rows),
             "".join(beats[start:end]),
-            first=start == 0,
-            last=end == length,
-            said=tuple(said_of(bar)) if ruler and start == 0 else (),
+            starts_bar=start == 0,
+            ends_bar=end == length,
+            change_lines=tuple(format_bar_changes(bar)) if show_timing and start == 0 else (),
         )
         for start, end in zip(cuts, cuts[1:], strict=False)
     ]
 
 
-def _cuts(bar: Bar, per_step: int, room: int) -> list[int]:
+def _find_cut_columns(bar: Bar, columns_per_step: int, max_columns: int) -> list[int]:
     """Columns where a bar begins, where it is cut, and where it ends."""
-    length, cuts = bar.steps * per_step, [0]
-    starts = [event.step * per_step for event in bar.events]
-    while length - cuts[-1] > room:
-        limit = cuts[-1] + room
+    length, cuts = bar.steps * columns_per_step, [0]
+    starts = [event.step * columns_per_step for event in bar.events]
+    while length - cuts[-1] > max_columns:
+        limit = cuts[-1] + max_columns
         cuts.append(max((s for s in starts if cuts[-1] < s <= limit), default=limit))
     return [*cuts, length]
 
 
-def _systems(pieces: list[_Piece], room: int) -> list[list[_Piece]]:
+def _arrange_systems(bar_texts: list[_BarText], max_columns: int) -> list[list[_BarText]]:
     """Pieces gathered into lines; part of a bar never shares a line with what follows it."""
-    systems: list[list[_Piece]] = []
+    systems: list[list[_BarText]] = []
     used = 0
-    for piece in pieces:
-        fits = systems and used + 1 + len(piece) <= room and not piece.said
-        if fits and piece.first and systems[-1][-1].last:
+    for piece in bar_texts:
+        fits = systems and used + 1 + len(piece) <= max_columns and not piece.change_lines
+        if fits and piece.starts_bar and systems[-1][-1].ends_bar:
             systems[-1].append(piece)
             used += 1 + len(piece)
         else:
@@ -171,29 +171,29 @@ def _systems(pieces: list[_Piece], room: int) -> list[list[_Piece]]:
     return systems
 
 
-def _draw(system: list[_Piece], labels: list[str], margin: int, counted: bool) -> list[str]:
+def _draw_system(system: list[_BarText], labels: list[str], label_width: int, show_beats: bool) -> list[str]:
     """The text lines of a system; a bar line is left out where a bar is only cut."""
-    left = "|" if system[0].first else " "
-    right = "|" if system[-1].last else ""
+    left = "|" if system[0].starts_bar else " "
+    right = "|" if system[-1].ends_bar else ""
     lines = []
-    if counted:
-        beats = " ".join(piece.beats for piece in system)
-        lines.append((" " * (margin + 1) + beats).rstrip())
+    if show_beats:
+        beats = " ".join(piece.beat_counts for piece in system)
+        lines.append((" " * (label_width + 1) + beats).rstrip())
     for string, label in enumerate(labels):
         row = "|".join(piece.rows[string] for piece in system)
-        lines.append(f"{label:<{margin}}{left}{row}{right}")
+        lines.append(f"{label:<{label_width}}{left}{row}{right}")
     return lines
 
 
-def written_note(played: Played) -> str:
+def format_note(tab_note: TabNote) -> str:
     """A fret with the first of its marks that can be written: ``7``, ``7h``, ``7b1/2``, ``x``."""
-    fret = played.note.fret
-    for kind, size in played.techniques:
+    fret = tab_note.note.fret
+    for kind, size in tab_note.techniques:
         if kind == "dead":
             return "x"
         if kind == "bend":
-            parts = {1: "1/4", 2: "1/2", 3: "3/4", FULL: ""}
+            parts = {1: "1/4", 2: "1/2", 3: "3/4", WHOLE_STEP_QUARTER_TONES: ""}
             return f"{fret}b" + parts.get(size, str(fret + (size + 1) // 2))
-        if kind in MARKS:
-            return f"{fret}{MARKS[kind]}"
+        if kind in MARK_OF_TECHNIQUE:
+            return f"{fret}{MARK_OF_TECHNIQUE[kind]}"
     return str(fret)

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slp_transformer.guitar.memorization import Copies, Moment, moments
+from slp_transformer.guitar.memorization import CopyDetector, MomentNotes, sounding_moments
 from slp_transformer.guitar.tab import Event, Tab
-from slp_transformer.guitar.tab_metrics import hand_shifts, is_playable_event
-from slp_transformer.guitar.theory import most_in_one_scale
+from slp_transformer.guitar.tab_metrics import compute_hand_shifts, is_playable_event
+from slp_transformer.guitar.theory import count_notes_in_best_scale
 
-FAR = 4  # frets
-WINDOW, DIFFERENT = 8, 4
+MAX_SMALL_SHIFT_FRETS = 4  # frets
+REPETITION_WINDOW, MIN_DISTINCT_MOMENTS = 8, 4
 
 
 @dataclass(frozen=True)
-class Likeness:
+class CorpusStatistics:
     """Figures of some pieces; shares go from 0 to 1, and are None where there is nothing to count.
 
     Attributes:
@@ -53,14 +53,14 @@ class Likeness:
     longest_copy: int | None
     mean_copy: float | None
 
-    def figures(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it by name, for JSON."""
         return asdict(self)
 
 
-def likeness(
-    tabs: Sequence[Tab], learned: Copies | None = None, ended: Sequence[bool] = ()
-) -> Likeness:
+def compute_corpus_statistics(
+    tabs: Sequence[Tab], copy_detector: CopyDetector | None = None, is_complete: Sequence[bool] = ()
+) -> CorpusStatistics:
     """The figures of some pieces.
 
     Args:
@@ -68,57 +68,57 @@ def likeness(
         learned: the pieces that a model learned, to look for copies of them; None not to.
         ended: whether each piece came to an end; not told if empty.
     """
-    pieces = [moments(tab) for tab in tabs]
+    pieces = [sounding_moments(tab) for tab in tabs]
     events = [Event(0, moment) for piece in pieces for moment in piece]
     chords = [event for event in events if len(event.notes) > 1]
     notes = [note for event in events for note in event.notes]
-    moves = [move for piece in pieces for move in hand_shifts(Event(0, m) for m in piece)]
-    copies = [] if learned is None else [learned.longest(tab) for tab in tabs]
-    inside, among = most_in_one_scale(tabs)
-    return Likeness(
+    moves = [move for piece in pieces for move in compute_hand_shifts(Event(0, m) for m in piece)]
+    copies = [] if copy_detector is None else [copy_detector.longest_copied_run(tab) for tab in tabs]
+    inside, among = count_notes_in_best_scale(tabs)
+    return CorpusStatistics(
         pieces=len(tabs),
         events=len(events),
-        length=ratio(len(events), len(tabs)),
-        chords=ratio(len(chords), len(events)),
-        playable_events=share(events, is_playable_event),
-        playable_chords=share(chords, is_playable_event),
-        jumps=share(moves, lambda frets: frets > FAR),
-        open_strings=share(notes, lambda note: note.fret == 0),
-        returning_bars=share([again for tab in tabs for again in returns(tab)], bool),
-        monotonous=share(
-            [window for piece in pieces for window in windows(piece)],
-            lambda window: len(set(window)) < DIFFERENT,
+        length=ratio_or_none(len(events), len(tabs)),
+        chords=ratio_or_none(len(chords), len(events)),
+        playable_events=share_where(events, is_playable_event),
+        playable_chords=share_where(chords, is_playable_event),
+        jumps=share_where(moves, lambda frets: frets > MAX_SMALL_SHIFT_FRETS),
+        open_strings=share_where(notes, lambda note: note.fret == 0),
+        returning_bars=share_where([again for tab in tabs for again in find_repeated_bars(tab)], bool),
+        monotonous=share_where(
+            [window for piece in pieces for window in sliding_windows(piece)],
+            lambda window: len(set(window)) < MIN_DISTINCT_MOMENTS,
         ),
-        one_scale=ratio(inside, among),
-        ended=share(ended, bool),
+        one_scale=ratio_or_none(inside, among),
+        ended=share_where(is_complete, bool),
         longest_copy=max(copies, default=None),
-        mean_copy=ratio(sum(copies), len(copies)),
+        mean_copy=ratio_or_none(sum(copies), len(copies)),
     )
 
 
-def returns(tab: Tab) -> list[bool]:
+def find_repeated_bars(tab: Tab) -> list[bool]:
     """For each bar with notes, whether an earlier one has its length and its notes in its steps."""
-    seen: set[tuple[int, tuple[tuple[int, Moment], ...]]] = set()
+    seen: set[tuple[int, tuple[tuple[int, MomentNotes], ...]]] = set()
     found = []
     for bar in tab.bars:
-        inside = tuple((event.step, event.sounding()) for event in bar.events if event.sounding())
+        inside = tuple((event.step, event.sounding_notes()) for event in bar.events if event.sounding_notes())
         if inside:
             found.append((bar.steps, inside) in seen)
             seen.add((bar.steps, inside))
     return found
 
 
-def windows(piece: Sequence[Moment]) -> list[Sequence[Moment]]:
+def sliding_windows(moments_in_piece: Sequence[MomentNotes]) -> list[Sequence[MomentNotes]]:
     """Every stretch of eight moments."""
-    return [piece[i : i + WINDOW] for i in range(len(piece) - WINDOW + 1)]
+    return [moments_in_piece[i : i + REPETITION_WINDOW] for i in range(len(moments_in_piece) - REPETITION_WINDOW + 1)]
 
 
-def share(things: Iterable[Any], good: Callable[[Any], bool]) -> float | None:
+def share_where(items: Iterable[Any], predicate: Callable[[Any], bool]) -> float | None:
     """How many of some things are so, from 0 to 1; None of nothing."""
-    verdicts = [bool(good(thing)) for thing in things]
-    return ratio(sum(verdicts), len(verdicts))
+    verdicts = [bool(predicate(thing)) for thing in items]
+    return ratio_or_none(sum(verdicts), len(verdicts))
 
 
-def ratio(part: float, whole: float) -> float | None:
+def ratio_or_none(part: float, whole: float) -> float | None:
     """A quotient; None where there is nothing to divide by."""
     return part / whole if whole else None

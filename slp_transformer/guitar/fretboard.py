@@ -31,7 +31,7 @@ class Tuning:
     open_pitches: tuple[int, ...] = (64, 59, 55, 50, 45, 40)
     capo: int = 0
 
-    def pitch(self, note: Note) -> int:
+    def pitch_of(self, note: Note) -> int:
         """MIDI pitch of a note on this guitar.
 
         Raises:
@@ -47,7 +47,7 @@ class Tuning:
             raise ValueError(f"Fret {fret} does not exist: frets start at 0, the open string.")
         return self.open_pitches[string - 1] + self.capo + fret
 
-    def positions(self, pitch: int, max_fret: int = MAX_FRET) -> list[Note]:
+    def positions_of(self, pitch: int, max_fret: int = MAX_FRET) -> list[Note]:
         """Every note on the fretboard that sounds at `pitch`, lowest string first."""
         top = max_fret - self.capo
         return [
@@ -83,11 +83,11 @@ TUNINGS: dict[str, Tuning] = {
 }
 """The tunings that have a name, without a capo."""
 
-_SHARPS = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
-_FLATS = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
+_SHARP_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+_FLAT_NAMES = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
 
 
-def tuning_name(tuning: Tuning) -> str | None:
+def get_tuning_name(tuning: Tuning) -> str | None:
     """Name of a tuning in `TUNINGS`, whatever its capo; None for one that has no name."""
     for name, known in TUNINGS.items():
         if known.open_pitches == tuning.open_pitches:
@@ -95,16 +95,16 @@ def tuning_name(tuning: Tuning) -> str | None:
     return None
 
 
-def pitch_name(pitch: int) -> str:
+def format_pitch(pitch: int) -> str:
     """Letter and octave of a MIDI pitch, with sharps.
 
     >>> pitch_name(40)
     'E2'
     """
-    return f"{_SHARPS[pitch % 12]}{pitch // 12 - 1}"
+    return f"{_SHARP_NAMES[pitch % 12]}{pitch // 12 - 1}"
 
 
-def string_names(tuning: Tuning) -> list[str]:
+def get_string_names(tuning: Tuning) -> list[str]:
     """Letter names of the open strings without the capo, string 1 (the highest) first.
 
     As players write them: F# where it is the only black key (open D, lute tunings), otherwise flats
@@ -114,12 +114,12 @@ def string_names(tuning: Tuning) -> list[str]:
     ['E', 'B', 'G', 'D', 'A', 'E']
     """
     classes = [pitch % 12 for pitch in tuning.open_pitches]
-    black = {pitch_class for pitch_class in classes if len(_SHARPS[pitch_class]) == 2}
-    names = _FLATS if black - {6} else _SHARPS
+    black = {pitch_class for pitch_class in classes if len(_SHARP_NAMES[pitch_class]) == 2}
+    names = _FLAT_NAMES if black - {6} else _SHARP_NAMES
     return [names[pitch_class] for pitch_class in classes]
 
 
-def is_playable(notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN) -> bool:
+def is_playable_grip(notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN) -> bool:
     """Whether one hand can hold these notes together.
 
     True when every note has a string of its own and the fretted notes lie at most `max_span` frets

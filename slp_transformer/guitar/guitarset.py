@@ -19,28 +19,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.folders import files_in
-from slp_transformer.guitar.formats.safe_read import content_of, understood
+from slp_transformer._internal.folders import list_files
+from slp_transformer.guitar.formats.safe_read import read_bytes, translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note
-from slp_transformer.guitar.tab import Bar, Event, Played, Problem, Tab
-from slp_transformer.guitar.timing import only_changes
+from slp_transformer.guitar.tab import Bar, Event, TabNote, ReadProblem, Tab
+from slp_transformer.guitar.timing import drop_repeated_changes
 
-STEPS = 12
+STEPS_PER_QUARTER = 12
 """Steps to a quarter note: they keep triplets and sixteenths, and onsets to half a step."""
-TOGETHER = 0.030
+MAX_STRUM_SECONDS = 0.030
 """Seconds in which notes begin that are strummed as one."""
-LATE = {"04_BN3-154-E_comp": 0.409, "04_Jazz1-200-B_comp": 0.309}
-HIGHEST_FRET = 24
-MOST_BYTES = 16 << 20
-MOST_SECONDS, MOST_EXCERPTS = 3600.0, 10_000
-_NAME = re.compile(
+LATE_SECONDS_BY_EXCERPT = {"04_BN3-154-E_comp": 0.409, "04_Jazz1-200-B_comp": 0.309}
+MAX_FRET_READ = 24
+MAX_FILE_BYTES = 16 << 20
+MAX_EXCERPT_SECONDS, MAX_EXCERPTS = 3600.0, 10_000
+_FILE_NAME_PATTERN = re.compile(
     r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-"
     r"[A-G][#b]?_(?P<mode>comp|solo)"
 )
 
 
 @dataclass(frozen=True)
-class Excerpt:
+class GuitarSetExcerpt:
     """One excerpt.
 
     Attributes:
@@ -52,20 +52,20 @@ class Excerpt:
     """
 
     name: str
-    player: str
+    player_id: str
     mode: str
     tab: Tab
 
 
-def holds_guitarset(path: str | Path) -> bool:
+def is_guitarset(path: str | Path) -> bool:
     """Whether a path is a JAMS file, a zip archive, or a folder with a JAMS file in it."""
     path = Path(path)
     if path.is_file():
         return path.suffix.lower() in (".jams", ".zip")
-    return path.is_dir() and any(file.suffix.lower() == ".jams" for file in files_in(path))
+    return path.is_dir() and any(file.suffix.lower() == ".jams" for file in list_files(path))
 
 
-def read_guitarset(path: str | Path) -> tuple[list[Excerpt], list[Problem]]:
+def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadProblem]]:
     """Read GuitarSet, or a part of it.
 
     Args:
@@ -82,11 +82,11 @@ def read_guitarset(path: str | Path) -> tuple[list[Excerpt], list[Problem]]:
     if not path.exists():
         raise ValueError(f"There is no folder or archive {path}.")
     excerpts, problems = [], []
-    for name, content in _contents(path, problems):
+    for name, content in _iter_jams_files(path, problems):
         try:
             excerpt, told = read_jams(content, name)
         except ValueError as error:
-            problems.append(Problem(Path(name).name, 0, str(error)))
+            problems.append(ReadProblem(Path(name).name, 0, str(error)))
             continue
         excerpts.append(excerpt)
         problems += told
@@ -96,40 +96,40 @@ def read_guitarset(path: str | Path) -> tuple[list[Excerpt], list[Problem]]:
     return sorted(excerpts, key=lambda excerpt: excerpt.name), problems
 
 
-def _contents(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+def _iter_jams_files(path: Path, problems: list[ReadProblem]) -> Iterator[tuple[str, bytes]]:
     """The name and content of every JAMS file of a folder or archive."""
     if path.suffix.lower() == ".zip" and path.is_file():
-        yield from _in_archive(path, problems)
+        yield from _iter_archive_files(path, problems)
         return
-    files = [path] if path.is_file() else files_in(path)
-    for file in [file for file in files if file.suffix.lower() == ".jams"][:MOST_EXCERPTS]:
+    files = [path] if path.is_file() else list_files(path)
+    for file in [file for file in files if file.suffix.lower() == ".jams"][:MAX_EXCERPTS]:
         try:
-            yield file.name, content_of(file, "a JAMS file", MOST_BYTES)
+            yield file.name, read_bytes(file, "a JAMS file", MAX_FILE_BYTES)
         except ValueError as error:
-            problems.append(Problem(file.name, 0, str(error)))
+            problems.append(ReadProblem(file.name, 0, str(error)))
 
 
-def _in_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+def _iter_archive_files(path: Path, problems: list[ReadProblem]) -> Iterator[tuple[str, bytes]]:
     """The same of an archive."""
-    with understood(path, "a zip archive"):
+    with translate_read_errors(path, "a zip archive"):
         archive = zipfile.ZipFile(path)
     with archive:
         names = [info for info in archive.infolist() if info.filename.lower().endswith(".jams")]
-        for info in names[:MOST_EXCERPTS]:
+        for info in names[:MAX_EXCERPTS]:
             if Path(info.filename).name.startswith("._"):  # what macOS adds to archives
                 continue
             try:
-                with understood(info.filename, "a JAMS file"), archive.open(info) as file:
-                    content = file.read(MOST_BYTES + 1)
-                    if len(content) > MOST_BYTES:
-                        raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")
+                with translate_read_errors(info.filename, "a JAMS file"), archive.open(info) as file:
+                    content = file.read(MAX_FILE_BYTES + 1)
+                    if len(content) > MAX_FILE_BYTES:
+                        raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
             except ValueError as error:
-                problems.append(Problem(info.filename, 0, str(error)))
+                problems.append(ReadProblem(info.filename, 0, str(error)))
                 continue
             yield info.filename, content
 
 
-def read_jams(content: bytes, name: str) -> tuple[Excerpt, list[Problem]]:
+def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[ReadProblem]]:
     """Read one excerpt.
 
     Args:
@@ -142,32 +142,32 @@ def read_jams(content: bytes, name: str) -> tuple[Excerpt, list[Problem]]:
     Raises:
         ValueError: if the name is none of GuitarSet's, or the content not what it should be.
     """
-    stem = Path(name).stem
-    said = _NAME.search(stem)
+    stem = Path(file_name).stem
+    said = _FILE_NAME_PATTERN.search(stem)
     if said is None:
         raise ValueError(
-            f"{Path(name).name} is not named as GuitarSet names excerpts, as in "
+            f"{Path(file_name).name} is not named as GuitarSet names excerpts, as in "
             "00_BN1-129-Eb_solo.jams."
         )
-    with understood(Path(name).name, "a JAMS file of GuitarSet"):
-        annotations = json.loads(content)["annotations"]
-        late = LATE.get(said.group(), 0.0)
-        notes, told = _notes(annotations, late)
-        times, positions, metre = _beats(annotations)
-        bars, doubled = _bars(notes, times, positions, metre, int(said["tempo"]))
+    with translate_read_errors(Path(file_name).name, "a JAMS file of GuitarSet"):
+        annotations = json.loads(raw_bytes)["annotations"]
+        late = LATE_SECONDS_BY_EXCERPT.get(said.group(), 0.0)
+        notes, told = _parse_notes(annotations, late)
+        times, positions, metre = _parse_beats(annotations)
+        bars, doubled = _build_bars(notes, times, positions, metre, int(said["tempo"]))
     told += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
-    source = Path(name).name
+    source = Path(file_name).name
     title = said.group().split("_", 1)[1].replace("_", " ")
-    excerpt = Excerpt(
+    excerpt = GuitarSetExcerpt(
         name=said.group(),
-        player=said["player"],
+        player_id=said["player"],
         mode=said["mode"],
-        tab=Tab(title, STANDARD, tuple(bars), source, STEPS, said["style"]),
+        tab=Tab(title, STANDARD, tuple(bars), source, STEPS_PER_QUARTER, said["style"]),
     )
-    return excerpt, [Problem(source, 0, what) for what in told]
+    return excerpt, [ReadProblem(source, 0, what) for what in told]
 
 
-def _seconds(value: Any) -> float:
+def _parse_seconds(value: Any) -> float:
     """A moment or a length in seconds.
 
     Raises:
@@ -175,7 +175,7 @@ def _seconds(value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r:.40} should be a number of seconds")
-    if not math.isfinite(value) or not -MOST_SECONDS <= value <= MOST_SECONDS:
+    if not math.isfinite(value) or not -MAX_EXCERPT_SECONDS <= value <= MAX_EXCERPT_SECONDS:
         raise ValueError(f"{value!r:.40} is no moment of an excerpt")
     return float(value)
 
@@ -183,7 +183,7 @@ def _seconds(value: Any) -> float:
 TimedNote = tuple[float, float, Note]  # onset and end in seconds
 
 
-def _notes(annotations: list[Any], late: float) -> tuple[list[TimedNote], list[str]]:
+def _parse_notes(annotations: list[Any], delay_seconds: float) -> tuple[list[TimedNote], list[str]]:
     """The notes of all strings in order, and what is wrong with some."""
     notes, told = [], []
     for each in annotations:
@@ -193,12 +193,12 @@ def _notes(annotations: list[Any], late: float) -> tuple[list[TimedNote], list[s
         if not 1 <= string <= 6:
             raise ValueError("a string is numbered otherwise than 0 to 5")
         for one in each["data"]:
-            onset, pitch = _seconds(one["time"]) - late, float(one["value"])
+            onset, pitch = _parse_seconds(one["time"]) - delay_seconds, float(one["value"])
             fret = round(pitch) - STANDARD.open_pitches[string - 1]
-            if not 0 <= fret <= HIGHEST_FRET:
+            if not 0 <= fret <= MAX_FRET_READ:
                 told.append(f"a note at {onset:.3f} s is left out: string {string}, fret {fret}")
                 continue
-            notes.append((onset, onset + _seconds(one["duration"]), Note(string, fret)))
+            notes.append((onset, onset + _parse_seconds(one["duration"]), Note(string, fret)))
     kept: list[TimedNote] = []
     for note in sorted(notes):
         twin = any(note[2] == o[2] and abs(note[0] - o[0]) < 0.002 for o in kept[-6:])
@@ -209,10 +209,10 @@ def _notes(annotations: list[Any], late: float) -> tuple[list[TimedNote], list[s
     return kept, told
 
 
-def _beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, int]]:
+def _parse_beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, int]]:
     """When the beats are, which beat of its bar each is, and the metre."""
     (found,) = [each for each in annotations if each["namespace"] == "beat_position"]
-    beats = sorted((_seconds(each["time"]), each["value"]) for each in found["data"])
+    beats = sorted((_parse_seconds(each["time"]), each["value"]) for each in found["data"])
     times = [time for time, _ in beats]
     if len(beats) < 2 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
         raise ValueError("there should be beats, one after the other")
@@ -223,27 +223,27 @@ def _beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, i
     return times, [int(value["position"]) for _, value in beats], metre
 
 
-def _bars(
+def _build_bars(
     notes: list[TimedNote],
-    times: list[float],
-    positions: list[int],
-    metre: tuple[int, int],
+    beat_seconds: list[float],
+    beat_positions: list[int],
+    time_signature: tuple[int, int],
     tempo: int,
 ) -> tuple[list[Bar], int]:
     """Bars, and how many notes had no room on their string."""
-    beat, whole = STEPS * 4 // metre[1], STEPS * 4 * metre[0] // metre[1]
+    beat, whole = STEPS_PER_QUARTER * 4 // time_signature[1], STEPS_PER_QUARTER * 4 * time_signature[0] // time_signature[1]
 
     def step(seconds: float) -> int:
         """The step nearest to a moment, counted from the first beat; beats go on evenly."""
-        place = min(max(bisect_right(times, seconds) - 1, 0), len(times) - 2)
-        share = (seconds - times[place]) / (times[place + 1] - times[place])
+        place = min(max(bisect_right(beat_seconds, seconds) - 1, 0), len(beat_seconds) - 2)
+        share = (seconds - beat_seconds[place]) / (beat_seconds[place + 1] - beat_seconds[place])
         return round((place + share) * beat)
 
-    pickup = (1 - positions[0]) % metre[0] * beat  # what comes before the first whole bar
-    events: dict[int, dict[int, Played]] = {}
+    pickup = (1 - beat_positions[0]) % time_signature[0] * beat  # what comes before the first whole bar
+    events: dict[int, dict[int, TabNote]] = {}
     doubled, begun, group = 0, -math.inf, set()
     for onset, end, note in notes:
-        if onset - begun > TOGETHER or note.string in group:
+        if onset - begun > MAX_STRUM_SECONDS or note.string in group:
             begun, group = onset, set()
         group.add(note.string)
         at = max(0, step(begun))
@@ -252,14 +252,14 @@ def _bars(
             doubled += 1
             continue
         length = max(1, step(begun + end - onset) - at)
-        moment[note.string] = Played(note, length)
+        moment[note.string] = TabNote(note, length)
     starts = [0, pickup] if pickup else [0]
-    last = max([*events, (len(times) - 1) * beat])
+    last = max([*events, (len(beat_seconds) - 1) * beat])
     while starts[-1] <= last:
         starts.append(starts[-1] + whole)
     bars = []
     for start, end in zip(starts, starts[1:], strict=False):
         own = sorted(at for at in events if start <= at < end)
-        inside = tuple(Event.of(at - start, events[at].values()) for at in own)
-        bars.append(Bar(end - start, inside, metre, tempo))
-    return only_changes(bars), doubled
+        inside = tuple(Event.from_notes(at - start, events[at].values()) for at in own)
+        bars.append(Bar(end - start, inside, time_signature, tempo))
+    return drop_repeated_changes(bars), doubled

@@ -5,49 +5,49 @@ from collections.abc import Iterable
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Tab
 
-Moment = tuple[Note, ...]
+MomentNotes = tuple[Note, ...]
 
 
-def moments(tab: Tab) -> list[Moment]:
+def sounding_moments(tab: Tab) -> list[MomentNotes]:
     """What sounds, moment after moment, whatever time passes between."""
-    return [notes for event in tab.events() if (notes := event.sounding())]
+    return [notes for event in tab.iter_events() if (notes := event.sounding_notes())]
 
 
-class Copies:
+class CopyDetector:
     """Finds the longest run of moments of a piece that stands in one of some others."""
 
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
-        self.names: dict[Moment, int] = {}
-        self.pieces = [[self.name(moment) for moment in moments(tab)] for tab in tabs]
-        self.runs: dict[int, set[int]] = {}
+        self.id_by_moment: dict[MomentNotes, int] = {}
+        self.encoded_pieces = [[self.moment_id(moment) for moment in sounding_moments(tab)] for tab in tabs]
+        self.hashes_by_length: dict[int, set[int]] = {}
 
-    def name(self, moment: Moment) -> int:
+    def moment_id(self, moment: MomentNotes) -> int:
         """A number for each different moment."""
-        return self.names.setdefault(moment, len(self.names))
+        return self.id_by_moment.setdefault(moment, len(self.id_by_moment))
 
-    def runs_of(self, length: int) -> set[int]:
+    def run_hashes(self, length: int) -> set[int]:
         """The runs of one length in all pieces, as hashes of 64 bits."""
-        if length not in self.runs:
-            self.runs[length] = {run for piece in self.pieces for run in runs(piece, length)}
-        return self.runs[length]
+        if length not in self.hashes_by_length:
+            self.hashes_by_length[length] = {run for piece in self.encoded_pieces for run in hash_runs(piece, length)}
+        return self.hashes_by_length[length]
 
-    def longest(self, tab: Tab) -> int:
+    def longest_copied_run(self, tab: Tab) -> int:
         """How many moments the longest run has that a tab shares with one of the pieces."""
-        piece = [self.names.get(moment, -1) for moment in moments(tab)]
+        piece = [self.id_by_moment.get(moment, -1) for moment in sounding_moments(tab)]
         least, most = 0, 1  # a run that is there has shorter ones in it
-        while self.holds(piece, most):  # copies are short: long runs are looked for last
+        while self.contains_run(piece, most):  # copies are short: long runs are looked for last
             least, most = most, 2 * most
         while most - least > 1:
             middle = (least + most) // 2
-            least, most = (middle, most) if self.holds(piece, middle) else (least, middle)
+            least, most = (middle, most) if self.contains_run(piece, middle) else (least, middle)
         return least
 
-    def holds(self, piece: list[int], length: int) -> bool:
+    def contains_run(self, piece: list[int], length: int) -> bool:
         """Whether some run of that length is in one of the pieces."""
-        return not self.runs_of(length).isdisjoint(runs(piece, length))
+        return not self.run_hashes(length).isdisjoint(hash_runs(piece, length))
 
 
-def runs(piece: list[int], length: int) -> set[int]:
+def hash_runs(moment_ids: list[int], run_length: int) -> set[int]:
     """The runs of one length in a piece, as hashes."""
-    return {hash(tuple(piece[i : i + length])) for i in range(len(piece) - length + 1)}
+    return {hash(tuple(moment_ids[i : i + run_length])) for i in range(len(moment_ids) - run_length + 1)}

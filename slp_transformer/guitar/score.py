@@ -7,13 +7,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab
-from slp_transformer.guitar.timing import bar_starts, only_changes, unfolded, unit_of
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab
+from slp_transformer.guitar.timing import bar_start_steps, drop_repeated_changes, expand_repeats, require_steps_per_quarter
 
-MOST_BARS = 100_000
+MAX_BARS = 100_000
 
 
-class Sounding(NamedTuple):
+class ScoreNote(NamedTuple):
     """A note that sounds.
 
     Attributes:
@@ -23,8 +23,8 @@ class Sounding(NamedTuple):
         channel: the MIDI channel that it came on, 1 to 16; 0 where there was none.
     """
 
-    onset: int
-    duration: int
+    onset_step: int
+    duration_steps: int
     pitch: int
     channel: int = 0
 
@@ -44,22 +44,22 @@ class Score:
         style: what kind of music it is; may be empty.
     """
 
-    notes: tuple[Sounding, ...]
+    notes: tuple[ScoreNote, ...]
     steps_per_quarter: int
-    metres: tuple[tuple[int, tuple[int, int]], ...] = ()
-    tempi: tuple[tuple[int, int], ...] = ()
+    time_signatures: tuple[tuple[int, tuple[int, int]], ...] = ()
+    tempos: tuple[tuple[int, int], ...] = ()
     title: str = ""
     source: str = ""
-    length: int = 0
+    min_length_steps: int = 0
     style: str = ""
 
-    def moments(self) -> list[list[int]]:
+    def group_by_onset(self) -> list[list[int]]:
         """The places in `notes` of those that begin together, moment by moment."""
         places = range(len(self.notes))
-        return [list(same) for _, same in groupby(places, key=lambda i: self.notes[i].onset)]
+        return [list(same) for _, same in groupby(places, key=lambda i: self.notes[i].onset_step)]
 
 
-def score_of(tab: Tab) -> Score:
+def score_from_tab(tab: Tab) -> Score:
     """What a tab sounds like, its repeats played and its dead notes left out.
 
     A note whose duration is not said lasts until the next one on its string, and at most to the end
@@ -71,17 +71,17 @@ def score_of(tab: Tab) -> Score:
     Raises:
         ValueError: if the tab's steps are columns, or its repeats are too many.
     """
-    unit, tab = unit_of(tab), unfolded(tab)
+    unit, tab = require_steps_per_quarter(tab), expand_repeats(tab)
     notes = [
-        Sounding(onset, duration, tab.tuning.pitch(each.note), each.note.string)
-        for onset, duration, each in timed_notes(tab)
+        ScoreNote(onset, duration, tab.tuning.pitch_of(each.note), each.note.string)
+        for onset, duration, each in notes_with_onsets(tab)
         if all(technique.kind != "dead" for technique in each.techniques)
     ]
-    starts = bar_starts(tab)
-    metres = [(start, bar.metre) for start, bar in zip(starts, tab.bars, strict=False)]
-    tempi = [(start, bar.tempo) for start, bar in zip(starts, tab.bars, strict=False)]
+    starts = bar_start_steps(tab)
+    metres = [(start, bar.time_signature) for start, bar in zip(starts, tab.bars, strict=False)]
+    tempi = [(start, bar.tempo_bpm) for start, bar in zip(starts, tab.bars, strict=False)]
     return Score(
-        tuple(sorted(notes, key=lambda note: (note.onset, note.pitch))),
+        tuple(sorted(notes, key=lambda note: (note.onset_step, note.pitch))),
         unit,
         tuple((step, metre) for step, metre in metres if metre is not None),
         tuple((step, tempo) for step, tempo in tempi if tempo is not None),
@@ -92,34 +92,34 @@ def score_of(tab: Tab) -> Score:
     )
 
 
-def timed_notes(tab: Tab) -> list[tuple[int, int, Played]]:
+def notes_with_onsets(tab: Tab) -> list[tuple[int, int, TabNote]]:
     """Every note of a tab with its onset from the beginning and how long it lasts, in steps.
 
     Durations that are not said are as `score_of` tells. Repeats are taken as they are written.
     """
-    placed: list[tuple[int, int, Played]] = []  # onset, end of its bar, note
-    for start, bar in zip(bar_starts(tab), tab.bars, strict=False):
+    placed: list[tuple[int, int, TabNote]] = []  # onset, end of its bar, note
+    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
         for event in bar.events:
-            for each in event.played():
+            for each in event.tab_notes():
                 placed.append((start + event.step, start + bar.steps, each))
     following: dict[int, int] = {}
     timed = []
     for onset, end, each in reversed(placed):
         until = min(end, following.get(each.note.string, end))
-        timed.append((onset, each.duration or until - onset, each))
+        timed.append((onset, each.duration_steps or until - onset, each))
         following[each.note.string] = onset
     return timed[::-1]
 
 
-def bars_of_score(score: Score) -> list[Bar]:
+def make_empty_bars(score: Score) -> list[Bar]:
     """Empty bars, as the metres say, that hold all that begins in a score.
 
     Raises:
         ValueError: if there are more than 100,000, or a metre is no whole number of steps.
     """
-    end = max((note.onset + 1 for note in score.notes), default=0)
-    end = max(end, score.length)
-    changes = sorted(dict(score.metres).items())
+    end = max((note.onset_step + 1 for note in score.notes), default=0)
+    end = max(end, score.min_length_steps)
+    changes = sorted(dict(score.time_signatures).items())
     bars: list[Bar] = []
     start, metre = 0, (4, 4)
     while start < end:
@@ -133,20 +133,20 @@ def bars_of_score(score: Score) -> list[Bar]:
             )
         if changes and changes[0][0] < start + steps:  # the metre changes early
             steps = changes[0][0] - start
-        bars.append(Bar(steps, (), metre, _last(score.tempi, start)))
+        bars.append(Bar(steps, (), metre, _value_at_step(score.tempos, start)))
         start += steps
-        if len(bars) > MOST_BARS:
-            raise ValueError(f"This piece has more than {MOST_BARS:,} bars.")
-    return only_changes(bars)
+        if len(bars) > MAX_BARS:
+            raise ValueError(f"This piece has more than {MAX_BARS:,} bars.")
+    return drop_repeated_changes(bars)
 
 
-def _last(changes: Sequence[tuple[int, int]], step: int) -> int | None:
+def _value_at_step(changes_by_step: Sequence[tuple[int, int]], step: int) -> int | None:
     """What the last change up to a step says; None before the first."""
-    place = bisect_right([at for at, _ in changes], step)
-    return changes[place - 1][1] if place else None
+    place = bisect_right([at for at, _ in changes_by_step], step)
+    return changes_by_step[place - 1][1] if place else None
 
 
-def tab_of(score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
+def tab_from_score(score: Score, chosen_notes: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
     """A tab from a score and a place on the neck for each of its notes.
 
     Args:
@@ -158,20 +158,20 @@ def tab_of(score: Score, places: Sequence[Note | None], tuning: Tuning = STANDAR
         ValueError: if the places are not as many as the notes, or two notes that begin together
             are on one string.
     """
-    if len(places) != len(score.notes):
-        raise ValueError(f"There are {len(places)} places for {len(score.notes)} notes.")
-    bars = bars_of_score(score)
-    ends = bar_starts(Tab(bars=tuple(bars)))
+    if len(chosen_notes) != len(score.notes):
+        raise ValueError(f"There are {len(chosen_notes)} places for {len(score.notes)} notes.")
+    bars = make_empty_bars(score)
+    ends = bar_start_steps(Tab(bars=tuple(bars)))
     events: list[list[Event]] = [[] for _ in bars]
-    for moment in score.moments():
-        onset = score.notes[moment[0]].onset
-        played = [Played(places[i], score.notes[i].duration) for i in moment if places[i]]
+    for moment in score.group_by_onset():
+        onset = score.notes[moment[0]].onset_step
+        played = [TabNote(chosen_notes[i], score.notes[i].duration_steps) for i in moment if chosen_notes[i]]
         strings = [each.note.string for each in played]
         if len(set(strings)) < len(strings):
             raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")
         if played:
             number = bisect_right(ends, onset) - 1
-            events[number].append(Event.of(onset - ends[number], played))
+            events[number].append(Event.from_notes(onset - ends[number], played))
     filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
     told = score.source, score.steps_per_quarter, score.style
     return Tab(score.title, tuning, tuple(filled), *told)

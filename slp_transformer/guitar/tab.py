@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, get_args
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 
-Kind = Literal["hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"]
+TechniqueKind = Literal["hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"]
 
 
 class Technique(NamedTuple):
@@ -28,11 +28,11 @@ class Technique(NamedTuple):
         size: how far a bend goes, in quarter tones (4 is a whole step); 0 for all else.
     """
 
-    kind: Kind
-    size: int = 0
+    kind: TechniqueKind
+    bend_quarter_tones: int = 0
 
 
-class Played(NamedTuple):
+class TabNote(NamedTuple):
     """One note of an event, with all that is said of it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Played(NamedTuple):
     """
 
     note: Note
-    duration: int = 0
+    duration_steps: int = 0
     techniques: tuple[Technique, ...] = ()
     voice: int = 1
 
@@ -69,21 +69,21 @@ class Event:
     voices: tuple[int, ...] = ()
 
     @staticmethod
-    def of(step: int, played: Iterable[Played]) -> "Event":
+    def from_notes(step: int, tab_notes: Iterable[TabNote]) -> "Event":
         """The event of some notes in any order; what none of them says is left empty."""
-        played = sorted(played, key=lambda each: -each.note.string)
-        durations = tuple(each.duration for each in played)
-        techniques = tuple(each.techniques for each in played)
-        voices = tuple(each.voice for each in played)
+        tab_notes = sorted(tab_notes, key=lambda each: -each.note.string)
+        durations = tuple(each.duration_steps for each in tab_notes)
+        techniques = tuple(each.techniques for each in tab_notes)
+        voices = tuple(each.voice for each in tab_notes)
         return Event(
             step,
-            tuple(each.note for each in played),
+            tuple(each.note for each in tab_notes),
             durations if any(durations) else (),
             techniques if any(techniques) else (),
             voices if set(voices) - {1} else (),
         )
 
-    def played(self) -> tuple[Played, ...]:
+    def tab_notes(self) -> tuple[TabNote, ...]:
         """Its notes, each with all that is said of it."""
         count = len(self.notes)
         columns = (
@@ -92,9 +92,9 @@ class Event:
             self.techniques or ((),) * count,
             self.voices or (1,) * count,
         )
-        return tuple(Played(*each) for each in zip(*columns, strict=True))
+        return tuple(TabNote(*each) for each in zip(*columns, strict=True))
 
-    def sounding(self) -> tuple[Note, ...]:
+    def sounding_notes(self) -> tuple[Note, ...]:
         """Its notes without the dead ones, which have no pitch."""
         if not self.techniques:
             return self.notes
@@ -122,10 +122,10 @@ class Bar:
 
     steps: int
     events: tuple[Event, ...]
-    metre: tuple[int, int] | None = None
-    tempo: int | None = None
-    repeat_from: bool = False
-    repeats: int = 0
+    time_signature: tuple[int, int] | None = None
+    tempo_bpm: int | None = None
+    starts_repeat: bool = False
+    num_plays: int = 0
     endings: tuple[int, ...] = ()
 
 
@@ -150,14 +150,14 @@ class Tab:
     steps_per_quarter: int | None = None
     style: str = ""
 
-    def events(self) -> Iterator[Event]:
+    def iter_events(self) -> Iterator[Event]:
         """Every event of the piece, in order."""
         for bar in self.bars:
             yield from bar.events
 
 
 @dataclass(frozen=True)
-class Problem:
+class ReadProblem:
     """Something in a file that could not be read.
 
     Attributes:
@@ -167,18 +167,18 @@ class Problem:
     """
 
     source: str
-    line: int
+    line_number: int
     message: str
 
     def __str__(self) -> str:
-        place = f":{self.line}" if self.line else ""
+        place = f":{self.line_number}" if self.line_number else ""
         return f"{self.source}{place}: {self.message}"
 
 
-FEWEST_STRINGS, MOST_STRINGS = 4, 8
-FINEST = 96
+MIN_STRINGS, MAX_STRINGS = 4, 8
+MAX_STEPS_PER_QUARTER = 96
 """Most steps that a quarter note may have."""
-KINDS = get_args(Kind)
+TECHNIQUE_KINDS = get_args(TechniqueKind)
 
 
 def check_tab(tab: Tab) -> None:
@@ -190,46 +190,46 @@ def check_tab(tab: Tab) -> None:
             strings that the tuning lacks, negative frets, details that do not fit the notes.
     """
     strings = len(tab.tuning.open_pitches)
-    if not FEWEST_STRINGS <= strings <= MOST_STRINGS:
+    if not MIN_STRINGS <= strings <= MAX_STRINGS:
         raise ValueError(
-            f"A tab has {FEWEST_STRINGS} to {MOST_STRINGS} strings; this tuning has {strings}."
+            f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings; this tuning has {strings}."
         )
-    if tab.steps_per_quarter is not None and not 1 <= tab.steps_per_quarter <= FINEST:
-        raise ValueError(f"A quarter note has 1 to {FINEST} steps, not {tab.steps_per_quarter}.")
+    if tab.steps_per_quarter is not None and not 1 <= tab.steps_per_quarter <= MAX_STEPS_PER_QUARTER:
+        raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {tab.steps_per_quarter}.")
     for number, bar in enumerate(tab.bars, start=1):
         check_bar(bar, number, strings)
 
 
-def check_bar(bar: Bar, number: int, strings: int) -> None:
+def check_bar(bar: Bar, bar_number: int, num_strings: int) -> None:
     """Refuse a bar that cannot be written down.
 
     Raises:
         ValueError: as `check_tab`.
     """
-    if bar.metre is not None and (bar.metre[0] < 1 or bar.metre[1] not in (1, 2, 4, 8, 16, 32)):
+    if bar.time_signature is not None and (bar.time_signature[0] < 1 or bar.time_signature[1] not in (1, 2, 4, 8, 16, 32)):
         raise ValueError(
-            f"Bar {number}: {bar.metre[0]}/{bar.metre[1]} is no metre; write so many halves, "
+            f"Bar {bar_number}: {bar.time_signature[0]}/{bar.time_signature[1]} is no metre; write so many halves, "
             "quarters, eighths, ..., as in 6/8."
         )
-    if bar.tempo is not None and not 1 <= bar.tempo <= 1000:
+    if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
         raise ValueError(
-            f"Bar {number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo}."
+            f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo_bpm}."
         )
-    for event, where in events_in_order(bar, number):
-        _check_event(event, where, strings)
+    for event, where in iter_checked_events(bar, bar_number):
+        _check_event(event, where, num_strings)
 
 
-def events_in_order(bar: Bar, number: int) -> Iterator[tuple[Event, str]]:
+def iter_checked_events(bar: Bar, bar_number: int) -> Iterator[tuple[Event, str]]:
     """The events of a bar, each with the words for where it is.
 
     Raises:
         ValueError: naming the place, if the bar has no steps or an event stands outside its order.
     """
     if bar.steps < 1:
-        raise ValueError(f"Bar {number} has {bar.steps} steps; a bar has at least 1.")
+        raise ValueError(f"Bar {bar_number} has {bar.steps} steps; a bar has at least 1.")
     before = -1
     for event in bar.events:
-        where = f"Bar {number}, step {event.step}"
+        where = f"Bar {bar_number}, step {event.step}"
         if not before < event.step < bar.steps:
             raise ValueError(
                 f"{where}: events must be in order and inside the bar's {bar.steps} steps."
@@ -238,23 +238,23 @@ def events_in_order(bar: Bar, number: int) -> Iterator[tuple[Event, str]]:
         yield event, where
 
 
-def _check_event(event: Event, where: str, strings: int) -> None:
+def _check_event(event: Event, location: str, num_strings: int) -> None:
     """Refuse an event that cannot be written down."""
     used = [note.string for note in event.notes]
-    if not used or len(set(used)) < len(used) or not all(1 <= s <= strings for s in used):
+    if not used or len(set(used)) < len(used) or not all(1 <= s <= num_strings for s in used):
         raise ValueError(
-            f"{where}: strings {used} cannot be written: an event needs notes on different "
-            f"strings from 1 to {strings}."
+            f"{location}: strings {used} cannot be written: an event needs notes on different "
+            f"strings from 1 to {num_strings}."
         )
     if min(note.fret for note in event.notes) < 0:
-        raise ValueError(f"{where}: a fret is negative; frets start at 0, the open string.")
+        raise ValueError(f"{location}: a fret is negative; frets start at 0, the open string.")
     for details in (event.durations, event.techniques, event.voices):
         if details and len(details) != len(used):
-            raise ValueError(f"{where}: {len(details)} details for {len(used)} notes.")
+            raise ValueError(f"{location}: {len(details)} details for {len(used)} notes.")
     if any(duration < 0 for duration in event.durations):
-        raise ValueError(f"{where}: a note cannot last less than no time.")
+        raise ValueError(f"{location}: a note cannot last less than no time.")
     for technique in (each for several in event.techniques for each in several):
-        if technique.kind not in KINDS:
+        if technique.kind not in TECHNIQUE_KINDS:
             raise ValueError(
-                f"{where}: {technique.kind!r} is no technique that a tab knows: {', '.join(KINDS)}."
+                f"{location}: {technique.kind!r} is no technique that a tab knows: {', '.join(TECHNIQUE_KINDS)}."
             )

@@ -7,16 +7,16 @@ from pathlib import Path
 import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.guitar.ascii_reader import read_tabs
-from slp_transformer.guitar.guitarset import holds_guitarset, read_guitarset
-from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.tab import Problem, Tab
-from slp_transformer.guitar.tab_tokenizer import TabTokenizer, token_stream
-from slp_transformer.guitar.token_grammar import STRINGS
+from slp_transformer.guitar.ascii_reader import read_tab_folder
+from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset
+from slp_transformer.guitar.practice import make_practice_corpus
+from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
+from slp_transformer.guitar.token_grammar import NUM_STRINGS
 
 
 @dataclass(frozen=True)
-class TabCorpus:
+class TabDataset:
     """Tabs to learn from and tabs held out, and the tokens of both.
 
     Attributes:
@@ -29,18 +29,18 @@ class TabCorpus:
     """
 
     tokenizer: TabTokenizer
-    learned: Int[Tensor, "tokens"]
-    held_out: Int[Tensor, "unseen"]
-    learned_tabs: list[Tab]
-    held_out_tabs: list[Tab]
-    problems: list[Problem]
+    train_data: Int[Tensor, "tokens"]
+    val_data: Int[Tensor, "unseen"]
+    train_tabs: list[Tab]
+    val_tabs: list[Tab]
+    problems: list[ReadProblem]
 
 
-def prepare_tabs(
+def prepare_tab_dataset(
     source: str | Path | None = None,
-    held_out: float | str | Path = 0.1,
+    val_split: float | str | Path = 0.1,
     tokenizer: TabTokenizer | None = None,
-) -> TabCorpus:
+) -> TabDataset:
     """Read tabs, hold some out and turn all into tokens.
 
     Args:
@@ -55,15 +55,15 @@ def prepare_tabs(
             out of a single piece, or a tab has something that has no token.
     """
     tokenizer = tokenizer or TabTokenizer()
-    tabs, unseen, problems = read_apart(source, held_out)
-    return TabCorpus(
-        tokenizer, as_tensor(tabs, tokenizer), as_tensor(unseen, tokenizer), tabs, unseen, problems
+    tabs, unseen, problems = read_train_val_tabs(source, val_split)
+    return TabDataset(
+        tokenizer, encode_tabs(tabs, tokenizer), encode_tabs(unseen, tokenizer), tabs, unseen, problems
     )
 
 
-def read_apart(
-    source: str | Path | None, held_out: float | str | Path
-) -> tuple[list[Tab], list[Tab], list[Problem]]:
+def read_train_val_tabs(
+    source: str | Path | None, val_split: float | str | Path
+) -> tuple[list[Tab], list[Tab], list[ReadProblem]]:
     """Read tabs and hold some out.
 
     Args:
@@ -76,14 +76,14 @@ def read_apart(
     Raises:
         ValueError: as `prepare_tabs`, but for what has no token.
     """
-    tabs, problems = for_tokens(*read_source(source))
-    if isinstance(held_out, str | Path):
-        unseen, more = for_tokens(*read_source(held_out))
+    tabs, problems = keep_six_string_tabs(*read_tab_source(source))
+    if isinstance(val_split, str | Path):
+        unseen, more = keep_six_string_tabs(*read_tab_source(val_split))
         return tabs, unseen, problems + more
-    return *split(tabs, held_out), problems
+    return *split_train_val(tabs, val_split), problems
 
 
-def read_source(source: str | Path | None) -> tuple[list[Tab], list[Problem]]:
+def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProblem]]:
     """Tabs and problems of a folder or file, or of GuitarSet; the practice corpus if None.
 
     Raises:
@@ -91,42 +91,42 @@ def read_source(source: str | Path | None) -> tuple[list[Tab], list[Problem]]:
             `slp_transformer.guitar.guitarset.read_guitarset`.
     """
     if source is None:
-        return practice_corpus(seed=0), []
-    if holds_guitarset(source):
+        return make_practice_corpus(seed=0), []
+    if is_guitarset(source):
         excerpts, problems = read_guitarset(source)
         return [excerpt.tab for excerpt in excerpts], problems
-    return read_tabs(source)
+    return read_tab_folder(source)
 
 
-def for_tokens(tabs: list[Tab], problems: list[Problem]) -> tuple[list[Tab], list[Problem]]:
+def keep_six_string_tabs(tabs: list[Tab], problems: list[ReadProblem]) -> tuple[list[Tab], list[ReadProblem]]:
     """The tabs that tokens are made for, those of six strings; the others become problems.
 
     Raises:
         ValueError: if there are only others.
     """
-    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == STRINGS]
+    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
     others = [
-        Problem(
+        ReadProblem(
             tab.source or tab.title,
             0,
-            f"{len(tab.tuning.open_pitches)} strings; tokens are made for {STRINGS}",
+            f"{len(tab.tuning.open_pitches)} strings; tokens are made for {NUM_STRINGS}",
         )
         for tab in tabs
-        if len(tab.tuning.open_pitches) != STRINGS
+        if len(tab.tuning.open_pitches) != NUM_STRINGS
     ]
     if tabs and not kept:
-        raise ValueError(f"No tab here has {STRINGS} strings; the first is {others[0]}.")
+        raise ValueError(f"No tab here has {NUM_STRINGS} strings; the first is {others[0]}.")
     return kept, [*problems, *others]
 
 
-def split(tabs: list[Tab], share: float) -> tuple[list[Tab], list[Tab]]:
+def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[Tab]]:
     """Part pieces at random, always in the same way, into the larger part and the held-out share.
 
     Raises:
         ValueError: if the share is not between 0 and 1, or there is only one piece.
     """
-    if not 0 < share < 1:
-        raise ValueError(f"held_out must be a share between 0 and 1, not {share!r}.")
+    if not 0 < val_share < 1:
+        raise ValueError(f"held_out must be a share between 0 and 1, not {val_share!r}.")
     if len(tabs) < 2:
         raise ValueError(
             f"There is only {len(tabs)} piece, of which nothing can be held out: give more tabs, "
@@ -134,19 +134,19 @@ def split(tabs: list[Tab], share: float) -> tuple[list[Tab], list[Tab]]:
         )
     tabs = list(tabs)
     random.Random(0).shuffle(tabs)
-    count = min(max(1, int(share * len(tabs))), len(tabs) - 1)
+    count = min(max(1, int(val_share * len(tabs))), len(tabs) - 1)
     return tabs[count:], tabs[:count]
 
 
-def name_of(tab: Tab) -> str:
+def describe_tab(tab: Tab) -> str:
     """What a piece is called: its title and where it is from, as far as that is known."""
     return ", ".join(filter(None, [tab.source, tab.title])) or "a piece without a name"
 
 
-def as_tensor(tabs: list[Tab], tokenizer: TabTokenizer) -> Int[Tensor, "tokens"]:
+def encode_tabs(tabs: list[Tab], tokenizer: TabTokenizer) -> Int[Tensor, "tokens"]:
     """The tokens of tabs, one piece after the other.
 
     Raises:
         ValueError: for the first tab that has something that has no token.
     """
-    return torch.tensor(token_stream(tabs, tokenizer), dtype=torch.long)
+    return torch.tensor(encode_all_tabs(tabs, tokenizer), dtype=torch.long)

@@ -14,33 +14,33 @@ from slp_transformer.guitar.fretboard import (
     OPEN_G,
     STANDARD,
     Tuning,
-    string_names,
+    get_string_names,
 )
-from slp_transformer.guitar.styles import is_style
-from slp_transformer.guitar.tab import FEWEST_STRINGS, MOST_STRINGS
-from slp_transformer.guitar.theory import pitch_class
+from slp_transformer.guitar.styles import is_valid_style
+from slp_transformer.guitar.tab import MIN_STRINGS, MAX_STRINGS
+from slp_transformer.guitar.theory import parse_pitch_class
 
-Pitches = tuple[int, ...]
+OpenPitches = tuple[int, ...]
 
-LONGEST = 1000  # columns of a line in which something is stated
+MAX_STATEMENT_COLUMNS = 1000  # columns of a line in which something is stated
 
-_NOTE = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
+_NOTE_NAME_REGEX = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
 # Six names, and no seventh beside them.
-_SIX = re.compile(
+_SIX_NAMES_PATTERN = re.compile(
     r"(?<![\w#])(?<!\b[A-Ga-g][\s,\-])"
-    + r"[\s,\-]*".join([_NOTE] * 6)
+    + r"[\s,\-]*".join([_NOTE_NAME_REGEX] * 6)
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
-_WITH_OCTAVE = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
-_LOW_FIRST = re.compile(r"\blow(?:est)? to high", re.IGNORECASE)
-_ABOUT_TUNING = re.compile(r"\btun{1,2}(?:ing|ed?)", re.IGNORECASE)
-_DROP = re.compile(
+_NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
+_LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.IGNORECASE)
+_TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.IGNORECASE)
+_DROP_TUNING_PATTERN = re.compile(
     r"(?P<double>\bdouble[\s-]*)?\bdrop(?:ped)?[\s-]*"
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
     re.IGNORECASE,
 )
-_OPEN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.IGNORECASE)
-_OPEN_TUNINGS = {
+_OPEN_TUNING_PATTERN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.IGNORECASE)
+_OPEN_TUNING_PITCHES = {
     "G": OPEN_G.open_pitches,
     "D": OPEN_D.open_pitches,
     "E": (64, 59, 56, 52, 47, 40),
@@ -50,28 +50,28 @@ _OPEN_TUNINGS = {
     "Em": (64, 59, 55, 52, 47, 40),
     "Gm": (62, 58, 55, 50, 43, 38),
 }
-_STEPS = (
+_STEP_COUNT_REGEX = (
     r"(?:a\s+)?(?:one[\s-]+and[\s-]+a[\s-]+half|1[\s-]1/2|1\.5|1/2|half|whole|full|one|two|three"
     r"|[123])(?:[\s-]+(?:half|whole|full))?[\s-]*(?:a[\s-]+)?(?:steps?|tones?|semitones?)\b"
 )
-_ALL_DOWN = re.compile(
-    rf"\bdown\s+(?P<after>{_STEPS})|(?<![\w/.])(?P<before>{_STEPS})[\s-]+(?:down|lower)\b",
+_TUNED_DOWN_PATTERN = re.compile(
+    rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.IGNORECASE,
 )
-_NUMBERS = {"two": 2, "2": 2, "three": 3, "3": 3}
-_STANDARD_ON = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.IGNORECASE)
-_HALF_DOWN = re.compile(
+_NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
+_STANDARD_ON_NOTE_PATTERN = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.IGNORECASE)
+_HALF_STEP_DOWN_PATTERN = re.compile(
     r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
     r"|\bE(?:b|\u266d|-flat)\s+tuning",
     re.IGNORECASE,
 )
-_STANDARD = re.compile(r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I)
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
-_ONE_STRING = re.compile(
+_STANDARD_TUNING_PATTERN = re.compile(r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I)
+_STRING_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
+_SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth)\)?"
     r"(?P<word>\s+string)?"
     r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|to)\s*"
-    + _NOTE
+    + _NOTE_NAME_REGEX
     + r"(?![\w#/])",
     re.IGNORECASE,
 )
@@ -79,21 +79,21 @@ _FRET_WORDS = (
     *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
     *("tenth", "eleventh", "twelfth"),
 )
-_FRET = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
-_CAPO = re.compile(
-    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET,
+_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
+_CAPO_PATTERN = re.compile(
+    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.IGNORECASE,
 )
-_CAPO_BEHIND = re.compile(
-    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET + r"\s+(?:fret\s+)?capo\b", re.IGNORECASE
+_FRET_THEN_CAPO_PATTERN = re.compile(
+    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.IGNORECASE
 )
-_ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
-_STATEMENT = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE)
-_TITLE = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.IGNORECASE)
-_STYLE = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.IGNORECASE)
+_ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+_STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE)
+_TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.IGNORECASE)
+_STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.IGNORECASE)
 
 
-def tuning_from_names(names: list[str] | tuple[str, ...]) -> Pitches | None:
+def infer_open_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches | None:
     """Open strings from six note names, in either order.
 
     Each name is taken to be the pitch nearest to the string that it would be in standard tuning;
@@ -103,183 +103,183 @@ def tuning_from_names(names: list[str] | tuple[str, ...]) -> Pitches | None:
         MIDI pitches, string 1 (the highest) first; None if some string would be more than five
         semitones away from standard tuning, so that the names cannot be a tuning.
     """
-    orders = [_nearest(names), _nearest(names[::-1])]
-    pitches = min(orders, key=_distance)
+    orders = [_nearest_pitches(note_names), _nearest_pitches(note_names[::-1])]
+    pitches = min(orders, key=_distance_from_standard)
     worst = max(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
     return pitches if worst <= 5 else None
 
 
-def _nearest(names: list[str] | tuple[str, ...]) -> Pitches:
+def _nearest_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches:
     """The pitch of each name that is nearest to the same string in standard tuning."""
     return tuple(
-        _near(name, open_pitch)
-        for name, open_pitch in zip(names, STANDARD.open_pitches, strict=True)
+        _nearest_pitch(name, open_pitch)
+        for name, open_pitch in zip(note_names, STANDARD.open_pitches, strict=True)
     )
 
 
-def _near(name: str, pitch: int) -> int:
+def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
     """The pitch of that name, in any case and with any sign, that is nearest to `pitch`."""
-    plain = name[0].upper() + name[1:].replace("\u266f", "#").replace("\u266d", "b")
-    return pitch + (pitch_class(plain) - pitch + 6) % 12 - 6
+    plain = note_name[0].upper() + note_name[1:].replace("\u266f", "#").replace("\u266d", "b")
+    return reference_pitch + (parse_pitch_class(plain) - reference_pitch + 6) % 12 - 6
 
 
-def _distance(pitches: Pitches) -> int:
+def _distance_from_standard(pitches: OpenPitches) -> int:
     """Semitones from standard tuning, summed over the strings."""
     return sum(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
 
 
-def tuning_line(tuning: Tuning) -> str:
+def format_tuning_line(tuning: Tuning) -> str:
     """The line of text that states a tuning, low string first, so that `stated_tuning` reads it.
 
     Octaves (E2) stand where letters alone, which mean what is nearest to standard tuning, would
     mislead.
     """
-    letters, pitches = string_names(tuning), tuning.open_pitches
+    letters, pitches = get_string_names(tuning), tuning.open_pitches
     line = "tuning: " + " ".join(letters[::-1])
-    if len(letters) == len(STANDARD.open_pitches) and stated_tuning(line) == pitches:
+    if len(letters) == len(STANDARD.open_pitches) and parse_tuning(line) == pitches:
         return line
     exact = [f"{letter}{pitch // 12 - 1}" for letter, pitch in zip(letters, pitches, strict=True)]
     line = "tuning: " + " ".join(exact[::-1])
-    return line if stated_tuning(line) == pitches else line.replace(":", " (low to high):", 1)
+    return line if parse_tuning(line) == pitches else line.replace(":", " (low to high):", 1)
 
 
-def stated_tuning(line: str) -> Pitches | None:
+def parse_tuning(line: str) -> OpenPitches | None:
     """The tuning that a line of text states, string 1 first, or None if it states none."""
-    line = line[:LONGEST]
-    about_tuning = bool(_ABOUT_TUNING.search(line))
-    if about_tuning and (exact := _exact_pitches(line)):
+    line = line[:MAX_STATEMENT_COLUMNS]
+    about_tuning = bool(_TUNING_WORD_PATTERN.search(line))
+    if about_tuning and (exact := _parse_notes_with_octaves(line)):
         return exact
-    six = _SIX.search(line)
-    if six and (about_tuning or _stands_alone(line, six)):
-        pitches = tuning_from_names(six.groups())
+    six = _SIX_NAMES_PATTERN.search(line)
+    if six and (about_tuning or _is_only_note_names(line, six)):
+        pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
-    return _named(line, about_tuning) or _single_strings(line, about_tuning)
+    return _parse_tuning_name(line, about_tuning) or _parse_single_strings(line, about_tuning)
 
 
-def _exact_pitches(line: str) -> Pitches | None:
+def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
     """Four to eight notes with octaves (``Bb1 F2 Bb2 Eb3 G3 C4``); E2 is the low E of a guitar.
 
     The lowest string comes first, unless most steps lead down and nothing is said of the order.
     """
-    notes = _WITH_OCTAVE.findall(line)
-    if not FEWEST_STRINGS <= len(notes) <= MOST_STRINGS:
+    notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
+    if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
         return None
     pitches = [
         12 * (int(octave) + 1)
-        + pitch_class(letter.upper())
+        + parse_pitch_class(letter.upper())
         + {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}[sign]
         for letter, sign, octave in notes
     ]
     up = sum(a < b for a, b in zip(pitches, pitches[1:], strict=False))
     down = sum(a > b for a, b in zip(pitches, pitches[1:], strict=False))
-    from_high = down > up and not _LOW_FIRST.search(line)
+    from_high = down > up and not _LOW_FIRST_PATTERN.search(line)
     return tuple(pitches if from_high else pitches[::-1])
 
 
-def _named(line: str, about_tuning: bool) -> Pitches | None:
+def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated by its name: ``Drop C``, ``open G tuning``, ``1 whole step down``."""
-    if found := _DROP.search(line):
+    if found := _DROP_TUNING_PATTERN.search(line):
         base = DOUBLE_DROP_D if found["double"] else DROP_D
-        return _lowered(base.open_pitches, (_class_of(found["note"]) - 2) % -12)
-    if found := _OPEN.search(line):
-        stated = about_tuning or line.strip(" ()[]*.\t") == found.group()
+        return _transpose_pitches(base.open_pitches, (_parse_pitch_class(found["note"]) - 2) % -12)
+    if found := _OPEN_TUNING_PATTERN.search(line):
+        stated = mentions_tuning or line.strip(" ()[]*.\t") == found.group()
         chord = found["chord"][0].upper() + found["chord"][1:]
-        if stated and chord in _OPEN_TUNINGS:
-            return _OPEN_TUNINGS[chord]
-    found = _ALL_DOWN.search(line)
-    if found and (about_tuning or not line[: found.start()].strip(" ()[]*.\t")):
-        return _lowered(STANDARD.open_pitches, -_half_steps(found["after"] or found["before"]))
-    if _HALF_DOWN.search(line):
+        if stated and chord in _OPEN_TUNING_PITCHES:
+            return _OPEN_TUNING_PITCHES[chord]
+    found = _TUNED_DOWN_PATTERN.search(line)
+    if found and (mentions_tuning or not line[: found.start()].strip(" ()[]*.\t")):
+        return _transpose_pitches(STANDARD.open_pitches, -_parse_half_steps(found["after"] or found["before"]))
+    if _HALF_STEP_DOWN_PATTERN.search(line):
         return HALF_STEP_DOWN.open_pitches
-    if found := _STANDARD_ON.search(line):
-        return _lowered(STANDARD.open_pitches, (_class_of(found[1]) - 4 + 7) % 12 - 7)
-    return STANDARD.open_pitches if _STANDARD.search(line) else None
+    if found := _STANDARD_ON_NOTE_PATTERN.search(line):
+        return _transpose_pitches(STANDARD.open_pitches, (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7)
+    return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 
 
-def _lowered(pitches: Pitches, half_steps: int) -> Pitches:
+def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
     """Every string by so many half steps; fewer than none lower them."""
     return tuple(pitch + half_steps for pitch in pitches)
 
 
-def _class_of(name: str) -> int:
+def _parse_pitch_class(note_name: str) -> int:
     """Half steps from C up to a note in any case and with any sign."""
-    sharp, flat = name[1:] in ("#", "\u266f"), name[1:] in ("b", "\u266d", "flat", "-flat")
-    return pitch_class(name[0].upper()) + sharp - flat
+    sharp, flat = note_name[1:] in ("#", "\u266f"), note_name[1:] in ("b", "\u266d", "flat", "-flat")
+    return parse_pitch_class(note_name[0].upper()) + sharp - flat
 
 
-def _half_steps(words: str) -> int:
+def _parse_half_steps(words: str) -> int:
     """How many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
     if "1/2" in words or "half" in words or "1.5" in words:
         more = re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words)
-        return 3 if more else _count(words)
-    return _count(words) * (1 if "semitone" in words else 2)
+        return 3 if more else _parse_leading_number(words)
+    return _parse_leading_number(words) * (1 if "semitone" in words else 2)
 
 
-def _count(words: str) -> int:
+def _parse_leading_number(words: str) -> int:
     """The whole number that words begin with; 1 where they name none."""
-    return _NUMBERS.get(words.split()[0], 1)
+    return _NUMBER_WORDS.get(words.split()[0], 1)
 
 
-def _stands_alone(line: str, six: re.Match[str]) -> bool:
+def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
     """Whether six note names are all that a line says (and are not chords with gaps between)."""
-    names = six.group()
+    names = six_names_match.group()
     return line.strip(" ()[]*.\t") == names and "  " not in names and names[:1].isupper()
 
 
-def _single_strings(line: str, about_tuning: bool) -> Pitches | None:
+def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated string by string: ``6th = D, 3 = F#``."""
     pitches = list(STANDARD.open_pitches)
     found = False
-    for match in _ONE_STRING.finditer(line):
+    for match in _SINGLE_STRING_PATTERN.finditer(line):
         plain = match["sign"].lower() == "to"
-        if plain and not (about_tuning and match["word"]):
+        if plain and not (mentions_tuning and match["word"]):
             continue
         name = match["string"].lower()
-        string = _ORDINALS.get(name) or int(name[0])
-        pitches[string - 1] = _near(match.groups()[-1], STANDARD.open_pitches[string - 1])
+        string = _STRING_ORDINALS.get(name) or int(name[0])
+        pitches[string - 1] = _nearest_pitch(match.groups()[-1], STANDARD.open_pitches[string - 1])
         found = True
     return tuple(pitches) if found else None
 
 
-def stated_capo(line: str) -> int | None:
+def parse_capo(line: str) -> int | None:
     """The fret of the capo that a line of text states, or None.
 
     Only a statement counts (``Capo: 2``, ``capo III``), not a sentence in which a capo comes up
     ("can also be played with a capo on the 2nd fret").
     """
-    line = line[:LONGEST]
-    found = _CAPO.search(line) or _CAPO_BEHIND.search(line)
+    line = line[:MAX_STATEMENT_COLUMNS]
+    found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
     if not found:
         return None
     fret = found["fret"].upper()
     if fret.lower() in _FRET_WORDS:
         return _FRET_WORDS.index(fret.lower())
-    number = _ROMAN.index(fret) if fret in _ROMAN else int(fret) if fret.isdecimal() else 0
+    number = _ROMAN_NUMERALS.index(fret) if fret in _ROMAN_NUMERALS else int(fret) if fret.isdecimal() else 0
     return number if 1 <= number <= 12 else None
 
 
-def title_of(lines: list[str]) -> str:
+def find_title(lines: list[str]) -> str:
     """The title among lines of text: what follows ``Title:``, or else the first line of words."""
     for line in lines:
-        if found := _TITLE.match(line):
+        if found := _TITLE_PATTERN.match(line):
             return found["title"].strip()[:100]
-    titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT.match(line))
-    return next(filter(_has_words, titles), "")
+    titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
+    return next(filter(_has_letters, titles), "")
 
 
-def is_about_style(line: str) -> bool:
+def is_style_line(line: str) -> bool:
     """Whether a line of text says the style and so nothing else, whatever the style is called."""
-    return bool(_STYLE.match(line[:LONGEST]))
+    return bool(_STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS]))
 
 
-def style_of(lines: list[str]) -> str:
+def find_style(lines: list[str]) -> str:
     """The style among lines of text: what follows ``style:`` or ``genre:``; empty if none does."""
-    found = (match["style"] for line in lines if (match := _STYLE.match(line[:LONGEST])))
-    return next(filter(is_style, (" ".join(name.split()) for name in found)), "")
+    found = (match["style"] for line in lines if (match := _STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS])))
+    return next(filter(is_valid_style, (" ".join(name.split()) for name in found)), "")
 
 
-def _has_words(line: str) -> bool:
+def _has_letters(line: str) -> bool:
     """Whether a line holds at least three letters in a row."""
     return bool(re.search(r"[^\W\d_]{3}", line))

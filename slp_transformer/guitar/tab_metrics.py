@@ -9,10 +9,10 @@ fingering search has minimised since Sayegh (1989).
 
 from collections.abc import Iterable
 
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, is_playable
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, is_playable_grip
 from slp_transformer.guitar.tab import Event
 
-STRINGS = 6
+NUM_STRINGS = 6
 
 
 def is_playable_event(event: Event, max_span: int = MAX_SPAN, max_fret: int = MAX_FRET) -> bool:
@@ -22,12 +22,12 @@ def is_playable_event(event: Event, max_span: int = MAX_SPAN, max_fret: int = MA
     fretted notes lie at most `max_span` frets apart.
     """
     on_the_neck = all(
-        1 <= note.string <= STRINGS and 0 <= note.fret <= max_fret for note in event.notes
+        1 <= note.string <= NUM_STRINGS and 0 <= note.fret <= max_fret for note in event.notes
     )
-    return on_the_neck and is_playable(event.notes, max_span)
+    return on_the_neck and is_playable_grip(event.notes, max_span)
 
 
-def playable_share(
+def compute_playable_share(
     events: Iterable[Event], max_span: int = MAX_SPAN, max_fret: int = MAX_FRET
 ) -> float:
     """Share of the events that one hand can play, from 0 to 1.
@@ -45,7 +45,7 @@ def playable_share(
     return sum(verdicts) / len(verdicts) if verdicts else 0.0
 
 
-def hand_shifts(events: Iterable[Event]) -> list[int]:
+def compute_hand_shifts(events: Iterable[Event]) -> list[int]:
     """How many frets the hand moves from one event to the next, never negative.
 
     The hand is where its lowest fretted note is. Events of open strings alone need no hand and
@@ -56,18 +56,18 @@ def hand_shifts(events: Iterable[Event]) -> list[int]:
     return [abs(after - before) for before, after in zip(places, places[1:], strict=False)]
 
 
-def mean_hand_shift(events: Iterable[Event]) -> float:
+def compute_mean_hand_shift(events: Iterable[Event]) -> float:
     """Mean of `hand_shifts`, in frets; 0.0 if the hand never has to move."""
-    shifts = hand_shifts(events)
+    shifts = compute_hand_shifts(events)
     return sum(shifts) / len(shifts) if shifts else 0.0
 
 
-def well_formed_share(ill_formed: Iterable[int]) -> float:
+def valid_sequence_share(invalid_token_counts: Iterable[int]) -> float:
     """Share of sampled token sequences without any ill-formed token; 0.0 if there are none.
 
     Args:
         ill_formed: for every sample, how many of its tokens could not stand where they stood
             (`slp_transformer.guitar.tab_tokenizer.Decoded.ill_formed`).
     """
-    clean = [count == 0 for count in ill_formed]
+    clean = [count == 0 for count in invalid_token_counts]
     return sum(clean) / len(clean) if clean else 0.0

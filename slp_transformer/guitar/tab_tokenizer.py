@@ -30,34 +30,34 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
-from slp_transformer._internal.config_checks import is_whole
-from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.config_checks import is_integer
+from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
 from slp_transformer.guitar.styles import check_styles
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.token_grammar import (
-    SPECIAL,
-    STRINGS,
-    PlacedReader,
-    TokenReader,
-    token_parts,
+    SPECIAL_TOKENS,
+    NUM_STRINGS,
+    PlacedTokenReader,
+    PlainTokenReader,
+    parse_token,
 )
 from slp_transformer.guitar.token_names import (
-    placed_tokens,
-    placed_vocabulary,
-    plain_tokens,
-    plain_vocabulary,
+    encode_placed_tab,
+    build_placed_vocabulary,
+    encode_plain_bars,
+    build_plain_vocabulary,
 )
 
-Code = Literal["plain", "placed"]
-LOWEST_OPEN, HIGHEST_OPEN = 28, 76
-MOST = 1 << 16  # frets, positions or capos, since each has a token
-UNITS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+TokenScheme = Literal["plain", "placed"]
+MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
+MAX_LIMIT = 1 << 16  # frets, positions or capos, since each has a token
+DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 """How many steps a quarter note has in the pieces that the recipes train on."""
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedTab:
     """What came of a sequence of token ids.
 
     Attributes:
@@ -68,18 +68,18 @@ class Decoded:
     """
 
     tab: Tab
-    ill_formed: int
-    length: int
-    complete: bool
+    num_invalid_tokens: int
+    num_tokens: int
+    is_complete: bool
 
     @property
-    def well_formed_share(self) -> float:
+    def valid_token_share(self) -> float:
         """Share of the tokens that could stand where they stood; 1.0 for no tokens at all."""
-        return 1 - self.ill_formed / self.length if self.length else 1.0
+        return 1 - self.num_invalid_tokens / self.num_tokens if self.num_tokens else 1.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class TabTokenizerConfig:
     """What `TabTokenizer.to_json` writes."""
 
     kind: Literal["tab tokens"]
@@ -88,7 +88,7 @@ class Kept:
     max_capo: int
     tunings: dict[str, tuple[int, ...]]
     units: tuple[int, ...]
-    code: Code
+    code: TokenScheme
     styles: tuple[str, ...]
 
 
@@ -130,46 +130,46 @@ class TabTokenizer:
         max_position: int = 128,
         max_capo: int = 12,
         tunings: dict[str, Tuning] | None = None,
-        units: Iterable[int] = (),
-        code: Code = "plain",
+        steps_per_quarter_options: Iterable[int] = (),
+        scheme: TokenScheme = "plain",
         styles: Iterable[str] = (),
     ):
         for name, value, least in (
             ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
         ):  # fmt: skip
-            if not is_whole(value) or not least <= value <= MOST:
+            if not is_integer(value) or not least <= value <= MAX_LIMIT:
                 raise ValueError(
-                    f"{name} must be a whole number from {least} to {MOST}, not {value!r}."
+                    f"{name} must be a whole number from {least} to {MAX_LIMIT}, not {value!r}."
                 )
         self.max_fret, self.max_position, self.max_capo = max_fret, max_position, max_capo
         self.tunings = dict(TUNINGS if tunings is None else tunings)
         for name, tuning in self.tunings.items():
-            if len(tuning.open_pitches) != STRINGS:
-                raise ValueError(f"Tuning {name!r} must have {STRINGS} open strings.")
-        self.units = tuple(units)
-        if not all(is_whole(unit) and 1 <= unit <= MOST for unit in self.units):
-            raise ValueError(f"A quarter note has a whole number of steps, not {self.units}.")
-        if code not in get_args(Code):
-            raise ValueError(f'code must be "plain" or "placed", not {code!r}.')
-        self.code, self.styles = code, tuple(styles)
+            if len(tuning.open_pitches) != NUM_STRINGS:
+                raise ValueError(f"Tuning {name!r} must have {NUM_STRINGS} open strings.")
+        self.steps_per_quarter_options = tuple(steps_per_quarter_options)
+        if not all(is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in self.steps_per_quarter_options):
+            raise ValueError(f"A quarter note has a whole number of steps, not {self.steps_per_quarter_options}.")
+        if scheme not in get_args(TokenScheme):
+            raise ValueError(f'code must be "plain" or "placed", not {scheme!r}.')
+        self.scheme, self.styles = scheme, tuple(styles)
         check_styles(self.styles)
-        if self.styles and code == "plain":
+        if self.styles and scheme == "plain":
             raise ValueError("Styles are told by the placed code, not by the plain one.")
-        units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.units)) if self.units else ()
+        units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.steps_per_quarter_options)) if self.steps_per_quarter_options else ()
         self.vocabulary = (
-            *SPECIAL,
+            *SPECIAL_TOKENS,
             *(f"TUNING<{name}>" for name in self.tunings),
-            *(f"OPEN<{pitch}>" for pitch in range(LOWEST_OPEN, HIGHEST_OPEN + 1)),
+            *(f"OPEN<{pitch}>" for pitch in range(MIN_OPEN_PITCH, MAX_OPEN_PITCH + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
             *units_told,
             *(
-                plain_vocabulary(max_fret, max_position)
-                if code == "plain"
-                else placed_vocabulary(max_fret, max_position, self.styles)
+                build_plain_vocabulary(max_fret, max_position)
+                if scheme == "plain"
+                else build_placed_vocabulary(max_fret, max_position, self.styles)
             ),
         )
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
-        self.parts = tuple(token_parts(token) for token in self.vocabulary)
+        self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -206,23 +206,23 @@ class TabTokenizer:
                 without length, events out of order or outside their bar, notes not in order from
                 string 6 to string 1. The sentence names the bar.
         """
-        tokens = ["<bos>", *self.header(tab.tuning), *self.unit(tab.steps_per_quarter)]
-        if self.code == "plain":
-            tokens += plain_tokens(tab.bars, self.max_fret, self.max_position)
+        tokens = ["<bos>", *self.tuning_tokens(tab.tuning), *self.time_unit_tokens(tab.steps_per_quarter)]
+        if self.scheme == "plain":
+            tokens += encode_plain_bars(tab.bars, self.max_fret, self.max_position)
         else:
-            tokens += placed_tokens(tab, self.max_fret, self.max_position, self.styles)
+            tokens += encode_placed_tab(tab, self.max_fret, self.max_position, self.styles)
         return self.to_ids([*tokens, "<eos>"])
 
-    def header(self, tuning: Tuning) -> list[str]:
+    def tuning_tokens(self, tuning: Tuning) -> list[str]:
         """Names of the tokens for a tuning and its capo: what comes after ``<bos>``.
 
         Raises:
             ValueError: as `encode`.
         """
         pitches = tuning.open_pitches
-        if len(pitches) != STRINGS:
+        if len(pitches) != NUM_STRINGS:
             raise ValueError(
-                f"Tab tokens are for {STRINGS} strings; this tuning has {len(pitches)}."
+                f"Tab tokens are for {NUM_STRINGS} strings; this tuning has {len(pitches)}."
             )
         if not 0 <= tuning.capo <= self.max_capo:
             raise ValueError(f"A capo can be on fret 0 to {self.max_capo}, not {tuning.capo}.")
@@ -230,14 +230,14 @@ class TabTokenizer:
         for name, known in self.tunings.items():
             if known.open_pitches == pitches:
                 return [f"TUNING<{name}>", capo]
-        if not all(LOWEST_OPEN <= pitch <= HIGHEST_OPEN for pitch in pitches):
+        if not all(MIN_OPEN_PITCH <= pitch <= MAX_OPEN_PITCH for pitch in pitches):
             raise ValueError(
-                f"Open strings must lie between the MIDI pitches {LOWEST_OPEN} and {HIGHEST_OPEN}; "
+                f"Open strings must lie between the MIDI pitches {MIN_OPEN_PITCH} and {MAX_OPEN_PITCH}; "
                 f"this tuning has {pitches}."
             )
         return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
 
-    def unit(self, steps_per_quarter: int | None) -> list[str]:
+    def time_unit_tokens(self, steps_per_quarter: int | None) -> list[str]:
         """Names of the tokens for a unit of time, after tuning and capo; none if it has no tokens.
 
         Args:
@@ -246,18 +246,18 @@ class TabTokenizer:
         Raises:
             ValueError: for a unit that has no token.
         """
-        if not self.units:
+        if not self.steps_per_quarter_options:
             return []
         if steps_per_quarter is None:
             return ["COLUMNS"]
-        if steps_per_quarter not in self.units:
+        if steps_per_quarter not in self.steps_per_quarter_options:
             raise ValueError(
                 f"There is no token for {steps_per_quarter} steps to a quarter note, only for "
-                f"{', '.join(map(str, self.units))}."
+                f"{', '.join(map(str, self.steps_per_quarter_options))}."
             )
         return [f"STEPS<{steps_per_quarter}>"]
 
-    def decode(self, ids: Sequence[int], tuning: Tuning = STANDARD) -> Decoded:
+    def decode(self, ids: Sequence[int], default_tuning: Tuning = STANDARD) -> DecodedTab:
         """The music in a sequence of token ids, however ill-formed: it never raises.
 
         A token that may not stand where it stands is counted. A ``BAR`` or ``<eos>`` is obeyed all
@@ -271,18 +271,18 @@ class TabTokenizer:
             tuning: the tuning of a sequence that does not say.
         """
         ids = [int(i) for i in ids]
-        reader = self._reader(ids, tuning)
+        reader = self._make_reader(ids, default_tuning)
         length = 0
         for length, token in enumerate(ids, start=1):  # noqa: B007
-            reader.read(token)
+            reader.read_token(token)
             if token == self.eos_id:
                 break
         reader.close_bar()
-        told = {"steps_per_quarter": reader.unit, "style": reader.style}
+        told = {"steps_per_quarter": reader.steps_per_quarter, "style": reader.style}
         tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), **told)
-        return Decoded(tab, reader.ill_formed, length, complete=self.eos_id in ids)
+        return DecodedTab(tab, reader.num_invalid_tokens, length, is_complete=self.eos_id in ids)
 
-    def allowed_next(self, ids: Sequence[int]) -> set[int]:
+    def allowed_next_ids(self, ids: Sequence[int]) -> set[int]:
         """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
 
         The sequence is read as `decode` reads it. Masking every other id while sampling makes every
@@ -291,31 +291,31 @@ class TabTokenizer:
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
-        reader = self._reader(ids, STANDARD)
+        reader = self._make_reader(ids, STANDARD)
         for token in ids:
-            reader.read(token)
-        return {i for i in range(len(self)) if reader.allows(i)}
+            reader.read_token(token)
+        return {i for i in range(len(self)) if reader.is_allowed(i)}
 
-    def _reader(self, ids: list[int], tuning: Tuning) -> TokenReader:
+    def _make_reader(self, ids: list[int], default_tuning: Tuning) -> PlainTokenReader:
         """A reader for a sequence: at its beginning, or in the middle if it has none."""
-        placed = self.code == "placed"
+        placed = self.scheme == "placed"
         header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",)]
-        header += [("COLUMNS", "STEPS")] if self.units else []
+        header += [("COLUMNS", "STEPS")] if self.steps_per_quarter_options else []
         header += [("METRE",), ("KEY",)] if placed else []
         header += [("STYLE",)] if self.styles else []
         if ids and ids[0] != self.bos_id:
             header = []
         else:
             header.append(("BAR", "<eos>"))
-        return (PlacedReader if placed else TokenReader)(
-            self.vocabulary, self.parts, self.max_position, self.tunings, tuning, tuple(header)
+        return (PlacedTokenReader if placed else PlainTokenReader)(
+            self.vocabulary, self.parsed_vocabulary, self.max_position, self.tunings, default_tuning, tuple(header)
         )
 
     def to_json(self) -> str:
         """The settings as JSON text, to be saved beside a model."""
         tunings = {name: tuning.open_pitches for name, tuning in self.tunings.items()}
         limits = self.max_fret, self.max_position, self.max_capo
-        kept = Kept("tab tokens", *limits, tunings, self.units, self.code, self.styles)
+        kept = TabTokenizerConfig("tab tokens", *limits, tunings, self.steps_per_quarter_options, self.scheme, self.styles)
         return json.dumps(asdict(kept), indent=2)
 
     @classmethod
@@ -325,13 +325,13 @@ class TabTokenizer:
         Raises:
             ValueError: if the text is not JSON, or not the settings of a tab tokenizer.
         """
-        kept = parse_as(Kept, text.encode(), "These settings of a tab tokenizer")
+        kept = validate_json(TabTokenizerConfig, text.encode(), "These settings of a tab tokenizer")
         tunings = {name: Tuning(pitches) for name, pitches in kept.tunings.items()}
         limits = kept.max_fret, kept.max_position, kept.max_capo
         return cls(*limits, tunings, kept.units, kept.code, kept.styles)
 
 
-def token_stream(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
+def encode_all_tabs(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
     """The ids of many tabs one after the other, each from ``<bos>`` to ``<eos>``, to train on.
 
     Raises:

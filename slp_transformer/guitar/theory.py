@@ -19,12 +19,12 @@ from slp_transformer.guitar.fretboard import (
 )
 from slp_transformer.guitar.tab import Tab
 
-Grip = tuple[Note, ...]
+ChordGrip = tuple[Note, ...]
 
 NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
-_LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+_PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
-SCALES: dict[str, tuple[int, ...]] = {
+SCALE_HALF_STEPS: dict[str, tuple[int, ...]] = {
     "major": (0, 2, 4, 5, 7, 9, 11),
     "minor": (0, 2, 3, 5, 7, 8, 10),
     "harmonic minor": (0, 2, 3, 5, 7, 8, 11),
@@ -36,7 +36,7 @@ SCALES: dict[str, tuple[int, ...]] = {
 }
 """Half steps above the root for every degree of a scale."""
 
-CHORDS: dict[str, tuple[int, ...]] = {
+CHORD_HALF_STEPS: dict[str, tuple[int, ...]] = {
     "": (0, 4, 7),
     "m": (0, 3, 7),
     "5": (0, 7),
@@ -53,29 +53,29 @@ CHORDS: dict[str, tuple[int, ...]] = {
 """Half steps above the root for every tone of a chord, by what follows the root in its name."""
 
 
-def pitch_class(name: str) -> int:
+def parse_pitch_class(note_name: str) -> int:
     """Half steps from C up to a note name such as ``F#`` or ``Bb``.
 
     Raises:
         ValueError: if it is no note name.
     """
-    if not name or name[0] not in _LETTERS or name[1:] not in ("", "#", "b"):
-        raise ValueError(f"{name!r} is no note name: write A to G, then # or b where needed.")
-    return (_LETTERS[name[0]] + {"": 0, "#": 1, "b": -1}[name[1:]]) % 12
+    if not note_name or note_name[0] not in _PITCH_CLASS_OF_LETTER or note_name[1:] not in ("", "#", "b"):
+        raise ValueError(f"{note_name!r} is no note name: write A to G, then # or b where needed.")
+    return (_PITCH_CLASS_OF_LETTER[note_name[0]] + {"": 0, "#": 1, "b": -1}[note_name[1:]]) % 12
 
 
-def scale_classes(root: str, scale: str) -> list[int]:
+def scale_pitch_classes(root: str, scale: str) -> list[int]:
     """Pitch classes of a scale, root first.
 
     Raises:
         ValueError: if the scale is not in `SCALES`.
     """
-    if scale not in SCALES:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
-    return [(pitch_class(root) + interval) % 12 for interval in SCALES[scale]]
+    if scale not in SCALE_HALF_STEPS:
+        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALE_HALF_STEPS)}.")
+    return [(parse_pitch_class(root) + interval) % 12 for interval in SCALE_HALF_STEPS[scale]]
 
 
-def split_chord(chord: str) -> tuple[str, str]:
+def split_chord_name(chord: str) -> tuple[str, str]:
     """Root and quality of a chord name: ``F#m7`` is ``F#`` and ``m7``.
 
     Raises:
@@ -83,28 +83,28 @@ def split_chord(chord: str) -> tuple[str, str]:
     """
     length = 2 if chord[1:2] in ("#", "b") else 1
     root, quality = chord[:length], chord[length:]
-    pitch_class(root)
-    if quality not in CHORDS:
+    parse_pitch_class(root)
+    if quality not in CHORD_HALF_STEPS:
         raise ValueError(f"Unknown chord {chord!r}: its quality {quality!r} is not in CHORDS.")
     return root, quality
 
 
-def chord_classes(chord: str) -> list[int]:
+def chord_pitch_classes(chord: str) -> list[int]:
     """Pitch classes of a chord, root first: ``chord_classes("C")`` is C, E and G.
 
     Raises:
         ValueError: as `split_chord`.
     """
-    root, quality = split_chord(chord)
-    return [(pitch_class(root) + interval) % 12 for interval in CHORDS[quality]]
+    root, quality = split_chord_name(chord)
+    return [(parse_pitch_class(root) + interval) % 12 for interval in CHORD_HALF_STEPS[quality]]
 
 
-def chord_on(root: str, half_steps: int, quality: str) -> str:
+def chord_above_root(root: str, half_steps: int, quality: str) -> str:
     """Name of the chord so many half steps above a root: 7 above G with ``7`` is ``D7``."""
-    return NOTE_NAMES[(pitch_class(root) + half_steps) % 12] + quality
+    return NOTE_NAMES[(parse_pitch_class(root) + half_steps) % 12] + quality
 
 
-def grip(diagram: str, shift: int = 0) -> Grip:
+def parse_grip_diagram(diagram: str, fret_shift: int = 0) -> ChordGrip:
     """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck.
 
     >>> grip("xx0232")
@@ -112,12 +112,12 @@ def grip(diagram: str, shift: int = 0) -> Grip:
     """
     count = len(diagram)
     return tuple(
-        Note(count - i, int(fret) + shift) for i, fret in enumerate(diagram) if fret != "x"
+        Note(count - i, int(fret) + fret_shift) for i, fret in enumerate(diagram) if fret != "x"
     )
 
 
 # Shapes that beginners learn first, low string to high; the root is the lowest note.
-_OPEN = {
+_OPEN_SHAPES = {
     "C": "x32010", "A": "x02220", "G": "320003", "E": "022100", "D": "xx0232",
     "Am": "x02210", "Em": "022000", "Dm": "xx0231",
     "C7": "x32310", "A7": "x02020", "G7": "320001", "E7": "020100", "D7": "xx0212", "B7": "x21202",
@@ -139,8 +139,8 @@ _A_SHAPES = {
 }  # fmt: skip
 
 _SHAPES: dict[tuple[int, ...], dict[str, str]] = {
-    STANDARD.open_pitches: _OPEN,
-    HALF_STEP_DOWN.open_pitches: _OPEN,
+    STANDARD.open_pitches: _OPEN_SHAPES,
+    HALF_STEP_DOWN.open_pitches: _OPEN_SHAPES,
     DROP_D.open_pitches: {
         "D": "000232", "Dm": "000231", "D7": "000212", "Dsus2": "000230", "Dsus4": "000233",
         "Em": "222000", "G": "520003", "A": "x02220", "Am": "x02210", "A7": "x02020",
@@ -159,67 +159,67 @@ _SHAPES: dict[tuple[int, ...], dict[str, str]] = {
 }  # fmt: skip
 
 
-def open_shape(chord: str, tuning: Tuning = STANDARD) -> Grip | None:
+def find_open_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip | None:
     """The usual shape of a chord near the nut of this tuning, or None where there is none.
 
     Chords are named as the hand sees them: a capo or a guitar tuned down by a half step moves what
     sounds, not the shape.
     """
     diagram = _SHAPES.get(tuning.open_pitches, {}).get(chord)
-    return grip(diagram) if diagram else None
+    return parse_grip_diagram(diagram) if diagram else None
 
 
-def barre_shapes(chord: str) -> list[Grip]:
+def find_barre_shapes(chord: str) -> list[ChordGrip]:
     """The movable shapes of a chord in standard tuning, up to the twelfth fret, lowest fret first.
 
     Raises:
         ValueError: as `split_chord`.
     """
-    root, quality = split_chord(chord)
+    root, quality = split_chord_name(chord)
     shapes = []
     for base, diagrams in (("E", _E_SHAPES), ("A", _A_SHAPES)):
-        shift = (pitch_class(root) - pitch_class(base)) % 12
+        shift = (parse_pitch_class(root) - parse_pitch_class(base)) % 12
         if quality in diagrams:
-            shapes.append((shift, grip(diagrams[quality], shift)))
+            shapes.append((shift, parse_grip_diagram(diagrams[quality], shift)))
     return [shape for _, shape in sorted(shapes)]
 
 
-def chord_shape(chord: str, tuning: Tuning = STANDARD) -> Grip:
+def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
     """The shape to play a chord with: an open one if the tuning has it, else the lowest barre.
 
     Raises:
         ValueError: if neither is known in this tuning.
     """
-    shape = open_shape(chord, tuning)
-    if shape is None and _SHAPES.get(tuning.open_pitches) is _OPEN:
-        shape = next(iter(barre_shapes(chord)), None)
+    shape = find_open_shape(chord, tuning)
+    if shape is None and _SHAPES.get(tuning.open_pitches) is _OPEN_SHAPES:
+        shape = next(iter(find_barre_shapes(chord)), None)
     if shape is None:
         raise ValueError(f"No shape for the chord {chord} in the tuning {tuning.open_pitches}.")
     return shape
 
 
-KEYS = (*NOTE_NAMES, *(f"{name}m" for name in NOTE_NAMES))
+KEY_NAMES = (*NOTE_NAMES, *(f"{name}m" for name in NOTE_NAMES))
 """The twelve major keys, then the twelve minor ones."""
-METRES = tuple(
+TIME_SIGNATURES = tuple(
     (beats, kind)
     for kind, most in ((2, (2, 3, 4)), (4, (2, 3, 4, 5, 6)), (8, (3, 5, 6, 7, 9, 12)))
     for beats in most
 )
 """The metres that have a token."""
 
-MAJOR = (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88)
-MINOR = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17)
+MAJOR_KEY_PROFILE = (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88)
+MINOR_KEY_PROFILE = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17)
 
 
-def pitch_classes(tab: Tab) -> list[int]:
+def count_pitch_classes(tab: Tab) -> list[int]:
     """How many of a tab's notes are of each pitch class, C first; dead notes have none."""
     counts = Counter(
-        tab.tuning.pitch(note) % 12 for event in tab.events() for note in event.sounding()
+        tab.tuning.pitch_of(note) % 12 for event in tab.iter_events() for note in event.sounding_notes()
     )
     return [counts[pitch_class] for pitch_class in range(12)]
 
 
-def key_of(tab: Tab) -> str | None:
+def estimate_key(tab: Tab) -> str | None:
     """The key that a piece is most likely in: one of `KEYS`.
 
     It is the key whose profile goes along best with the piece's pitch classes. Source: Krumhansl
@@ -228,18 +228,18 @@ def key_of(tab: Tab) -> str | None:
     Returns:
         The key; None where all pitch classes are equally frequent, as where there are no notes.
     """
-    counts = pitch_classes(tab)
+    counts = count_pitch_classes(tab)
     if len(set(counts)) == 1:
         return None
     fits = [
         correlation(counts, [profile[(pitch_class - root) % 12] for pitch_class in range(12)])
-        for profile in (MAJOR, MINOR)
+        for profile in (MAJOR_KEY_PROFILE, MINOR_KEY_PROFILE)
         for root in range(12)
     ]
-    return KEYS[max(range(24), key=fits.__getitem__)]
+    return KEY_NAMES[max(range(24), key=fits.__getitem__)]
 
 
-def most_in_one_scale(tabs: Iterable[Tab]) -> tuple[int, int]:
+def count_notes_in_best_scale(tabs: Iterable[Tab]) -> tuple[int, int]:
     """Of all notes, how many lie in the major scale that holds most of their own piece's notes.
 
     A natural minor scale has the notes of a major one.
@@ -249,9 +249,9 @@ def most_in_one_scale(tabs: Iterable[Tab]) -> tuple[int, int]:
     """
     inside = notes = 0
     for tab in tabs:
-        counts = pitch_classes(tab)
+        counts = count_pitch_classes(tab)
         inside += max(
-            sum(counts[(root + step) % 12] for step in SCALES["major"]) for root in range(12)
+            sum(counts[(root + step) % 12] for step in SCALE_HALF_STEPS["major"]) for root in range(12)
         )
         notes += sum(counts)
     return inside, notes

@@ -5,13 +5,13 @@ from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
 
-from slp_transformer.guitar.tab import FINEST, Bar, Tab
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 
-LONGEST = 100_000
+MAX_EXPANDED_BARS = 100_000
 """Most bars that repeats are unfolded to."""
 
 
-def in_time(tab: Tab, steps_per_quarter: int = 4) -> Tab:
+def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
     """Say that the columns of a tab are steps of time: of sixteenths, unless told otherwise.
 
     Nothing is moved: what stood so many columns apart is as many steps apart now. People who write
@@ -25,12 +25,12 @@ def in_time(tab: Tab, steps_per_quarter: int = 4) -> Tab:
             f"This tab has time already, {tab.steps_per_quarter} steps to a quarter note; use "
             "with_steps_per_quarter for finer or coarser steps."
         )
-    if not 1 <= steps_per_quarter <= FINEST:
-        raise ValueError(f"A quarter note has 1 to {FINEST} steps, not {steps_per_quarter}.")
+    if not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER:
+        raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {steps_per_quarter}.")
     return replace(tab, steps_per_quarter=steps_per_quarter)
 
 
-def unit_of(tab: Tab) -> int:
+def require_steps_per_quarter(tab: Tab) -> int:
     """Steps to a quarter note.
 
     Raises:
@@ -44,48 +44,48 @@ def unit_of(tab: Tab) -> int:
     return tab.steps_per_quarter
 
 
-def with_steps_per_quarter(tab: Tab, steps_per_quarter: int) -> Tab:
+def change_steps_per_quarter(tab: Tab, steps_per_quarter: int) -> Tab:
     """The same music in finer or coarser steps.
 
     Raises:
         ValueError: if the tab has no time, or something would fall between two steps.
     """
-    share = Fraction(steps_per_quarter, unit_of(tab))
-    places = _places(tab)
+    share = Fraction(steps_per_quarter, require_steps_per_quarter(tab))
+    places = _all_step_values(tab)
     if (odd := next((place for place in places if (place * share).denominator > 1), None)) or (
-        not 1 <= steps_per_quarter <= FINEST
+        not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER
     ):
         between = f": {odd} of its own steps would fall between two" if odd else ""
         raise ValueError(
             f"This tab cannot have {steps_per_quarter} steps to a quarter note{between}."
         )
-    bars = tuple(_scaled(bar, share) for bar in tab.bars)
+    bars = tuple(_scale_bar(bar, share) for bar in tab.bars)
     return replace(tab, bars=bars, steps_per_quarter=steps_per_quarter)
 
 
-def coarsest(tab: Tab) -> Tab:
+def coarsest_grid(tab: Tab) -> Tab:
     """The same music in the longest steps that hold it, as it is read from a file.
 
     Raises:
         ValueError: if the tab has no time.
     """
-    steps = gcd(unit_of(tab), *_places(tab))
-    return with_steps_per_quarter(tab, unit_of(tab) // steps)
+    steps = gcd(require_steps_per_quarter(tab), *_all_step_values(tab))
+    return change_steps_per_quarter(tab, require_steps_per_quarter(tab) // steps)
 
 
-def _places(tab: Tab) -> list[int]:
+def _all_step_values(tab: Tab) -> list[int]:
     """Every number of steps in a tab."""
     places = [bar.steps for bar in tab.bars]
-    for event in tab.events():
+    for event in tab.iter_events():
         places += [event.step, *event.durations]
     return places
 
 
-def _scaled(bar: Bar, share: Fraction) -> Bar:
+def _scale_bar(bar: Bar, factor: Fraction) -> Bar:
     """A bar whose steps are all multiplied."""
 
     def times(steps: int) -> int:
-        return int(steps * share)
+        return int(steps * factor)
 
     events = tuple(
         replace(event, step=times(event.step), durations=tuple(map(times, event.durations)))
@@ -94,30 +94,30 @@ def _scaled(bar: Bar, share: Fraction) -> Bar:
     return replace(bar, steps=times(bar.steps), events=events)
 
 
-def common_unit(steps: list[Fraction]) -> int | None:
+def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:
     """The fewest steps to a quarter that hold moments given in quarters; None if 96 are too few."""
     unit = 1
-    for moment in steps:
+    for moment in moments_in_quarters:
         unit = lcm(unit, moment.denominator)
-        if unit > FINEST:
+        if unit > MAX_STEPS_PER_QUARTER:
             return None
     return unit
 
 
-def bar_starts(tab: Tab) -> list[int]:
+def bar_start_steps(tab: Tab) -> list[int]:
     """The step, from the beginning of the piece, at which each bar begins; and the last's end."""
     return list(accumulate((bar.steps for bar in tab.bars), initial=0))
 
 
-def metre_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
+def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
     """The metre of a bar that is exactly as long as it: its own if that fits, else the plainest.
 
     Raises:
         ValueError: if no metre is as long as the bar.
     """
     quarters = Fraction(bar.steps, steps_per_quarter)
-    if bar.metre is not None and Fraction(4 * bar.metre[0], bar.metre[1]) == quarters:
-        return bar.metre
+    if bar.time_signature is not None and Fraction(4 * bar.time_signature[0], bar.time_signature[1]) == quarters:
+        return bar.time_signature
     for kind in (4, 8, 16, 32):
         beats = quarters * kind / 4
         if beats.denominator == 1:
@@ -128,7 +128,7 @@ def metre_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
     )
 
 
-def fitted(tab: Tab, quarters: int = 16) -> tuple[Tab, list[int]]:
+def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Tab, list[int]]:
     """A tab whose bars all have a metre, as what a model writes may not.
 
     A bar that no metre fits is lengthened to a whole number of quarters. One that is longer than so
@@ -140,16 +140,16 @@ def fitted(tab: Tab, quarters: int = 16) -> tuple[Tab, list[int]]:
     Raises:
         ValueError: as `unit_of`.
     """
-    unit, bars, changed = unit_of(tab), [], []
+    unit, bars, changed = require_steps_per_quarter(tab), [], []
     for number, bar in enumerate(tab.bars, start=1):
         try:
-            metre_of(bar, unit)
+            time_signature_of(bar, unit)
         except ValueError:
             bar = replace(bar, steps=-(-bar.steps // unit) * unit)
             changed.append(number)
-        parts = range(0, bar.steps, quarters * unit)
+        parts = range(0, bar.steps, max_bar_quarters * unit)
         for start in parts:
-            end = min(bar.steps, start + quarters * unit)
+            end = min(bar.steps, start + max_bar_quarters * unit)
             inside = (event for event in bar.events if start <= event.step < end)
             events = tuple(replace(event, step=event.step - start) for event in inside)
             first, last = start == 0, end == bar.steps
@@ -158,9 +158,9 @@ def fitted(tab: Tab, quarters: int = 16) -> tuple[Tab, list[int]]:
                     bar,
                     steps=end - start,
                     events=events,
-                    tempo=bar.tempo if first else None,
-                    repeat_from=bar.repeat_from and first,
-                    repeats=bar.repeats if last else 0,
+                    tempo=bar.tempo_bpm if first else None,
+                    repeat_from=bar.starts_repeat and first,
+                    repeats=bar.num_plays if last else 0,
                 )
             )
         if len(parts) > 1 and number not in changed:
@@ -168,23 +168,23 @@ def fitted(tab: Tab, quarters: int = 16) -> tuple[Tab, list[int]]:
     return replace(tab, bars=tuple(bars)), changed
 
 
-def with_metres(tab: Tab) -> Tab:
+def add_time_signatures(tab: Tab) -> Tab:
     """The same tab, with the metre of every bar in which it changes.
 
     Raises:
         ValueError: as `metre_of` and `unit_of`.
     """
-    bars = [replace(bar, metre=metre_of(bar, unit_of(tab))) for bar in _settled(tab.bars)]
-    tempi = [bar.tempo for bar in tab.bars]
+    bars = [replace(bar, metre=time_signature_of(bar, require_steps_per_quarter(tab))) for bar in _carry_time_signature_and_tempo(tab.bars)]
+    tempi = [bar.tempo_bpm for bar in tab.bars]
     return replace(
         tab,
         bars=tuple(
-            replace(bar, tempo=tempo) for bar, tempo in zip(only_changes(bars), tempi, strict=True)
+            replace(bar, tempo=tempo) for bar, tempo in zip(drop_repeated_changes(bars), tempi, strict=True)
         ),
     )
 
 
-def unfolded(tab: Tab) -> Tab:
+def expand_repeats(tab: Tab) -> Tab:
     """The tab as it is played: repeats written out, so that none is left.
 
     Raises:
@@ -192,51 +192,51 @@ def unfolded(tab: Tab) -> Tab:
     """
     played: list[Bar] = []
     begin, time, place = 0, 1, 0
-    settled = _settled(tab.bars)
+    settled = _carry_time_signature_and_tempo(tab.bars)
     while place < len(tab.bars):
         bar = tab.bars[place]
-        if bar.repeat_from and place != begin:
+        if bar.starts_repeat and place != begin:
             begin, time = place, 1
         plays = not bar.endings or time in bar.endings
         if plays:
             played.append(replace(settled[place], repeat_from=False, repeats=0, endings=()))
-        if len(played) > LONGEST:
-            raise ValueError(f"With its repeats this tab has more than {LONGEST:,} bars.")
-        later = _endings_after(tab.bars, place)
-        if plays and bar.repeats and (bar.repeats > time or time + 1 in later):
+        if len(played) > MAX_EXPANDED_BARS:
+            raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
+        later = _following_endings(tab.bars, place)
+        if plays and bar.num_plays and (bar.num_plays > time or time + 1 in later):
             place, time = begin, time + 1
             continue
-        if (bar.repeats or bar.endings) and not later:
+        if (bar.num_plays or bar.endings) and not later:
             begin, time = place + 1, 1
         place += 1
-    return replace(tab, bars=tuple(only_changes(played)))
+    return replace(tab, bars=tuple(drop_repeated_changes(played)))
 
 
-def _endings_after(bars: tuple[Bar, ...], place: int) -> set[int]:
+def _following_endings(bars: tuple[Bar, ...], bar_index: int) -> set[int]:
     """The times that the endings right after a bar are for."""
     times: set[int] = set()
-    for bar in bars[place + 1 :]:
+    for bar in bars[bar_index + 1 :]:
         if not bar.endings:
             break
         times.update(bar.endings)
     return times
 
 
-def _settled(bars: tuple[Bar, ...]) -> list[Bar]:
+def _carry_time_signature_and_tempo(bars: tuple[Bar, ...]) -> list[Bar]:
     """Bars that each say the metre and tempo they are in, as far as any was said."""
     settled, metre, tempo = [], None, None
     for bar in bars:
-        metre, tempo = bar.metre or metre, bar.tempo or tempo
+        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
         settled.append(replace(bar, metre=metre, tempo=tempo))
     return settled
 
 
-def only_changes(bars: list[Bar]) -> list[Bar]:
+def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     """Bars that say metre and tempo only where they change."""
     changed, metre, tempo = [], None, None
     for bar in bars:
-        new_metre = None if bar.metre == metre else bar.metre
-        new_tempo = None if bar.tempo == tempo else bar.tempo
+        new_metre = None if bar.time_signature == metre else bar.time_signature
+        new_tempo = None if bar.tempo_bpm == tempo else bar.tempo_bpm
         changed.append(replace(bar, metre=new_metre, tempo=new_tempo))
-        metre, tempo = bar.metre or metre, bar.tempo or tempo
+        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
     return changed

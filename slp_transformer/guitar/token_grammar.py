@@ -3,23 +3,23 @@
 from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.styles import is_none
+from slp_transformer.guitar.styles import is_no_style
 from slp_transformer.guitar.tab import Bar, Event
 
-STRINGS = 6
-SPECIAL = ("<pad>", "<bos>", "<eos>")
+NUM_STRINGS = 6
+SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 
 
-def token_parts(token: str) -> tuple[str, tuple[int, ...]]:
+def parse_token(token: str) -> tuple[str, tuple[int, ...]]:
     """Kind and numbers of a token's name: ``TAB<6,3>`` is ``TAB`` and (6, 3)."""
-    if token in SPECIAL or "<" not in token:
+    if token in SPECIAL_TOKENS or "<" not in token:
         return token, ()
     kind, _, inside = token[:-1].partition("<")
     named = kind in ("TUNING", "METRE", "KEY", "STYLE")
     return kind, () if named else tuple(int(number) for number in inside.split(","))
 
 
-class TokenReader:
+class PlainTokenReader:
     """Reads tokens of the plain code one by one, and knows which may come next.
 
     Args:
@@ -42,117 +42,117 @@ class TokenReader:
     def __init__(
         self,
         vocabulary: tuple[str, ...],
-        parts: tuple[tuple[str, tuple[int, ...]], ...],
+        parsed_vocabulary: tuple[tuple[str, tuple[int, ...]], ...],
         max_position: int,
-        named: dict[str, Tuning],
+        named_tunings: dict[str, Tuning],
         tuning: Tuning,
-        header: tuple[tuple[str, ...], ...],
+        header_kinds: tuple[tuple[str, ...], ...],
     ):
-        self.vocabulary, self.parts, self.max_position = vocabulary, parts, max_position
-        self.named, self.tuning = named, tuning
-        self.header = list(header)
-        self.unit: int | None = None
-        self.metre: tuple[int, int] | None = None
+        self.vocabulary, self.parsed_vocabulary, self.max_position = vocabulary, parsed_vocabulary, max_position
+        self.named_tunings, self.tuning = named_tunings, tuning
+        self.remaining_header_kinds = list(header_kinds)
+        self.steps_per_quarter: int | None = None
+        self.time_signature: tuple[int, int] | None = None
         self.style = ""
         self.bars: list[Bar] = []
-        self.ill_formed = 0
-        self.opens: list[int] = []
-        self.origin, self.now = 0, 0
-        self.last = "BAR"
-        self.notes: list[Note] = []
+        self.num_invalid_tokens = 0
+        self.open_pitches: list[int] = []
+        self.position_offset, self.current_step = 0, 0
+        self.last_kind = "BAR"
+        self.pending_notes: list[Note] = []
         self.events: list[Event] = []
 
-    def allows(self, token_id: int) -> bool:
+    def is_allowed(self, token_id: int) -> bool:
         """Whether this token may come next."""
-        kind, value = self.parts[token_id]
-        return kind in self.header[0] if self.header else self.allows_in_bar(kind, value)
+        kind, value = self.parsed_vocabulary[token_id]
+        return kind in self.remaining_header_kinds[0] if self.remaining_header_kinds else self.is_allowed_in_bar(kind, value)
 
-    def read(self, token_id: int) -> None:
+    def read_token(self, token_id: int) -> None:
         """Take in the next token."""
-        if not 0 <= token_id < len(self.parts):
-            self.ill_formed += 1
+        if not 0 <= token_id < len(self.parsed_vocabulary):
+            self.num_invalid_tokens += 1
             return
-        kind, value = self.parts[token_id]
-        if not self.allows(token_id):
-            self.ill_formed += 1
-            if not self.is_obeyed_anywhere(kind, value):
+        kind, value = self.parsed_vocabulary[token_id]
+        if not self.is_allowed(token_id):
+            self.num_invalid_tokens += 1
+            if not self.is_always_obeyed(kind, value):
                 return
         if kind in ("BAR", "<eos>", "SAME"):
             self.close_bar()
-            self.header = [()] if kind == "<eos>" else []
+            self.remaining_header_kinds = [()] if kind == "<eos>" else []
             self.begin_bar(kind, value)
-        elif self.header:
-            self.read_header(kind, self.vocabulary[token_id].partition("<")[2][:-1])
+        elif self.remaining_header_kinds:
+            self.read_header_token(kind, self.vocabulary[token_id].partition("<")[2][:-1])
         else:
-            self.read_in_bar(kind, value)
-        self.last = kind
+            self.read_bar_token(kind, value)
+        self.last_kind = kind
 
-    def read_header(self, kind: str, text: str) -> None:
+    def read_header_token(self, token_kind: str, argument: str) -> None:
         """Take in a token of the header, and what it says between ``<`` and ``>``."""
-        if kind == "OPEN":
-            self.opens.append(int(text))
-            if len(self.opens) < STRINGS:
-                self.header[0] = ("OPEN",)
+        if token_kind == "OPEN":
+            self.open_pitches.append(int(argument))
+            if len(self.open_pitches) < NUM_STRINGS:
+                self.remaining_header_kinds[0] = ("OPEN",)
                 return
-            self.tuning = Tuning(tuple(reversed(self.opens)))
-        elif kind == "TUNING":
-            self.tuning = self.named[text]
-        elif kind == "CAPO":
-            self.tuning = replace(self.tuning, capo=int(text))
-        elif kind == "STEPS":
-            self.unit = int(text)
-        elif kind == "METRE" and "/" in text:
-            beats, unit = text.split("/")
-            self.metre = (int(beats), int(unit))
-        elif kind == "STYLE":
-            self.style = "" if is_none(text) else text
-        del self.header[0]
+            self.tuning = Tuning(tuple(reversed(self.open_pitches)))
+        elif token_kind == "TUNING":
+            self.tuning = self.named_tunings[argument]
+        elif token_kind == "CAPO":
+            self.tuning = replace(self.tuning, capo=int(argument))
+        elif token_kind == "STEPS":
+            self.steps_per_quarter = int(argument)
+        elif token_kind == "METRE" and "/" in argument:
+            beats, unit = argument.split("/")
+            self.time_signature = (int(beats), int(unit))
+        elif token_kind == "STYLE":
+            self.style = "" if is_no_style(argument) else argument
+        del self.remaining_header_kinds[0]
 
-    def is_obeyed_anywhere(self, kind: str, value: tuple[int, ...]) -> bool:
+    def is_always_obeyed(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
         """Whether a token is obeyed even where it may not stand."""
-        return kind in ("BAR", "<eos>")
+        return token_kind in ("BAR", "<eos>")
 
-    def allows_in_bar(self, kind: str, value: tuple[int, ...]) -> bool:
+    def is_allowed_in_bar(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
         """Whether this token may come next in a bar."""
-        if kind == "TAB":
-            free = self.last in ("BAR", "POS")
-            return free or (self.last == "TAB" and value[0] < self.notes[-1].string)
-        if kind == "POS":
-            return self.last != "POS" and self.origin + value[0] > self.now
-        if kind == "LONG":
-            return self.last != "POS"
-        return kind in ("BAR", "<eos>") and self.last == "POS"
+        if token_kind == "TAB":
+            free = self.last_kind in ("BAR", "POS")
+            return free or (self.last_kind == "TAB" and numbers[0] < self.pending_notes[-1].string)
+        if token_kind == "POS":
+            return self.last_kind != "POS" and self.position_offset + numbers[0] > self.current_step
+        if token_kind == "LONG":
+            return self.last_kind != "POS"
+        return token_kind in ("BAR", "<eos>") and self.last_kind == "POS"
 
-    def read_in_bar(self, kind: str, value: tuple[int, ...]) -> None:
+    def read_bar_token(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Take in a token of a bar."""
-        if kind == "TAB":
-            self.notes.append(Note(*value))
-        elif kind == "LONG":
-            self.origin += self.max_position
+        if token_kind == "TAB":
+            self.pending_notes.append(Note(*numbers))
+        elif token_kind == "LONG":
+            self.position_offset += self.max_position
         else:
             self.close_event()
-            self.now = self.origin + value[0]
+            self.current_step = self.position_offset + numbers[0]
 
-    def begin_bar(self, kind: str, value: tuple[int, ...]) -> None:
+    def begin_bar(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Begin a bar with the token that says so; the bar before is closed."""
 
     def close_event(self) -> None:
         """Put the notes that are waiting into an event."""
-        if self.notes:
-            self.events.append(Event(self.now, tuple(self.notes)))
-            self.notes = []
+        if self.pending_notes:
+            self.events.append(Event(self.current_step, tuple(self.pending_notes)))
+            self.pending_notes = []
 
     def close_bar(self) -> None:
         """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
-        if self.notes:
+        if self.pending_notes:
             self.close_event()
-            self.now += 1
-        if self.now > 0:
-            self.bars.append(Bar(self.now, tuple(self.events)))
-        self.events, self.now, self.origin = [], 0, 0
+            self.current_step += 1
+        if self.current_step > 0:
+            self.bars.append(Bar(self.current_step, tuple(self.events)))
+        self.events, self.current_step, self.position_offset = [], 0, 0
 
 
-class PlacedReader(TokenReader):
+class PlacedTokenReader(PlainTokenReader):
     """Reads tokens of the placed code, as `TokenReader` does those of the plain one.
 
     Attributes:
@@ -163,74 +163,74 @@ class PlacedReader(TokenReader):
     def __init__(self, *args):
         """As `TokenReader`."""
         super().__init__(*args)
-        self.steps: int | None = None
-        self.moment: int | None = None  # where a POS says that the next notes are
+        self.bar_steps: int | None = None
+        self.pending_step: int | None = None  # where a POS says that the next notes are
 
-    def allows_in_bar(self, kind: str, value: tuple[int, ...]) -> bool:
+    def is_allowed_in_bar(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
         """Whether this token may come next in a bar."""
-        if kind == "WITH":
-            return self.last in ("TAB", "WITH") and value[0] < self.notes[-1].string
-        if kind in ("BAR", "<eos>"):
-            return self.last not in ("POS", "LONG")
-        if kind == "SAME":
-            return self.last not in ("POS", "LONG") and value[0] <= self.count_with_this()
-        if self.last == "SAME":
+        if token_kind == "WITH":
+            return self.last_kind in ("TAB", "WITH") and numbers[0] < self.pending_notes[-1].string
+        if token_kind in ("BAR", "<eos>"):
+            return self.last_kind not in ("POS", "LONG")
+        if token_kind == "SAME":
+            return self.last_kind not in ("POS", "LONG") and numbers[0] <= self.count_bars_with_current()
+        if self.last_kind == "SAME":
             return False
-        if kind == "LONGER":
-            return self.last in ("BAR", "LONGER") and self.steps is not None
-        if kind == "TAB":
-            return self.last == "POS" or (not self.notes and self.last != "LONG")
-        if kind == "LONG":
+        if token_kind == "LONGER":
+            return self.last_kind in ("BAR", "LONGER") and self.bar_steps is not None
+        if token_kind == "TAB":
+            return self.last_kind == "POS" or (not self.pending_notes and self.last_kind != "LONG")
+        if token_kind == "LONG":
             beyond = max(self.now, self.origin + self.max_position) + 1
-            return self.last != "POS" and self.fits(beyond)
-        step = self.origin + value[0] if kind == "POS" else 0
-        return self.last != "POS" and step > self.now and self.fits(step)
+            return self.last_kind != "POS" and self.is_inside_bar(beyond)
+        step = self.origin + numbers[0] if token_kind == "POS" else 0
+        return self.last_kind != "POS" and step > self.now and self.is_inside_bar(step)
 
-    def fits(self, step: int) -> bool:
+    def is_inside_bar(self, step: int) -> bool:
         """Whether a moment lies in the bar that is being read."""
-        return self.steps is None or step < self.steps
+        return self.bar_steps is None or step < self.bar_steps
 
-    def count_with_this(self) -> int:
+    def count_bars_with_current(self) -> int:
         """How many bars there are, with the one that is being read."""
-        return len(self.bars) + (self.last != "SAME" and self.has_begun())
+        return len(self.bars) + (self.last_kind != "SAME" and self.has_bar_begun())
 
-    def has_begun(self) -> bool:
+    def has_bar_begun(self) -> bool:
         """Whether the bar that is being read is one: of a piece's middle, only if it has notes."""
-        return self.steps is not None or bool(self.notes or self.events)
+        return self.bar_steps is not None or bool(self.pending_notes or self.events)
 
-    def is_obeyed_anywhere(self, kind: str, value: tuple[int, ...]) -> bool:
+    def is_always_obeyed(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
         """Whether a token is obeyed even where it may not stand."""
-        again = kind == "SAME" and not self.header and value[0] <= self.count_with_this()
-        return again or super().is_obeyed_anywhere(kind, value)
+        again = token_kind == "SAME" and not self.remaining_header_kinds and numbers[0] <= self.count_bars_with_current()
+        return again or super().is_always_obeyed(token_kind, numbers)
 
-    def read_in_bar(self, kind: str, value: tuple[int, ...]) -> None:
+    def read_bar_token(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Take in a token of a bar."""
-        if kind == "TAB":
+        if token_kind == "TAB":
             self.close_event()
-            self.now, self.moment = self.moment or 0, None
-        if kind in ("TAB", "WITH"):
-            self.notes.append(Note(*value))
-        elif kind == "LONGER":
-            self.steps += self.max_position
-        elif kind == "LONG":
+            self.now, self.pending_step = self.pending_step or 0, None
+        if token_kind in ("TAB", "WITH"):
+            self.pending_notes.append(Note(*numbers))
+        elif token_kind == "LONGER":
+            self.bar_steps += self.max_position
+        elif token_kind == "LONG":
             self.origin += self.max_position
         else:
-            self.moment = self.origin + value[0]
+            self.pending_step = self.origin + numbers[0]
 
-    def begin_bar(self, kind: str, value: tuple[int, ...]) -> None:
+    def begin_bar(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Begin a bar of so many steps, or repeat one."""
-        if kind == "BAR":
-            self.steps = value[0]
-        elif kind == "SAME":
-            again = self.bars[-value[0]]
+        if token_kind == "BAR":
+            self.bar_steps = numbers[0]
+        elif token_kind == "SAME":
+            again = self.bars[-numbers[0]]
             self.bars.append(Bar(again.steps, again.events))
 
     def close_bar(self) -> None:
         """End the bar; of a piece's middle, one that holds nothing is dropped."""
-        if self.has_begun():
+        if self.has_bar_begun():
             last = self.now + 1
             self.close_event()
-            metre = None if self.bars else self.metre
-            self.bars.append(Bar(self.steps or last, tuple(self.events), metre))
-        self.events, self.notes, self.now, self.origin = [], [], 0, 0
-        self.steps = self.moment = None
+            metre = None if self.bars else self.time_signature
+            self.bars.append(Bar(self.bar_steps or last, tuple(self.events), metre))
+        self.events, self.pending_notes, self.now, self.origin = [], [], 0, 0
+        self.bar_steps = self.pending_step = None

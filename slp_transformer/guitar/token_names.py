@@ -21,50 +21,50 @@ same.
 """
 
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Bar, Event, Tab, events_in_order
-from slp_transformer.guitar.theory import KEYS, METRES, key_of
-from slp_transformer.guitar.token_grammar import STRINGS
+from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
+from slp_transformer.guitar.token_grammar import NUM_STRINGS
 
-FARTHEST = 128
+MAX_BARS_BACK = 128
 """How many bars back a bar can be called by ``SAME``."""
-Moments = tuple[tuple[int, tuple[Note, ...]], ...]
+BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
 
 
-def plain_vocabulary(max_fret: int, max_position: int) -> tuple[str, ...]:
+def build_plain_vocabulary(max_fret: int, max_position: int) -> tuple[str, ...]:
     """Names of the tokens of the plain code that come after the header."""
     return (
         "BAR",
         "LONG",
         *(f"POS<{steps}>" for steps in range(1, max_position + 1)),
-        *(f"TAB<{place}>" for place in _places(max_fret)),
+        *(f"TAB<{place}>" for place in _note_names(max_fret)),
     )
 
 
-def placed_vocabulary(max_fret: int, max_position: int, styles: tuple[str, ...]) -> tuple[str, ...]:
+def build_placed_vocabulary(max_fret: int, max_position: int, styles: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the tokens of the placed code that come after the unit of time."""
-    places = _places(max_fret)
+    places = _note_names(max_fret)
     return (
-        *(f"METRE<{beats}/{kind}>" for beats, kind in METRES),
+        *(f"METRE<{beats}/{kind}>" for beats, kind in TIME_SIGNATURES),
         "METRE<none>",
-        *(f"KEY<{key}>" for key in KEYS),
+        *(f"KEY<{key}>" for key in KEY_NAMES),
         "KEY<none>",
         *(f"BAR<{steps}>" for steps in range(1, max_position + 1)),
         "LONGER",
         "LONG",
         *(f"POS<{steps}>" for steps in range(1, max_position + 1)),
-        *(f"SAME<{bars}>" for bars in range(1, FARTHEST + 1)),
+        *(f"SAME<{bars}>" for bars in range(1, MAX_BARS_BACK + 1)),
         *(f"TAB<{place}>" for place in places),
         *(f"WITH<{place}>" for place in places),
         *((*(f"STYLE<{style}>" for style in styles), "STYLE<none>") if styles else ()),
     )
 
 
-def _places(max_fret: int) -> list[str]:
+def _note_names(max_fret: int) -> list[str]:
     """Every string and fret that has a token."""
-    return [f"{s},{f}" for s in range(STRINGS, 0, -1) for f in range(max_fret + 1)]
+    return [f"{s},{f}" for s in range(NUM_STRINGS, 0, -1) for f in range(max_fret + 1)]
 
 
-def plain_tokens(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> list[str]:
+def encode_plain_bars(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> list[str]:
     """Names of the tokens of all bars in the plain code.
 
     Raises:
@@ -74,15 +74,15 @@ def plain_tokens(bars: tuple[Bar, ...], max_fret: int, max_position: int) -> lis
     for number, bar in enumerate(bars, start=1):
         tokens.append("BAR")
         passed = 0
-        for step, notes in moments_of(bar, number, max_fret):
+        for step, notes in sounding_moments_in_bar(bar, number, max_fret):
             if step:
-                passed = add_position(tokens, step, passed, max_position)
+                passed = append_position_tokens(tokens, step, passed, max_position)
             tokens += [f"TAB<{note.string},{note.fret}>" for note in notes]
-        add_position(tokens, bar.steps, passed, max_position)
+        append_position_tokens(tokens, bar.steps, passed, max_position)
     return tokens
 
 
-def placed_tokens(tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]) -> list[str]:
+def encode_placed_tab(tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]) -> list[str]:
     """Names of the tokens of metre, key, style and all bars in the placed code.
 
     Args:
@@ -94,17 +94,17 @@ def placed_tokens(tab: Tab, max_fret: int, max_position: int, styles: tuple[str,
     Raises:
         ValueError: naming the bar, for what has no tokens.
     """
-    metre = tab.bars[0].metre if tab.bars else None
-    told = "{}/{}".format(*metre) if metre in METRES else "none"
-    tokens = [f"METRE<{told}>", f"KEY<{key_of(tab) or 'none'}>"]
+    metre = tab.bars[0].time_signature if tab.bars else None
+    told = "{}/{}".format(*metre) if metre in TIME_SIGNATURES else "none"
+    tokens = [f"METRE<{told}>", f"KEY<{estimate_key(tab) or 'none'}>"]
     if styles:
         tokens.append(f"STYLE<{tab.style if tab.style in styles else 'none'}>")
-    last_seen: dict[tuple[int, Moments], int] = {}
+    last_seen: dict[tuple[int, BarMoments], int] = {}
     for number, bar in enumerate(tab.bars, start=1):
-        moments = moments_of(bar, number, max_fret)
+        moments = sounding_moments_in_bar(bar, number, max_fret)
         before = last_seen.get((bar.steps, moments))
         last_seen[bar.steps, moments] = number
-        if moments and before is not None and number - before <= FARTHEST:
+        if moments and before is not None and number - before <= MAX_BARS_BACK:
             tokens.append(f"SAME<{number - before}>")
             continue
         longer, rest = divmod(bar.steps - 1, max_position)
@@ -112,43 +112,43 @@ def placed_tokens(tab: Tab, max_fret: int, max_position: int, styles: tuple[str,
         passed = 0
         for step, notes in moments:
             if step:
-                passed = add_position(tokens, step, passed, max_position)
+                passed = append_position_tokens(tokens, step, passed, max_position)
             tokens += [f"{'WITH' if i else 'TAB'}<{s},{f}>" for i, (s, f) in enumerate(notes)]
     return tokens
 
 
-def moments_of(bar: Bar, number: int, max_fret: int) -> Moments:
+def sounding_moments_in_bar(bar: Bar, bar_number: int, max_fret: int) -> BarMoments:
     """The moments of a bar at which notes sound, and those notes: none for dead notes alone.
 
     Raises:
         ValueError: naming the bar, for what has no tokens.
     """
     found = []
-    for event, where in events_in_order(bar, number):
-        _check_notes(event, where, max_fret)
-        if notes := event.sounding():
+    for event, where in iter_checked_events(bar, bar_number):
+        _check_encodable_notes(event, where, max_fret)
+        if notes := event.sounding_notes():
             found.append((event.step, notes))
     return tuple(found)
 
 
-def add_position(tokens: list[str], step: int, passed: int, max_position: int) -> int:
+def append_position_tokens(tokens: list[str], step: int, num_longs: int, max_position: int) -> int:
     """Add the tokens for a position; `passed` and the result count the ``LONG`` so far."""
     longs, rest = divmod(step - 1, max_position)
-    tokens += ["LONG"] * (longs - passed) + [f"POS<{rest + 1}>"]
+    tokens += ["LONG"] * (longs - num_longs) + [f"POS<{rest + 1}>"]
     return longs
 
 
-def _check_notes(event: Event, where: str, max_fret: int) -> None:
+def _check_encodable_notes(event: Event, location: str, max_fret: int) -> None:
     """Refuse notes that have no tokens, or are not in order."""
     strings = [note.string for note in event.notes]
     if not strings or any(a <= b for a, b in zip(strings, strings[1:], strict=False)):
         raise ValueError(
-            f"{where}: an event needs notes on different strings, string 6 before string 1; "
+            f"{location}: an event needs notes on different strings, string 6 before string 1; "
             f"these are on strings {strings}."
         )
     for string, fret in event.notes:
-        if not (1 <= string <= STRINGS and 0 <= fret <= max_fret):
+        if not (1 <= string <= NUM_STRINGS and 0 <= fret <= max_fret):
             raise ValueError(
-                f"{where}: no token for string {string}, fret {fret}: strings go from 1 to "
-                f"{STRINGS}, frets from 0 to {max_fret}."
+                f"{location}: no token for string {string}, fret {fret}: strings go from 1 to "
+                f"{NUM_STRINGS}, frets from 0 to {max_fret}."
             )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.interpret.activations import points, watching, zeroed
-    from slp_transformer.interpret.circuits import in_words, ov_circuit, qk_circuit
+    from slp_transformer.interpret.activations import find_hook_points, patch_activations, zero_ablate
+    from slp_transformer.interpret.circuits import circuit_in_vocabulary, ov_circuit, qk_circuit
     from slp_transformer.interpret.head_scores import (
         induction_score,
         previous_token_score,
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "attention_weights",
-    "in_words",
+    "circuit_in_vocabulary",
     "induction_score",
     "logit_lens",
     "ov_circuit",
-    "points",
+    "find_hook_points",
     "previous_token_score",
     "qk_circuit",
     "repeated_tokens",
     "residual_stream",
-    "watching",
-    "zeroed",
+    "patch_activations",
+    "zero_ablate",
 ]
 
 __getattr__, __dir__ = attach(__name__)

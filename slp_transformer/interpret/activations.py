@@ -22,22 +22,22 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.hooks import Hook, HookedModule
 
-Change = Callable[[Tensor], Tensor] | Tensor
-Place = tuple[HookedModule, str]
+Patch = Callable[[Tensor], Tensor] | Tensor
+HookLocation = tuple[HookedModule, str]
 
-OF_BLOCKS = ("X", "T1", "T2", "T3", "C1", "C2", "C3", "T4", "T5", "H")
-OF_ATTENTION = ("Q", "K", "V", "alpha", "head")
+BLOCK_HOOK_POINTS = ("X", "T1", "T2", "T3", "C1", "C2", "C3", "T4", "T5", "H")
+ATTENTION_HOOK_POINTS = ("Q", "K", "V", "alpha", "head")
 
 
 @contextmanager
-def watching(
+def patch_activations(
     model: nn.Module,
     names: Iterable[str] | None = None,
-    changes: Mapping[str, Change] | None = None,
+    patches: Mapping[str, Patch] | None = None,
 ) -> Iterator[dict[str, Tensor]]:
     """Keep what passes named points of a model, and change it, as long as the context lasts.
 
@@ -53,13 +53,13 @@ def watching(
     Raises:
         ValueError: if there is no such point, or what is put there has another shape than what was.
     """
-    places, changes = points(model), dict(changes or {})
-    kept = set(places if names is None and not changes else names or ())
-    if unknown := sorted((kept | changes.keys()) - places.keys()):
+    places, patches = find_hook_points(model), dict(patches or {})
+    kept = set(places if names is None and not patches else names or ())
+    if unknown := sorted((kept | patches.keys()) - places.keys()):
         raise ValueError(f'There is no point "{unknown[0]}": there are {", ".join(places)}.')
     seen: dict[str, Tensor] = {}
     wanted: dict[HookedModule, dict[str, str]] = {}
-    for name in kept | changes.keys():
+    for name in kept | patches.keys():
         part, letter = places[name]
         wanted.setdefault(part, {})[letter] = name
 
@@ -67,8 +67,8 @@ def watching(
         def watch(letter: str, X: Tensor) -> Tensor:
             X = X if before is None else before(letter, X)
             name = full.get(letter)
-            if name in changes:
-                X = _changed(name, changes[name], X)
+            if name in patches:
+                X = _apply_patch(name, patches[name], X)
             if name in kept:
                 seen[name] = X
             return X
@@ -82,39 +82,39 @@ def watching(
         yield seen
 
 
-def points(model: nn.Module) -> dict[str, Place]:
+def find_hook_points(model: nn.Module) -> dict[str, HookLocation]:
     """All points of a model by name, lowest block first, each with the part that passes it."""
     stacks = {n: m for n, m in model.named_modules() if isinstance(m, BlockStack)}
-    found: dict[str, Place] = {}
+    found: dict[str, HookLocation] = {}
     for name, stack in stacks.items():
         stem = f"{name}." if len(stacks) > 1 else ""
         for l, block in enumerate(stack.blocks):
-            found |= {f"{stem}{l}.{point}": place for point, place in _of_block(block).items()}
+            found |= {f"{stem}{l}.{point}": place for point, place in _block_hook_points(block).items()}
     return found
 
 
-def _of_block(block: ResidualBlock) -> dict[str, Place]:
+def _block_hook_points(block: ResidualBlock) -> dict[str, HookLocation]:
     across = block.cross_attention
-    steps = [s for s in OF_BLOCKS if across is not None or not s.startswith("C")]
+    steps = [s for s in BLOCK_HOOK_POINTS if across is not None or not s.startswith("C")]
     found = {step: (block, step) for step in steps}
-    found |= {step: (block.attention, step) for step in OF_ATTENTION}
+    found |= {step: (block.attention, step) for step in ATTENTION_HOOK_POINTS}
     if across is not None:
-        found |= {f"{step}_cross": (across, step) for step in OF_ATTENTION}
+        found |= {f"{step}_cross": (across, step) for step in ATTENTION_HOOK_POINTS}
     return found
 
 
-def _changed(name: str, change: Change, X: Tensor) -> Tensor:
-    new = change if isinstance(change, Tensor) else change(X)
+def _apply_patch(name: str, patch: Patch, X: Tensor) -> Tensor:
+    new = patch if isinstance(patch, Tensor) else patch(X)
     if not isinstance(new, Tensor) or new.shape != X.shape:
-        given = shape_of(new) if isinstance(new, Tensor) else repr(new)
+        given = format_shape(new) if isinstance(new, Tensor) else repr(new)
         raise ValueError(
-            f'At the point "{name}" passes a tensor of {shape_of(X)}, but what was to be put there '
+            f'At the point "{name}" passes a tensor of {format_shape(X)}, but what was to be put there '
             f"is {given}."
         )
     return new.to(X)
 
 
-def zeroed(*heads: int) -> Callable[[Tensor], Tensor]:
+def zero_ablate(*heads: int) -> Callable[[Tensor], Tensor]:
     """A change that puts 0 in the place of everything, or of some heads' shares.
 
     Args:

@@ -36,10 +36,10 @@ def ov_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
     return head.W_V @ head.W_O
 
 
-def in_words(
+def circuit_in_vocabulary(
     circuit: Float[Tensor, "d d"],
     E: Float[Tensor, "V d"],
-    reads: Float[Tensor, "V d"] | None = None,
+    input_rows: Float[Tensor, "V d"] | None = None,
 ) -> Float[Tensor, "V V"]:
     """A circuit between words: E circuit Eᵀ, what each word asks of, or writes for, each other.
 
@@ -48,4 +48,4 @@ def in_words(
         E: the embedding matrix.
         reads: what is read for each word, if not its row of E itself (after a layer norm, say).
     """
-    return (E if reads is None else reads) @ circuit @ E.T
+    return (E if input_rows is None else input_rows) @ circuit @ E.T

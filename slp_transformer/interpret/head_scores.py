@@ -2,7 +2,7 @@
 
 import torch
 
-from slp_transformer._internal.shape_types import Float, Int, Tensor, shape_of
+from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
 
 def repeated_tokens(
@@ -33,7 +33,7 @@ def previous_token_score(
     Args:
         alpha: attention weights.
     """
-    return _mean(alpha, back=1, start=1)
+    return _mean_weight(alpha, back=1, start=1)
 
 
 def induction_score(alpha: Float[Tensor, "*batch A N N"], period: int) -> Float[Tensor, "A"]:
@@ -54,12 +54,12 @@ def induction_score(alpha: Float[Tensor, "*batch A N N"], period: int) -> Float[
     if not 1 < period < alpha.shape[-1]:
         raise ValueError(
             f"A period is from 2 up to the tokens that are looked at, not {period}: the weights "
-            f"are {shape_of(alpha)}."
+            f"are {format_shape(alpha)}."
         )
-    return _mean(alpha, back=period - 1, start=period)
+    return _mean_weight(alpha, back=period - 1, start=period)
 
 
-def _mean(alpha: Tensor, back: int, start: int) -> Tensor:
+def _mean_weight(alpha: Tensor, back: int, start: int) -> Tensor:
     """The mean weight of tokens from `start` on, at what stands so far back."""
     i = torch.arange(start, alpha.shape[-1], device=alpha.device)
     weights = alpha[..., i, i - back]

@@ -3,7 +3,7 @@
 import torch
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.interpret.activations import watching
+from slp_transformer.interpret.activations import patch_activations
 from slp_transformer.language_model import TransformerLM, lm_head
 
 
@@ -26,7 +26,7 @@ def residual_stream(
     names = ["0.X"]
     for l in range(len(model.stack.blocks)):
         names += [f"{l}.T3", f"{l}.H"]
-    with watching(model, names) as seen:
+    with patch_activations(model, names) as seen:
         model(ids)
     return {name: seen[name] for name in names}
 

@@ -2,13 +2,13 @@
 
 import torch
 
-from slp_transformer._internal.eval_mode import evaluating
+from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.interpret.activations import watching
+from slp_transformer.interpret.activations import patch_activations
 
-POINTS = {"encoder": "encoder.{}.alpha", "decoder": "decoder.{}.alpha"}
-POINTS |= {"cross": "decoder.{}.alpha_cross"}
+HOOK_POINT_FORMATS = {"encoder": "encoder.{}.alpha", "decoder": "decoder.{}.alpha"}
+HOOK_POINT_FORMATS |= {"cross": "decoder.{}.alpha_cross"}
 
 
 @torch.no_grad()
@@ -34,9 +34,9 @@ def attention_weights(
         raise ValueError("There is nothing to look at: source and target need a token each.")
     names = {
         part: [point.format(l) for l in range(len(stack.blocks))]
-        for part, point in POINTS.items()
+        for part, point in HOOK_POINT_FORMATS.items()
         for stack in [model.encoder if part == "encoder" else model.decoder]
     }
-    with evaluating(model), watching(model, [n for part in names.values() for n in part]) as seen:
+    with eval_mode(model), patch_activations(model, [n for part in names.values() for n in part]) as seen:
         model(source, target)
     return {part: torch.stack([seen[name] for name in found]) for part, found in names.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
     from slp_transformer.modern.rms_norm import RMSNorm
-    from slp_transformer.modern.rotary import Llama3RopeScaling, RotaryPositions, rotate
+    from slp_transformer.modern.rotary import Llama3RopeScaling, RotaryPositions, apply_rotary
 
 __all__ = [
     "Bert",
@@ -31,7 +31,7 @@ __all__ = [
     "ModernLM",
     "from_pretrained",
     "load_tokenizer",
-    "rotate",
+    "apply_rotary",
     "save_pretrained",
     "repeat_kv",
 ]

@@ -24,7 +24,7 @@ def repeat_kv(
     return K if repeats == 1 else K.repeat_interleave(repeats, dim=-3)
 
 
-def check_groups(num_heads: int, num_kv_heads: int) -> None:
+def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
     """Refuse heads that cannot share keys and values in groups of one size.
 
     Raises:
@@ -86,7 +86,7 @@ class GroupedQueryAttention(BaseAttention):
                 divide d, or G does not divide A.
         """
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        check_groups(num_heads, num_kv_heads)
+        check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
         self.b_QKV = nn.Parameter(zeros(sum(self.widths))) if bias else None
         self.b_O = nn.Parameter(zeros(model_dim)) if bias else None
@@ -112,9 +112,9 @@ class GroupedQueryAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, or the cache refuses.
         """
         check_features("X", X, self.model_dim)
-        Q, K, V = self.project(X, 0 if cache is None else cache.taken)
+        Q, K, V = self.project(X, 0 if cache is None else cache.length)
         if cache is not None:
-            K, V = cache.extend(K, V)
+            K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
         return (A, alpha) if return_weights else A

@@ -8,11 +8,11 @@ from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import NormOrder, check_size
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer._internal.weight_matrices import affine, matrix
+from slp_transformer._internal.weight_matrices import affine, weight_matrix
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.modern.config import Activation, ModernConfig, Normalisation, Positions
+from slp_transformer.modern.config import Activation, ModernConfig, Normalization, Positions
 from slp_transformer.modern.language_model import make_stack
 
 
@@ -30,7 +30,7 @@ class BertConfig(ModernConfig):
 
     activation: Activation = "gelu"
     positions: Positions = "learned"
-    normalisation: Normalisation = "layer"
+    normalization: Normalization = "layer"
     norm: NormOrder = "post"
     eps: float = 1e-12
     attention_bias: bool = True
@@ -87,12 +87,12 @@ class Bert(nn.Module):
         self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
         self.norm_0, self.norm_head = LayerNorm(d, config.eps), LayerNorm(d, config.eps)
         self.stack = make_stack(config)
-        self.W_head, self.b_head = matrix(d, d), nn.Parameter(zeros(d))
+        self.W_head, self.b_head = weight_matrix(d, d), nn.Parameter(zeros(d))
         self.b_words = nn.Parameter(zeros(config.vocab_size))
         self.W_pool = self.b_pool = self.W_next = self.b_next = None
         if config.next_sentence:
-            self.W_pool, self.b_pool = matrix(d, d), nn.Parameter(zeros(d))
-            self.W_next, self.b_next = matrix(d, 2), nn.Parameter(zeros(2))
+            self.W_pool, self.b_pool = weight_matrix(d, d), nn.Parameter(zeros(d))
+            self.W_next, self.b_next = weight_matrix(d, 2), nn.Parameter(zeros(2))
 
     def encode(
         self,
@@ -129,7 +129,7 @@ class Bert(nn.Module):
         hidden = activation(affine(self.encode(ids, mask, segments), self.W_head, self.b_head))
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
 
-    def follows(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
+    def next_sentence_logits(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
         """Logits of: the second segment follows the first, it does not.
 
         Args:

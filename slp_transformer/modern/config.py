@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.modern.attention import check_groups
+from slp_transformer.modern.attention import check_num_kv_heads
 from slp_transformer.modern.rotary import Llama3RopeScaling
 from slp_transformer.multi_head import head_sizes
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
-Normalisation = Literal["layer", "rms"]
+Normalization = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ModernConfig(TransformerConfig):
     activation: Activation = "swiglu"
     positions: Positions = "rotary"
     eps: float = 1e-6
-    normalisation: Normalisation = "rms"
+    normalization: Normalization = "rms"
     num_kv_heads: int | None = None
     qk_norm: bool = False
     attention_bias: bool = False
@@ -64,14 +64,14 @@ class ModernConfig(TransformerConfig):
             object.__setattr__(self, "rope_scaling", Llama3RopeScaling(**self.rope_scaling))
         object.__setattr__(self, "end_ids", tuple(self.end_ids))
         super().__post_init__()
-        if self.scaled_embeddings or self.initialisation != "gpt2":
+        if self.scaled_embeddings or self.initialization != "gpt2":
             raise ValueError(
                 "scaled_embeddings and initialisation belong to the book's models and that of "
                 "2017: leave them as they are."
             )
         if not self.eps >= 0:
             raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")
-        check_groups(
+        check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
         key_dim, _ = head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
@@ -86,7 +86,7 @@ class ModernConfig(TransformerConfig):
         key_dim, value_dim = head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
         return A * key_dim, G * key_dim, G * value_dim
 
-    def attention_options(self) -> dict[str, Any]:
+    def attention_kwargs(self) -> dict[str, Any]:
         """The settings of an attention layer, as `GroupedQueryAttention` takes them."""
         names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
         return {name: getattr(self, name) for name in names}

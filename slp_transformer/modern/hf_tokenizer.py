@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra, whole_file
+from slp_transformer._internal.atomic_write import require_extra, atomic_write
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.config import ModernConfig
 
-FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 
 
 class PretrainedTokenizer:
@@ -52,13 +52,13 @@ class PretrainedTokenizer:
         """
         return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
 
-    def stream(self) -> "PretrainedStream":
+    def stream(self) -> "StreamingDecoder":
         """A decoder that is given one id at a time, to print what a model says as it says it."""
-        return PretrainedStream(self)
+        return StreamingDecoder(self)
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json to a folder, whole or not at all."""
-        with whole_file(folder / FILE) as unfinished:
+        with atomic_write(folder / TOKENIZER_FILE) as unfinished:
             unfinished.write_text(self.library.to_str(), encoding="utf-8", newline="\n")
 
     @property
@@ -71,30 +71,30 @@ class PretrainedTokenizer:
         return f"PretrainedTokenizer({self.kind}, vocab_size={self.vocab_size})"
 
 
-class PretrainedStream:
+class StreamingDecoder:
     """Decodes ids one by one, holding back a character until all its bytes are there."""
 
     def __init__(self, tokenizer: PretrainedTokenizer):
         """Begin a text."""
-        self.decoders = from_text_extra("tokenizers.decoders", "Tokenizers of others")
-        self.library, self.held = tokenizer.library, []
+        self.decoders = require_extra("tokenizers.decoders", "Tokenizers of others")
+        self.library, self.pending_ids = tokenizer.library, []
         self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
 
     def add(self, i: int) -> str:
         """What can be printed now that this id has come; "" while a character is unfinished."""
-        self.held.append(i)
+        self.pending_ids.append(i)
         try:
             said = self.decoder.step(self.library, i)
         except Exception:  # bytes that are no character: the library gives up, and begins anew
             self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
-            said = self.library.decode(self.held)
+            said = self.library.decode(self.pending_ids)
         if said:
-            self.held = []
+            self.pending_ids = []
         return said or ""
 
     def finish(self) -> str:
         """What is left: "�" if the last character was never finished, else nothing."""
-        return self.library.decode(self.held)
+        return self.library.decode(self.pending_ids)
 
 
 def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokenizer:
@@ -109,10 +109,10 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             doesn't.
         ImportError: if `tokenizers` is not installed.
     """
-    library, path = from_text_extra("tokenizers", "Tokenizers of others"), Path(folder) / FILE
+    library, path = require_extra("tokenizers", "Tokenizers of others"), Path(folder) / TOKENIZER_FILE
     if not path.is_file():
         raise ValueError(
-            f"{folder} has no {FILE}: without it the model's tokens have no names. Beside a slow "
+            f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. Beside a slow "
             "tokenizer of its own, most models are published with one."
         )
     try:

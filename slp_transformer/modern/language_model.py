@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_length
+from slp_transformer._internal.argument_checks import check_positions
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
@@ -18,7 +18,7 @@ from slp_transformer.modern.rotary import RotaryPositions
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
     """Make a norm of the stream, as the configuration has it."""
-    kind = RMSNorm if config.normalisation == "rms" else LayerNorm
+    kind = RMSNorm if config.normalization == "rms" else LayerNorm
     return kind(config.model_dim, config.eps)
 
 
@@ -51,7 +51,7 @@ class ModernBlock(ResidualBlock):
             ValueError: if the sizes do not fit together.
         """
         attention = GroupedQueryAttention(
-            **config.attention_options(),
+            **config.attention_kwargs(),
             bias=config.attention_bias,
             qk_norm_eps=config.eps if config.qk_norm else None,
             rotary=rotary,
@@ -92,7 +92,7 @@ class TokenEmbeddingOnly(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
-        check_length(start, ids.shape[-1], self.context_length)
+        check_positions(start, ids.shape[-1], self.context_length)
         return self.drop(self.tokens(ids))
 
 

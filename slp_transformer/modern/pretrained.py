@@ -8,21 +8,21 @@ from types import ModuleType
 
 import torch
 
-from slp_transformer._internal.atomic_write import flush_to_disk, read_json, write_json
+from slp_transformer._internal.atomic_write import fsync_path, read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping import bert, gpt2, llama
-from slp_transformer.modern.hf_mapping.config_reader import Settings
+from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
 from slp_transformer.modern.hf_mapping.param_map import HFTensor, ParamMap
 from slp_transformer.modern.language_model import ModernLM
-from slp_transformer.modern.published_folders import CONFIG
-from slp_transformer.modern.weight_files import SHARD, WeightFiles, has_weights, write_weights
+from slp_transformer.modern.published_folders import CONFIG_FILE
+from slp_transformer.modern.weight_files import MAX_SHARD_BYTES, WeightFiles, has_weights, write_weights
 
-LAYOUTS = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
-GENERATING, END = "generation_config.json", "eos_token_id"
-HEAD = "lm_head.weight"
+HF_FAMILIES = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
+GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
+LM_HEAD_KEY = "lm_head.weight"
 
 
 def read_config(folder: str | Path) -> ModernConfig:
@@ -34,30 +34,30 @@ def read_config(folder: str | Path) -> ModernConfig:
     Raises:
         ValueError: if it is no such folder, or the model has a part that we don't have.
     """
-    return _read(Path(folder))[0]
+    return _read_config_and_family(Path(folder))[0]
 
 
-def _read(folder: Path) -> tuple[ModernConfig, ModuleType]:
-    path = folder / CONFIG
+def _read_config_and_family(folder: Path) -> tuple[ModernConfig, ModuleType]:
+    path = folder / CONFIG_FILE
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
-    if (generating := folder / GENERATING).is_file():  # where it stands, it has the last word
+    if (generating := folder / GENERATION_CONFIG_FILE).is_file():  # where it stands, it has the last word
         said = read_json(generating)
-        ends = said.get(END) if isinstance(said, dict) else None
-        content |= {} if ends is None else {END: ends}
-    settings = Settings(content, str(path))
-    layout = settings.one_of("model_type", LAYOUTS, "")
-    settings.none_of(("quantization_config",))
+        ends = said.get(EOS_KEY) if isinstance(said, dict) else None
+        content |= {} if ends is None else {EOS_KEY: ends}
+    settings = HFConfigReader(content, str(path))
+    layout = settings.get_choice("model_type", HF_FAMILIES, "")
+    settings.refuse_keys(("quantization_config",))
     try:
         config = layout.from_hf_config(settings)
     except ValueError as error:
         said = str(error)
         raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
     if layout is bert and has_weights(folder):  # config.json does not always say which heads
-        config = bert.with_heads(config, WeightFiles(folder, bert.PREFIX).files)
+        config = bert.detect_heads(config, WeightFiles(folder, bert.PREFIX).files)
     return config, layout
 
 
@@ -86,62 +86,62 @@ def from_pretrained(
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
-    config, layout = _read(folder)
+    config, layout = _read_config_and_family(folder)
     files = WeightFiles(folder, layout.PREFIX)
-    places = find(files, layout, config)
-    model = empty_model(config)
+    places = resolve_param_map(files, layout, config)
+    model = build_on_meta(config)
     shapes = {name: W.shape for name, W in model.state_dict().items()}
     for name, theirs in places.items():
-        files.check(name, theirs, shapes[name])
-    _check_twice(files, layout, config)
+        files.check_shapes(name, theirs, shapes[name])
+    _check_tied(files, layout, config)
     state = {
-        name: files.copied(theirs, shapes[name], dtype, device) for name, theirs in places.items()
+        name: files.load(theirs, shapes[name], dtype, device) for name, theirs in places.items()
     }
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(True).eval()
 
 
-def empty_model(config: ModernConfig) -> ModernLM | Bert:
+def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
     """A model of shapes alone, on PyTorch's meta device: it takes no memory."""
     kind = Bert if isinstance(config, BertConfig) else ModernLM
     with torch.device("meta"):
         return kind(config)
 
 
-def find(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> ParamMap:
+def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConfig) -> ParamMap:
     """Where each of our tensors is.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.
     """
     places: ParamMap = {}
-    for some in layout.param_maps(config):
+    for some in family.param_maps(config):
         for ours, theirs in some.items():
             for place in theirs:
                 if place.name not in files.files:
                     raise ValueError(f"{files.folder} has no tensor {place.name} (our {ours}).")
         places |= some
     used = {place.name for theirs in places.values() for place in theirs}
-    used |= _twice(layout, config).keys()
+    used |= _tied_keys(family, config).keys()
     for name in sorted(files.files.keys() - used):
-        if not name.endswith(layout.IGNORED_BUFFERS):
+        if not name.endswith(family.IGNORED_BUFFERS):
             raise ValueError(
-                f"{files.files[name]}: there is no such part here as {files.names[name]}, so the "
+                f"{files.files[name]}: there is no such part here as {files.original_names[name]}, so the "
                 "model cannot be loaded as it was made."
             )
     return places
 
 
-def _twice(layout: ModuleType, config: ModernConfig) -> dict[str, str]:
+def _tied_keys(family: ModuleType, config: ModernConfig) -> dict[str, str]:
     """Tensors that a file may hold a second time, under the name of the head."""
-    if layout is bert:
+    if family is bert:
         return bert.TIED_KEYS
-    E = next(iter(layout.param_maps(config)))["embedding.tokens.E"][0].name
-    return {HEAD: E} if config.tied else {}
+    E = next(iter(family.param_maps(config)))["embedding.tokens.E"][0].name
+    return {LM_HEAD_KEY: E} if config.tied else {}
 
 
-def _check_twice(files: WeightFiles, layout: ModuleType, config: ModernConfig) -> None:
-    for again, first in _twice(layout, config).items():
+def _check_tied(files: WeightFiles, family: ModuleType, config: ModernConfig) -> None:
+    for again, first in _tied_keys(family, config).items():
         if again in files.files and not torch.equal(
             files.read(HFTensor(again)), files.read(HFTensor(first))
         ):
@@ -155,7 +155,7 @@ def _check_twice(files: WeightFiles, layout: ModuleType, config: ModernConfig) -
 
 
 def save_pretrained(
-    model: TransformerLM | Bert, folder: str | Path, *, max_file_bytes: int = SHARD
+    model: TransformerLM | Bert, folder: str | Path, *, max_file_bytes: int = MAX_SHARD_BYTES
 ) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
 
@@ -176,12 +176,12 @@ def save_pretrained(
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
-    config, layout = _layout_of(model)
+    config, layout = _config_and_family(model)
     settings = layout.to_hf_config(config)
     state = model.state_dict()
     if config.positions != "rotary":  # those that are not learned are kept, too
         state["embedding.positions.P"] = model.embedding.positions.P
-    theirs = dict(_theirs(state, layout, config))
+    theirs = dict(_to_hf_state_dict(state, layout, config))
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
@@ -190,18 +190,18 @@ def save_pretrained(
     unfinished.mkdir(parents=True)
     try:
         write_weights(unfinished, theirs, max_file_bytes)
-        write_json(unfinished / CONFIG, settings)
+        write_json(unfinished / CONFIG_FILE, settings)
         if folder.exists():
             folder.rmdir()
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    flush_to_disk(folder.parent)
+    fsync_path(folder.parent)
     return folder
 
 
-def _layout_of(model: TransformerLM | Bert) -> tuple[ModernConfig, ModuleType]:
+def _config_and_family(model: TransformerLM | Bert) -> tuple[ModernConfig, ModuleType]:
     config = model.config
     if isinstance(model, Bert):
         return config, bert
@@ -211,11 +211,11 @@ def _layout_of(model: TransformerLM | Bert) -> tuple[ModernConfig, ModuleType]:
     return config, llama if config.positions == "rotary" else gpt2
 
 
-def _theirs(
-    state: dict[str, Tensor], layout: ModuleType, config: ModernConfig
+def _to_hf_state_dict(
+    state: dict[str, Tensor], family: ModuleType, config: ModernConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Their tensors by their names, views of ours; the biases that the book's lacks are 0."""
-    for ours, places in chain.from_iterable(some.items() for some in layout.param_maps(config)):
+    for ours, places in chain.from_iterable(some.items() for some in family.param_maps(config)):
         W, begin = state.get(ours), 0
         if W is None:
             beside = state[ours.replace(".b_", ".W_")]

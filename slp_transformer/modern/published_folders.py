@@ -4,12 +4,12 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import read_json
 
-CONFIG = "config.json"
+CONFIG_FILE = "config.json"
 
 
-def is_pretrained(folder: str | Path) -> bool:
+def is_pretrained_folder(folder: str | Path) -> bool:
     """Whether a folder holds a model of others, as `from_pretrained` reads it."""
-    path = Path(folder) / CONFIG
+    path = Path(folder) / CONFIG_FILE
     if not path.is_file():
         return False
     content = read_json(path)

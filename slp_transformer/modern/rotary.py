@@ -25,9 +25,9 @@ class Llama3RopeScaling:
     """
 
     factor: float
-    low: float
-    high: float
-    old_context: int
+    low_freq_factor: float
+    high_freq_factor: float
+    original_context_length: int
 
     def __post_init__(self):
         """Refuse numbers that are no such recipe.
@@ -35,25 +35,25 @@ class Llama3RopeScaling:
         Raises:
             ValueError: naming what must hold.
         """
-        check_size(old_context=self.old_context)
-        if not (self.factor > 0 and 0 < self.low < self.high):
+        check_size(old_context=self.original_context_length)
+        if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
                 "A longer context needs factor above 0 and 0 < low < high, not factor = "
-                f"{self.factor}, low = {self.low}, high = {self.high}."
+                f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
             )
 
     def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
         """The angles a position, stretched."""
-        turns = self.old_context * theta / (2 * math.pi)
-        keep = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        turns = self.original_context_length * theta / (2 * math.pi)
+        keep = ((turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)).clamp(0, 1)
         return keep * theta + (1 - keep) * theta / self.factor
 
 
 def rotation_angles(
     positions: Float[Tensor, "N"],
-    size: int,
+    key_dim: int,
     base: float = 10000.0,
-    long: Llama3RopeScaling | None = None,
+    scaling: Llama3RopeScaling | None = None,
 ) -> Float[Tensor, "N pairs"]:
     r"""The angle by which each pair of columns turns at each position.
 
@@ -68,11 +68,11 @@ def rotation_angles(
         base: the larger, the slower the last pairs turn.
         long: how to stretch the angles to a longer context, if at all.
     """
-    theta = base ** -(torch.arange(0, size, 2, device=positions.device).to(positions) / size)
-    return torch.outer(positions, theta if long is None else long(theta))
+    theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
+    return torch.outer(positions, theta if scaling is None else scaling(theta))
 
 
-def rotate(
+def apply_rotary(
     X: Float[Tensor, "*batch N d_k"], cos: Float[Tensor, "N d_k"], sin: Float[Tensor, "N d_k"]
 ) -> Float[Tensor, "*batch N d_k"]:
     """Turn each pair (column i, column i + d_k/2) of every row by its angle.
@@ -106,33 +106,33 @@ class RotaryPositions(nn.Module):
         long: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(self, size: int, base: float = 10000.0, long: Llama3RopeScaling | None = None):
+    def __init__(self, key_dim: int, base: float = 10000.0, scaling: Llama3RopeScaling | None = None):
         """Choose the frequencies.
 
         Raises:
             ValueError: if the size is odd, or the base is not above 1.
         """
         super().__init__()
-        check_size(key_dim=size)
-        if size % 2:
+        check_size(key_dim=key_dim)
+        if key_dim % 2:
             raise ValueError(
-                f"Rotations turn pairs of columns, so key_dim must be even: not {size}."
+                f"Rotations turn pairs of columns, so key_dim must be even: not {key_dim}."
             )
         if not base > 1:
             raise ValueError(f"The base of rotary frequencies must be above 1, not {base!r}.")
-        self.size, self.base, self.long = size, base, long
-        self._kept: tuple[Tensor, Tensor] | None = None
+        self.key_dim, self.base, self.scaling = key_dim, base, scaling
+        self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int
     ) -> Float[Tensor, "*batch N d_k"]:
         """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
-        cos, sin = self._table(end, X)
-        return rotate(X, cos[start:end], sin[start:end])
+        cos, sin = self._cos_sin(end, X)
+        return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _table(self, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
-        kept = self._kept
+    def _cos_sin(self, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
+        kept = self._cached_tables
         if (
             kept is None
             or len(kept[0]) < length
@@ -143,6 +143,6 @@ class RotaryPositions(nn.Module):
             rows = 1 << (length - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
                 positions = torch.arange(rows, device=X.device).to(exact)
-                angles = rotation_angles(positions, self.size, self.base, self.long).repeat(1, 2)
-                kept = self._kept = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
+                angles = rotation_angles(positions, self.key_dim, self.base, self.scaling).repeat(1, 2)
+                kept = self._cached_tables = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
         return kept

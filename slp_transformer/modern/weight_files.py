@@ -6,22 +6,22 @@ from pathlib import Path
 import torch
 
 from slp_transformer._internal.atomic_write import (
-    flush_to_disk,
-    from_text_extra,
+    fsync_path,
+    require_extra,
     read_json,
     write_json,
 )
-from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.modern.hf_mapping.param_map import HFTensor
 
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-KNOWN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
-SHARD = 5 * 10**9  # bytes of a file, at the most
+SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
+TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+MAX_SHARD_BYTES = 5 * 10**9  # bytes of a file, at the most
 
 
 def has_weights(folder: Path) -> bool:
     """Whether a folder has weights in safetensors, whole ones or not."""
-    return any((folder / name).exists() for name in (WHOLE, INDEX))
+    return any((folder / name).exists() for name in (SINGLE_FILE, INDEX_FILE))
 
 
 class WeightFiles:
@@ -43,26 +43,26 @@ class WeightFiles:
         Raises:
             ValueError: if there are no weights that can be read.
         """
-        self.folder, self.shapes, self.kinds = folder, {}, {}
+        self.folder, self.shapes, self.dtypes = folder, {}, {}
         self.files: dict[str, Path] = {}
-        self.names: dict[str, str] = {}
-        listed = self._listed()
-        for path in sorted(set(listed.values()) if listed else {folder / WHOLE}):
+        self.original_names: dict[str, str] = {}
+        listed = self._read_index()
+        for path in sorted(set(listed.values()) if listed else {folder / SINGLE_FILE}):
             self._read_header(path, prefix)
-        missing = sorted(set(listed) - set(self.names.values()))
+        missing = sorted(set(listed) - set(self.original_names.values()))
         if missing:
-            raise ValueError(f"{folder / INDEX} lists {missing[0]}, but no file has it.")
+            raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
-    def _listed(self) -> dict[str, Path]:
+    def _read_index(self) -> dict[str, Path]:
         """What the index says, if there is one: the file of each tensor."""
-        path = self.folder / INDEX
+        path = self.folder / INDEX_FILE
         if not path.exists():
-            if (self.folder / WHOLE).exists():
+            if (self.folder / SINGLE_FILE).exists():
                 return {}
             pickled = sorted(self.folder.glob("*.bin")) + sorted(self.folder.glob("*.pt*"))
             why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
             raise ValueError(
-                f"{self.folder} has no {WHOLE} and no {INDEX}{why}. Weights are read from "
+                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. Weights are read from "
                 "safetensors alone."
             )
         index = read_json(path)
@@ -75,7 +75,7 @@ class WeightFiles:
         return {name: self.folder / file for name, file in listed.items()}
 
     def _read_header(self, path: Path, prefix: str) -> None:
-        with opened(path) as file:
+        with open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118
                 known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
@@ -84,67 +84,67 @@ class WeightFiles:
                 if known in self.files:
                     raise ValueError(f"{path}: {name} is there twice.")
                 part = file.get_slice(name)
-                self.files[known], self.names[known] = path, name
-                self.shapes[known], self.kinds[known] = part.get_shape(), part.get_dtype()
+                self.files[known], self.original_names[known] = path, name
+                self.shapes[known], self.dtypes[known] = part.get_shape(), part.get_dtype()
 
-    def check(self, ours: str, places: tuple[HFTensor, ...], shape: torch.Size) -> None:
+    def check_shapes(self, ours: str, sources: tuple[HFTensor, ...], shape: torch.Size) -> None:
         """Refuse tensors that ours cannot be made of.
 
         Raises:
             ValueError: naming the first, and what it should be.
         """
-        for place in places:
-            path, name = self.files[place.name], self.names[place.name]
+        for place in sources:
+            path, name = self.files[place.name], self.original_names[place.name]
             needed = [*shape[:-1], place.columns or shape[-1]]
             needed = needed[::-1] if place.transposed else needed
             if (found := self.shapes[place.name]) != needed:
                 raise ValueError(
-                    f"{path}: {name} is {shape_of(found)}, but config.json makes it "
-                    f"{shape_of(needed)} (our {ours})."
+                    f"{path}: {name} is {format_shape(found)}, but config.json makes it "
+                    f"{format_shape(needed)} (our {ours})."
                 )
-            if (kind := self.kinds[place.name]) not in KNOWN:
+            if (kind := self.dtypes[place.name]) not in TORCH_DTYPES:
                 raise ValueError(
                     f"{path}: {name} is of type {kind}, which cannot be loaded: known are "
-                    f"{', '.join(KNOWN)}."
+                    f"{', '.join(TORCH_DTYPES)}."
                 )
 
-    def read(self, place: HFTensor) -> Tensor:
+    def read(self, source: HFTensor) -> Tensor:
         """The tensor of a place in our orientation, mapped rather than read."""
-        with opened(self.files[place.name]) as file:  # anew, to let go of the pages read
-            W = file.get_tensor(self.names[place.name])
-        return W.T if place.transposed else W
+        with open_safetensors(self.files[source.name]) as file:  # anew, to let go of the pages read
+            W = file.get_tensor(self.original_names[source.name])
+        return W.T if source.transposed else W
 
-    def copied(
+    def load(
         self,
-        places: tuple[HFTensor, ...],
+        sources: tuple[HFTensor, ...],
         shape: torch.Size,
         dtype: torch.dtype | None,
         device: torch.device | str,
     ) -> Tensor:
         """A tensor of ours, copied from the places that it is made of."""
-        dtype = dtype or KNOWN[self.kinds[places[0].name]]
+        dtype = dtype or TORCH_DTYPES[self.dtypes[sources[0].name]]
         W, begin = torch.empty(shape, dtype=dtype, device=device), 0
-        for place in places:
+        for place in sources:
             columns = place.columns or shape[-1]
             W.narrow(-1, begin, columns).copy_(self.read(place))
             begin += columns
         return W
 
 
-def opened(path: Path):
+def open_safetensors(path: Path):
     """A safetensors file, mapped.
 
     Raises:
         ValueError: if it cannot be read.
     """
-    safetensors = from_text_extra("safetensors", "Weights")
+    safetensors = require_extra("safetensors", "Weights")
     try:
         return safetensors.safe_open(path, framework="pt")
     except (OSError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no weights that can be read: {error}.") from None
 
 
-def write_weights(folder: Path, tensors: dict[str, Tensor], largest: int = SHARD) -> None:
+def write_weights(folder: Path, tensors: dict[str, Tensor], max_shard_bytes: int = MAX_SHARD_BYTES) -> None:
     """Write tensors to one file, or to several with an index, copying those of one at a time.
 
     Args:
@@ -152,30 +152,30 @@ def write_weights(folder: Path, tensors: dict[str, Tensor], largest: int = SHARD
         tensors: by name.
         largest: bytes of a file at the most; a larger tensor has one of its own.
     """
-    save_file = from_text_extra("safetensors.torch", "Weights").save_file
-    shards = list(in_shards(tensors, largest))
+    save_file = require_extra("safetensors.torch", "Weights").save_file
+    shards = list(iter_shards(tensors, max_shard_bytes))
     listed: dict[str, str] = {}
     for number, names in enumerate(shards, 1):
         several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-        path = folder / (WHOLE if len(shards) == 1 else several)
+        path = folder / (SINGLE_FILE if len(shards) == 1 else several)
         whole = {n: tensors[n].cpu().clone(memory_format=torch.contiguous_format) for n in names}
         save_file(whole, path, metadata={"format": "pt"})
-        flush_to_disk(path)
+        fsync_path(path)
         listed |= dict.fromkeys(names, path.name)
     if len(shards) > 1:
         total = {"total_size": sum(W.numel() * W.element_size() for W in tensors.values())}
-        write_json(folder / INDEX, {"metadata": total, "weight_map": listed})
+        write_json(folder / INDEX_FILE, {"metadata": total, "weight_map": listed})
 
 
-def in_shards(tensors: dict[str, Tensor], largest: int) -> Iterator[list[str]]:
+def iter_shards(tensors: dict[str, Tensor], max_bytes: int) -> Iterator[list[str]]:
     """Their names in order, in groups that weigh no more than asked for."""
     names: list[str] = []
-    room = largest
+    room = max_bytes
     for name, W in tensors.items():
         size = W.numel() * W.element_size()
         if names and size > room:
             yield names
-            names, room = [], largest
+            names, room = [], max_bytes
         names.append(name)
         room -= size
     yield names

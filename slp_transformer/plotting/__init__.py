@@ -19,33 +19,33 @@ Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the figures 
 of the page they stand on.
 """
 
-from slp_transformer.plotting.attention_maps import AttentionPicture, Maps, attention
-from slp_transformer.plotting.figures import Panel, Picture, bars, flow, heatmap, lines, panels
+from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMaps, attention_figure
+from slp_transformer.plotting.figures import Panel, Figure, bars, flow, heatmap, lines, panels
 from slp_transformer.plotting.interactive import (
-    Touchable,
-    touch_heads,
-    touch_sampling,
-    touch_scores,
-    touch_weights,
+    InteractiveFigure,
+    interactive_heads,
+    interactive_sampling,
+    interactive_scores,
+    interactive_weights,
 )
-from slp_transformer.plotting.source_code import Source, source
+from slp_transformer.plotting.source_code import CodeBlock, show_source
 
 __all__ = [
-    "AttentionPicture",
-    "Maps",
+    "AttentionFigure",
+    "AttentionMaps",
     "Panel",
-    "Picture",
-    "Source",
-    "Touchable",
-    "attention",
+    "Figure",
+    "CodeBlock",
+    "InteractiveFigure",
+    "attention_figure",
     "bars",
     "flow",
     "heatmap",
     "lines",
     "panels",
-    "source",
-    "touch_heads",
-    "touch_sampling",
-    "touch_scores",
-    "touch_weights",
+    "show_source",
+    "interactive_heads",
+    "interactive_sampling",
+    "interactive_scores",
+    "interactive_weights",
 ]

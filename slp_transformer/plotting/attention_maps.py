@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.plotting.canvas import POSITIVE
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.plotting.canvas import POSITIVE_COLOR
 
-_CELL, _GAP, _LETTER, _LINE = 14, 12, 6.8, 20  # in pixels
-_LEAST = 0.01  # weights below are left blank
+_CELL_PX, _GAP_PX, _LETTER_WIDTH_PX, _LINE_HEIGHT_PX = 14, 12, 6.8, 20  # in pixels
+_MIN_SHOWN_WEIGHT = 0.01  # weights below are left blank
 
-_PAGE = """<!DOCTYPE html>
+_PAGE_TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -40,7 +40,7 @@ svg {{ display: block; }}
 
 
 @dataclass
-class Maps:
+class AttentionMaps:
     """The weights of one kind of attention, in every layer and head.
 
     Attributes:
@@ -77,10 +77,10 @@ class Maps:
                 )
 
 
-class AttentionPicture:
+class AttentionFigure:
     """Maps of attention; an SVG in the color of its page where a notebook shows it."""
 
-    def __init__(self, parts: Sequence[Maps], title: str = "Attention"):
+    def __init__(self, parts: Sequence[AttentionMaps], title: str = "Attention"):
         self.parts, self.title = list(parts), title
 
     def __repr__(self) -> str:
@@ -89,21 +89,21 @@ class AttentionPicture:
     def svg(self) -> str:
         """Return all maps in one SVG element."""
         inside, y, width = [], 0.0, 0.0
-        for drawing in [_Drawing(part, titled=True) for part in self.parts]:
-            inside.append(f'<g transform="translate(0 {y:g})">{drawing.drawn()}</g>')
-            y, width = y + drawing.height + _GAP, max(width, drawing.width)
-        return _element(width, y, "".join(inside))
+        for drawing in [_MapsDrawing(part, titled=True) for part in self.parts]:
+            inside.append(f'<g transform="translate(0 {y:g})">{drawing.to_svg()}</g>')
+            y, width = y + drawing.height + _GAP_PX, max(width, drawing.width)
+        return _svg_element(width, y, "".join(inside))
 
     def html(self) -> str:
         """Return a self-contained page."""
         sections = []
         for part in self.parts:
-            drawing, title = _Drawing(part, titled=False), escape(part.title)
+            drawing, title = _MapsDrawing(part, titled=False), escape(part.title)
             note = f"<p>{escape(part.note)}</p>\n" if part.note else ""
-            svg = _element(drawing.width, drawing.height, drawing.drawn())
+            svg = _svg_element(drawing.width, drawing.height, drawing.to_svg())
             svg = svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
             sections.append(f"<h2>{title}</h2>\n{note}<section>\n{svg}\n</section>")
-        return _PAGE.format(title=escape(self.title), sections="\n".join(sections))
+        return _PAGE_TEMPLATE.format(title=escape(self.title), sections="\n".join(sections))
 
     def _repr_html_(self) -> str:
         return f'<div class="slp-figure">{self.svg()}</div>'
@@ -126,11 +126,11 @@ class AttentionPicture:
                 f'{name} style="background: white; color: black; font-family: sans-serif; ',
                 1,
             )
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
 
 
-def attention(*parts: Maps, title: str = "Attention") -> AttentionPicture:
+def attention_figure(*parts: AttentionMaps, title: str = "Attention") -> AttentionFigure:
     """Draw the weights of attention, every layer and head of each part.
 
     Args:
@@ -142,10 +142,10 @@ def attention(*parts: Maps, title: str = "Attention") -> AttentionPicture:
     """
     if not parts:
         raise ValueError("plotting.attention needs at least one plotting.Maps to draw.")
-    return AttentionPicture(parts, title)
+    return AttentionFigure(parts, title)
 
 
-class _Drawing:
+class _MapsDrawing:
     """The maps of one part: a row for each layer, a column for each head.
 
     Attributes:
@@ -153,43 +153,43 @@ class _Drawing:
         height: likewise.
     """
 
-    def __init__(self, part: Maps, titled: bool):
+    def __init__(self, part: AttentionMaps, titled: bool):
         self.part = part
         self.layers, self.heads, rows, columns = part.values.shape
         self.title = [part.title, part.note] if part.note else [part.title]
         self.title = self.title if titled else []
-        self.top = _LINE * len(self.title)
-        self.left = _LETTER * (max(map(len, part.rows)) + 1)
-        self.above = _LETTER * (max(map(len, part.columns)) + 1) + _LINE
-        self.map_width, self.map_height = columns * _CELL, rows * _CELL
-        self.step = max(self.map_width, _LETTER * 16) + _GAP
-        longest = _LETTER * max(map(len, self.title), default=0)
+        self.top = _LINE_HEIGHT_PX * len(self.title)
+        self.left = _LETTER_WIDTH_PX * (max(map(len, part.rows)) + 1)
+        self.above = _LETTER_WIDTH_PX * (max(map(len, part.columns)) + 1) + _LINE_HEIGHT_PX
+        self.map_width, self.map_height = columns * _CELL_PX, rows * _CELL_PX
+        self.step = max(self.map_width, _LETTER_WIDTH_PX * 16) + _GAP_PX
+        longest = _LETTER_WIDTH_PX * max(map(len, self.title), default=0)
         self.width = max(self.left + self.heads * self.step, longest)
-        self.height = self.top + self.layers * (self.above + self.map_height + _GAP)
+        self.height = self.top + self.layers * (self.above + self.map_height + _GAP_PX)
 
-    def drawn(self) -> str:
+    def to_svg(self) -> str:
         """Return every map with its words, and the title above them if there is one."""
         parts = []
         for k, line in enumerate(self.title):
             how = 'font-weight="bold" font-size="13"' if k == 0 else 'font-size="11"'
-            parts.append(_text(0, _LINE * (k + 0.7), line, how))
+            parts.append(_svg_text(0, _LINE_HEIGHT_PX * (k + 0.7), line, how))
         y = self.top + self.above
         for layer in range(self.layers):
             for head in range(self.heads):
                 x = self.left + head * self.step
                 parts.append(f'<g transform="translate({x:g} {y:g})">')
                 parts += [*self._words(layer, head), *self._cells(layer, head), "</g>"]
-            y += self.above + self.map_height + _GAP
+            y += self.above + self.map_height + _GAP_PX
         return "".join(parts)
 
     def _words(self, layer: int, head: int) -> list[str]:
         small, right = 'font-size="11"', 'font-size="11" text-anchor="end"'
-        said = [_text(0, _LINE * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small)]
+        said = [_svg_text(0, _LINE_HEIGHT_PX * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small)]
         for j, word in enumerate(self.part.columns):
-            turned = f'transform="translate({(j + 0.7) * _CELL:g} -4) rotate(-90)" {small}'
+            turned = f'transform="translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)" {small}'
             said.append(f"<text {turned}>{escape(word)}</text>")
         for i, word in enumerate(self.part.rows if head == 0 else ()):
-            said.append(_text(-4, (i + 0.75) * _CELL, word, right))
+            said.append(_svg_text(-4, (i + 0.75) * _CELL_PX, word, right))
         return said
 
     def _cells(self, layer: int, head: int) -> list[str]:
@@ -197,21 +197,21 @@ class _Drawing:
         cells = [f'<rect {frame} fill="currentColor" fill-opacity="0.06"/>']
         for i, weights in enumerate(self.part.values[layer, head].tolist()):
             for j, weight in enumerate(weights):
-                if weight >= _LEAST:
-                    place = f'x="{j * _CELL}" y="{i * _CELL}" width="{_CELL}" height="{_CELL}"'
+                if weight >= _MIN_SHOWN_WEIGHT:
+                    place = f'x="{j * _CELL_PX}" y="{i * _CELL_PX}" width="{_CELL_PX}" height="{_CELL_PX}"'
                     told = f"{self.part.rows[i]} → {self.part.columns[j]}: {weight:.2f}"
                     cells.append(
-                        f'<rect {place} fill="{POSITIVE}" fill-opacity="{weight:.2f}">'
+                        f'<rect {place} fill="{POSITIVE_COLOR}" fill-opacity="{weight:.2f}">'
                         f"<title>{escape(told)}</title></rect>"
                     )
         return cells
 
 
-def _text(x: float, y: float, text: str, how: str) -> str:
+def _svg_text(x: float, y: float, text: str, how: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" {how}>{escape(text)}</text>'
 
 
-def _element(width: float, height: float, inside: str) -> str:
+def _svg_element(width: float, height: float, inside: str) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     # Drawn smaller, its letters would be too small to read: the figure scrolls instead.
     how = f'style="min-width: {width:.0f}px" fill="currentColor"'

@@ -14,42 +14,42 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra
+from slp_transformer._internal.atomic_write import require_extra
 
 # A middling blue and orange, laid on with an opacity that grows with the value, so that text in
 # the page's own color stays readable on light and on dark pages, and to color-blind readers.
-POSITIVE, NEGATIVE = "#2f7fc1", "#dd7a2a"
-SERIES = (POSITIVE, NEGATIVE, "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b")
+POSITIVE_COLOR, NEGATIVE_COLOR = "#2f7fc1", "#dd7a2a"
+SERIES_COLORS = (POSITIVE_COLOR, NEGATIVE_COLOR, "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b")
 
 # Matplotlib has no word for "the color of the surrounding text", so this one stands in for it.
-INK = "#010203"
-WIDE = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
-SMALL, NORMAL, LARGE = 8.5, 9.0, 10.5  # font sizes, in points, of 4/3 pixels
-LEAST = 8.25 / SMALL  # the smallest scale, at which small letters have eleven pixels
+INK_COLOR = "#010203"
+MAX_WIDTH_PX = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
+SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = 8.5, 9.0, 10.5  # font sizes, in points, of 4/3 pixels
+MIN_SCALE = 8.25 / SMALL_FONT_PT  # the smallest scale, at which small letters have eleven pixels
 
 
-def matplotlib():
+def import_matplotlib():
     """Import Matplotlib.
 
     Raises:
         ImportError: naming the extra, if it is not installed.
     """
-    from_text_extra("matplotlib.figure", "Figures", "docs")
-    return from_text_extra("matplotlib", "Figures", "docs")
+    require_extra("matplotlib.figure", "Figures", "docs")
+    return require_extra("matplotlib", "Figures", "docs")
 
 
-def svg_of(figure: Any) -> str:
+def figure_to_svg(figure: Any) -> str:
     """Return the figure as an SVG element: transparent, text as text, ids of its own."""
     settings = {"svg.fonttype": "none", "svg.hashsalt": "slp", "font.family": "sans-serif"}
     buffer = io.StringIO()
-    with matplotlib().rc_context(settings):
+    with import_matplotlib().rc_context(settings):
         figure.savefig(
             buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
-    return _tidy(buffer.getvalue())
+    return _clean_svg(buffer.getvalue())
 
 
-def _tidy(svg: str) -> str:
+def _clean_svg(svg: str) -> str:
     """Clean Matplotlib's SVG file so that it can be embedded in a page with other figures."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", svg, flags=re.DOTALL)
@@ -59,13 +59,13 @@ def _tidy(svg: str) -> str:
     width = float(re.search(r'width="([\d.]+)pt"', svg)[1]) * 4 / 3
     style = (
         f"stroke-linejoin: round; flex: none; height: auto; max-width: 100%; "
-        f"width: calc(var(--slp-figure, 1) * {width:.0f}px); min-width: {LEAST * width:.0f}px"
+        f"width: calc(var(--slp-figure, 1) * {width:.0f}px); min-width: {MIN_SCALE * width:.0f}px"
     )
     svg = svg.replace("<svg ", f'<svg style="{style}" ', 1)
     svg = re.sub(r'<path d="[^"]*" style="fill: none"/>\s*', "", svg, count=1)  # behind everything
     # Tenths of a point are enough, and groups that say nothing need not travel.
     svg = re.sub(r' d="[^"]*"', lambda d: re.sub(r"(\.\d)\d+", r"\1", d[0]), svg)
-    svg = svg.replace(INK, "currentColor")
+    svg = svg.replace(INK_COLOR, "currentColor")
     svg = re.sub(r"font: ([\d.]+px|[^;\"']*?([\d.]+px))[^;\"]*", r"font-size: \g<1>", svg)
     svg = re.sub(r"font-family: [^;\"]*", "font-family: inherit", svg)
     # Two figures on a page must not share an id: keep those that are referred to, made unique.
@@ -76,11 +76,11 @@ def _tidy(svg: str) -> str:
     return svg if "<g " in svg else re.sub(r"</?g>\s*|<defs/>\s*", "", svg)
 
 
-def canvas(width: float, bottom: float, top: float) -> Any:
+def make_axes(width: float, bottom: float, top: float) -> Any:
     """Return axes without a frame, in pixels, from 0 to the right and from bottom to top."""
     margin = 2.0
     size = ((width + 2 * margin) / 96, (top - bottom + 2 * margin) / 96)
-    figure = matplotlib().figure.Figure(figsize=size)
+    figure = import_matplotlib().figure.Figure(figsize=size)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     limits = {"xlim": (-margin, width + margin), "ylim": (bottom - margin, top + margin)}
@@ -88,7 +88,7 @@ def canvas(width: float, bottom: float, top: float) -> Any:
     return axes
 
 
-def box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float) -> None:
+def draw_box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float) -> None:
     """Draw a rectangle without a border, unless it would be invisible."""
     from matplotlib.patches import Rectangle
 
@@ -97,17 +97,17 @@ def box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha
         axes.add_patch(Rectangle(corner, width, height, **options))
 
 
-def text(axes, x, y, words, size=NORMAL, align="center", weight="normal", alpha=1.0, **more):
+def draw_text(axes, x, y, words, size=NORMAL_FONT_PT, align="center", weight="normal", alpha=1.0, **more):
     """Draw text in the color of the page."""
     options = {"ha": align, "va": "center", "fontsize": size, "fontweight": weight, **more}
     # A lone dollar sign would begin TeX.
-    axes.text(x, y, str(words).replace("$", r"\$"), color=INK, alpha=alpha, **options)
+    axes.text(x, y, str(words).replace("$", r"\$"), color=INK_COLOR, alpha=alpha, **options)
 
 
 @cache
-def width_of(words: str, size: float = NORMAL, bold: bool = False) -> float:
+def text_width_px(words: str, size: float = NORMAL_FONT_PT, bold: bool = False) -> float:
     """Return the width of words in pixels; the font of a page is hardly ever wider."""
-    matplotlib()
+    import_matplotlib()
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     face = FontProperties(family="sans-serif", weight="bold" if bold else "normal")
@@ -117,12 +117,12 @@ def width_of(words: str, size: float = NORMAL, bold: bool = False) -> float:
     return font.get_width_height()[0] / 64
 
 
-def longest(labels: Sequence[Any] | None, size: float = NORMAL) -> float:
+def max_text_width_px(labels: Sequence[Any] | None, size: float = NORMAL_FONT_PT) -> float:
     """Return the width of the widest label, in pixels."""
-    return max((width_of(str(label), size) for label in labels or ()), default=0.0)
+    return max((text_width_px(str(label), size) for label in labels or ()), default=0.0)
 
 
-def number(value: float, decimals: int) -> str:
+def format_number(value: float, decimals: int) -> str:
     """Format a number for a figure, with a real minus sign."""
     if math.isnan(value):
         return "NaN"

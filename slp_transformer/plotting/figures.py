@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import whole_file
+from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.plotting import canvas, matrix_figures, plots
 
 # What does not fit into a page's width goes on below; what is still too wide scrolls.
-_ROW = "display: flex; flex-wrap: wrap; align-items: center; gap: 0.4em 0.7em; overflow-x: auto"
+_ROW_STYLE = "display: flex; flex-wrap: wrap; align-items: center; gap: 0.4em 0.7em; overflow-x: auto"
 
 
-class Picture:
+class Figure:
     """A figure that is drawn when a notebook shows it: SVG in the font and color of its page.
 
     So a chapter that runs as a script needs no Matplotlib and spends no time on drawing.
@@ -37,16 +37,16 @@ class Picture:
 
     def svg(self) -> str:
         """Return the figure as an SVG element: transparent, text as text, ids of its own."""
-        return canvas.svg_of(self.figure)
+        return canvas.figure_to_svg(self.figure)
 
     def _repr_html_(self) -> str:
         content = self._page() if self._page else self.svg()
-        return f'<div class="slp-figure" style="{_ROW}">{content}</div>'
+        return f'<div class="slp-figure" style="{_ROW_STYLE}">{content}</div>'
 
     def save(self, path: str | Path) -> None:
         """Write the figure to a file, whole; the format is the one that the name ends in."""
         path = Path(path)
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             self.figure.savefig(unfinished, format=path.suffix[1:])
 
 
@@ -76,7 +76,7 @@ class Panel:
     decimals: int | None = 2
 
     def __post_init__(self) -> None:
-        self.values = _tensor(self.matrix, self.title)
+        self.values = _to_matrix(self.matrix, self.title)
         height, width = self.values.shape
         for name, labels, size in (("row", self.rows, height), ("column", self.columns, width)):
             if labels is not None and len(labels) != size:
@@ -96,7 +96,7 @@ def heatmap(
     shape: str = "",
     top: float | None = None,
     decimals: int | None = 2,
-) -> Picture:
+) -> Figure:
     """Draw one matrix, its numbers in its cells; −∞ is hatched.
 
     Args:
@@ -114,7 +114,7 @@ def heatmap(
     return panels(Panel(matrix, title, shape, rows, columns, top, decimals))
 
 
-def panels(*parts: Panel | str, title: str = "") -> Picture:
+def panels(*parts: Panel | str, title: str = "") -> Figure:
     """Draw several matrices side by side, with what stands between them ("×", "+", "=", "→").
 
     Args:
@@ -127,15 +127,15 @@ def panels(*parts: Panel | str, title: str = "") -> Picture:
     boxes = [part for part in parts if isinstance(part, Panel)]
     if not boxes:
         raise ValueError("plotting.panels needs at least one plotting.Panel to draw.")
-    return Picture(
+    return Figure(
         lambda: matrix_figures.draw_panels(parts, title),
-        lambda: matrix_figures.page_of_panels(parts, title),
+        lambda: matrix_figures.panels_to_html(parts, title),
     )
 
 
 def bars(
     values: Any, labels: Sequence[Any], title: str = "", top: float | None = None, decimals: int = 3
-) -> Picture:
+) -> Figure:
     """Draw a distribution, or any list of numbers, as one bar for each label.
 
     Args:
@@ -148,13 +148,13 @@ def bars(
     Raises:
         ValueError: when there are not as many labels as values.
     """
-    row = _tensor(values, title)
+    row = _to_matrix(values, title)
     if row.shape[0] != 1 or row.shape[1] != len(labels):
         raise ValueError(
             f"plotting.bars needs one label for each value, but got values of shape "
             f"{tuple(torch.as_tensor(values).shape)} and {len(labels)} labels."
         )
-    return Picture(lambda: plots.draw_bars(row[0].tolist(), labels, title, top, decimals))
+    return Figure(lambda: plots.draw_bars(row[0].tolist(), labels, title, top, decimals))
 
 
 def flow(
@@ -163,7 +163,7 @@ def flow(
     columns: Sequence[Any] | None = None,
     title: str = "",
     row: int | None = None,
-) -> Picture:
+) -> Figure:
     """Draw who looks at whom: inputs below, outputs above, a line where the weight is not 0.
 
     Args:
@@ -177,7 +177,7 @@ def flow(
         ValueError: for what is not a matrix, or the wrong number of labels.
     """
     panel = Panel(weights, title, rows=rows, columns=columns)
-    return Picture(lambda: plots.draw_flow(panel, row))
+    return Figure(lambda: plots.draw_flow(panel, row))
 
 
 def lines(
@@ -187,7 +187,7 @@ def lines(
     title: str = "",
     at: Sequence[float] | None = None,
     levels: Mapping[str, float] | None = None,
-) -> Picture:
+) -> Figure:
     """Draw curves, such as a loss over the steps, each named at its right end.
 
     Args:
@@ -216,10 +216,10 @@ def lines(
                 "it needs one value for each, and at least one."
             )
         curves[name] = (across, up)
-    return Picture(lambda: plots.draw_lines(curves, x, y, title, levels or {}))
+    return Figure(lambda: plots.draw_lines(curves, x, y, title, levels or {}))
 
 
-def _tensor(matrix: Any, name: str) -> torch.Tensor:
+def _to_matrix(matrix: Any, name: str) -> torch.Tensor:
     values = torch.as_tensor(matrix, dtype=torch.float64).detach().cpu().clone()
     if values.ndim == 1:
         values = values[None, :]

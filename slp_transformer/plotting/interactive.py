@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from slp_transformer.plotting.figures import Panel, Picture, bars, heatmap, panels
+from slp_transformer.plotting.figures import Panel, Figure, bars, heatmap, panels
 
 
-class Touchable:
+class InteractiveFigure:
     """A figure that a page lets its reader change.
 
     Attributes:
@@ -24,8 +24,8 @@ class Touchable:
         picture: the still figure.
     """
 
-    def __init__(self, kind: str, values: dict[str, Any], picture: Picture):
-        self.kind, self.values, self.picture = kind, values, picture
+    def __init__(self, kind: str, values: dict[str, Any], still_figure: Figure):
+        self.kind, self.values, self.still_figure = kind, values, still_figure
 
     def __repr__(self) -> str:
         return "<Touchable>"
@@ -33,10 +33,10 @@ class Touchable:
     def _repr_html_(self) -> str:
         values = escape(json.dumps(self.values, ensure_ascii=False), quote=True)
         start = f'<div class="slp-touch" data-kind="{self.kind}" data-values="{values}">'
-        return f"{start}{self.picture._repr_html_()}</div>"
+        return f"{start}{self.still_figure._repr_html_()}</div>"
 
 
-def touch_weights(alpha: Any, words: Sequence[str], start: int = -1) -> Touchable:
+def interactive_weights(alpha: Any, words: Sequence[str], start: int = -1) -> InteractiveFigure:
     """Choose a token and a head, and see what the one reads through the other.
 
     Args:
@@ -57,11 +57,11 @@ def touch_weights(alpha: Any, words: Sequence[str], start: int = -1) -> Touchabl
     names = [f"head {c + 1}" for c in range(len(numbers))]
     seen = slice(0, chosen + 1)
     still = heatmap(numbers[:, chosen, seen], names, list(words)[seen], words[chosen], top=1)
-    values = {"alpha": _rounded(numbers), "words": list(words), "start": chosen}
-    return Touchable("weights", values, still)
+    values = {"alpha": _to_rounded_lists(numbers), "words": list(words), "start": chosen}
+    return InteractiveFigure("weights", values, still)
 
 
-def touch_sampling(u: Any, words: Sequence[str]) -> Touchable:
+def interactive_sampling(u: Any, words: Sequence[str]) -> InteractiveFigure:
     """Slide temperature, top-k and top-p over a distribution.
 
     Args:
@@ -73,12 +73,12 @@ def touch_sampling(u: Any, words: Sequence[str]) -> Touchable:
     """
     numbers = torch.as_tensor(u).detach()
     still = bars(torch.softmax(numbers, dim=-1), words, title="y", top=1)
-    return Touchable("sampling", {"u": _rounded(numbers), "words": list(words)}, still)
+    return InteractiveFigure("sampling", {"u": _to_rounded_lists(numbers), "words": list(words)}, still)
 
 
-def touch_scores(
+def interactive_scores(
     X: Any, words: Sequence[str], features: Sequence[str], start: int = -1
-) -> Touchable:
+) -> InteractiveFigure:
     """Change a word's numbers, and watch the scores and weights of the simplest attention.
 
     Args:
@@ -93,11 +93,11 @@ def touch_scores(
     numbers = torch.as_tensor(X).detach()
     still = heatmap(numbers, words, features, "X", "N × d")
     chosen = start % len(words)
-    values = {"X": _rounded(numbers), "words": list(words), "features": list(features)}
-    return Touchable("scores", values | {"start": chosen}, still)
+    values = {"X": _to_rounded_lists(numbers), "words": list(words), "features": list(features)}
+    return InteractiveFigure("scores", values | {"start": chosen}, still)
 
 
-def touch_heads(Q: Any, num_heads: int) -> Touchable:
+def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
     """Step through the splitting of a matrix into heads: view, transpose, and back.
 
     Args:
@@ -116,10 +116,10 @@ def touch_heads(Q: Any, num_heads: int) -> Touchable:
     each = numbers.split(numbers.shape[1] // num_heads, dim=1)
     boxes: list[Panel | str] = [Panel(numbers, "Q", "N × Adₖ"), "→"]
     boxes += [Panel(part, f"head {c + 1}", "N × dₖ") for c, part in enumerate(each)]
-    return Touchable("heads", {"Q": _rounded(numbers), "A": num_heads}, panels(*boxes))
+    return InteractiveFigure("heads", {"Q": _to_rounded_lists(numbers), "A": num_heads}, panels(*boxes))
 
 
-def _rounded(numbers: torch.Tensor) -> Any:
+def _to_rounded_lists(numbers: torch.Tensor) -> Any:
     """As lists, with the digits that a page can show."""
 
     def short(value: Any) -> Any:

@@ -4,22 +4,22 @@ import math
 from typing import Any
 
 from slp_transformer.plotting.canvas import (
-    INK,
-    LARGE,
-    NEGATIVE,
-    NORMAL,
-    POSITIVE,
-    SERIES,
-    SMALL,
-    WIDE,
-    box,
-    canvas,
-    longest,
-    matplotlib,
-    number,
-    text,
+    INK_COLOR,
+    LARGE_FONT_PT,
+    NEGATIVE_COLOR,
+    NORMAL_FONT_PT,
+    POSITIVE_COLOR,
+    SERIES_COLORS,
+    SMALL_FONT_PT,
+    MAX_WIDTH_PX,
+    draw_box,
+    make_axes,
+    max_text_width_px,
+    import_matplotlib,
+    format_number,
+    draw_text,
 )
-from slp_transformer.plotting.matrix_figures import full_value
+from slp_transformer.plotting.matrix_figures import full_color_value
 
 
 def draw_bars(numbers, labels, title, top, decimals) -> Any:
@@ -28,45 +28,45 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
     low, high = min([0.0, *finite]), max([0.0, *finite])
     high = top if top else high
     span = (high - low) or 1.0
-    shown = [number(value, decimals) for value in numbers]
-    beside = longest(labels) <= 0.4 * WIDE  # else each label stands above its bar
-    left = longest(labels) + 8 if beside else 0.0
-    length = WIDE - left - longest(shown, SMALL) - 8
+    shown = [format_number(value, decimals) for value in numbers]
+    beside = max_text_width_px(labels) <= 0.4 * MAX_WIDTH_PX  # else each label stands above its bar
+    left = max_text_width_px(labels) + 8 if beside else 0.0
+    length = MAX_WIDTH_PX - left - max_text_width_px(shown, SMALL_FONT_PT) - 8
     step = 24.0 if beside else 40.0
-    axes = canvas(WIDE, -step * len(numbers), 26 if title else 0)
+    axes = make_axes(MAX_WIDTH_PX, -step * len(numbers), 26 if title else 0)
     if title:
-        text(axes, left, 14, title, size=LARGE, weight="bold", align="left")
+        draw_text(axes, left, 14, title, size=LARGE_FONT_PT, weight="bold", align="left")
     zero = left - length * low / span
     for k, (label, value) in enumerate(zip(labels, numbers, strict=True)):
         y = -step * (k + 1) + 3
         share = min(1.0, max(-1.0, value / span)) if math.isfinite(value) else 0.0
-        start, color = (zero, POSITIVE) if value >= 0 else (zero + length * share, NEGATIVE)
-        box(axes, (left, y), length, 18, INK, 0.05)
-        box(axes, (start, y), length * abs(share), 18, color, 0.75)
+        start, color = (zero, POSITIVE_COLOR) if value >= 0 else (zero + length * share, NEGATIVE_COLOR)
+        draw_box(axes, (left, y), length, 18, INK_COLOR, 0.05)
+        draw_box(axes, (start, y), length * abs(share), 18, color, 0.75)
         if beside:
-            text(axes, left - 8, y + 9, label, align="right")
+            draw_text(axes, left - 8, y + 9, label, align="right")
         else:
-            text(axes, left, y + 27, label, align="left")
-        text(axes, left + length + 8, y + 9, shown[k], align="left", size=SMALL)
+            draw_text(axes, left, y + 27, label, align="left")
+        draw_text(axes, left + length + 8, y + 9, shown[k], align="left", size=SMALL_FONT_PT)
     if low < 0:
-        axes.plot([zero, zero], [-step * len(numbers), 0], color=INK, alpha=0.6, linewidth=0.8)
+        axes.plot([zero, zero], [-step * len(numbers), 0], color=INK_COLOR, alpha=0.6, linewidth=0.8)
     return axes.figure
 
 
 def draw_flow(panel: Any, row: int | None) -> Any:
     """Draw what `plotting.flow` was given."""
     outputs, inputs = panel.values.shape
-    tops = _labels(panel.rows, "a", outputs)
-    lows = _labels(panel.columns, "x", inputs)
-    widest = max(longest(tops), longest(lows))
-    step = min(max(66.0, widest + 8), WIDE / max(outputs, inputs))
+    tops = _labels_or_default(panel.rows, "a", outputs)
+    lows = _labels_or_default(panel.columns, "x", inputs)
+    widest = max(max_text_width_px(tops), max_text_width_px(lows))
+    step = min(max(66.0, widest + 8), MAX_WIDTH_PX / max(outputs, inputs))
     turned = widest > step - 4
     room = widest + 14 if turned else 26.0
     rise, across = 110.0, step * max(outputs, inputs)
-    axes = canvas(across, -room, rise + room + (24 if panel.title else 0))
+    axes = make_axes(across, -room, rise + room + (24 if panel.title else 0))
     if panel.title:
-        text(axes, across / 2, rise + room + 10, panel.title, size=LARGE, weight="bold")
-    full = full_value(panel)
+        draw_text(axes, across / 2, rise + room + 10, panel.title, size=LARGE_FONT_PT, weight="bold")
+    full = full_color_value(panel)
     for i in range(outputs):
         for j in range(inputs):
             share = panel.values[i, j].item() / full
@@ -75,57 +75,57 @@ def draw_flow(panel: Any, row: int | None) -> Any:
             aside = row is not None and row != i
             axes.plot(
                 [step * (j + 0.5), step * (i + 0.5)], [5, rise - 5],
-                color=INK if aside else POSITIVE, linewidth=0.8 if aside else 0.6 + 2 * share,
+                color=INK_COLOR if aside else POSITIVE_COLOR, linewidth=0.8 if aside else 0.6 + 2 * share,
                 alpha=0.12 if aside else 0.25 + 0.6 * share, solid_capstyle="round",
             )  # fmt: skip
     for labels, y, sign in ((lows, 0, -1), (tops, rise, 1)):
         for k, label in enumerate(labels):
             x = step * (k + 0.5)
             chosen = y == rise and (row is None or row == k)
-            axes.plot([x], [y], "o", color=POSITIVE if chosen else INK, markersize=5.5)
+            axes.plot([x], [y], "o", color=POSITIVE_COLOR if chosen else INK_COLOR, markersize=5.5)
             if turned:
                 side = "bottom" if sign > 0 else "top"
-                text(axes, x, y + 9 * sign, label, rotation=90, va=side)
+                draw_text(axes, x, y + 9 * sign, label, rotation=90, va=side)
             else:
-                text(axes, x, y + 16 * sign, label)
+                draw_text(axes, x, y + 16 * sign, label)
     return axes.figure
 
 
 def draw_lines(curves, x, y, title, levels) -> Any:
     """Draw what `plotting.lines` was given."""
-    size = (WIDE / 96, 2.75)
-    figure = matplotlib().figure.Figure(figsize=size, layout="constrained")
+    size = (MAX_WIDTH_PX / 96, 2.75)
+    figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("bottom", "left"):
-        axes.spines[side].set(color=INK, alpha=0.4)
-    axes.tick_params(colors=INK, labelsize=SMALL)
+        axes.spines[side].set(color=INK_COLOR, alpha=0.4)
+    axes.tick_params(colors=INK_COLOR, labelsize=SMALL_FONT_PT)
     axes.locator_params(axis="x", nbins=6)
-    axes.grid(axis="y", color=INK, alpha=0.1)
+    axes.grid(axis="y", color=INK_COLOR, alpha=0.1)
     ends = []
     for k, (name, (across, up)) in enumerate(curves.items()):
-        color = SERIES[k % len(SERIES)]
+        color = SERIES_COLORS[k % len(SERIES_COLORS)]
         mark = "o" if len(up) < 16 else None
         axes.plot(across, up, color=color, linewidth=1.8, marker=mark, markersize=3.5, label=name)
         ends.append((up[-1], name, color))
     for name, level in levels.items():
-        style = {"color": INK, "alpha": 0.6, "linewidth": 1, "linestyle": (0, (4, 3))}
+        style = {"color": INK_COLOR, "alpha": 0.6, "linewidth": 1, "linestyle": (0, (4, 3))}
         axes.axhline(level, label=name, **style)
-        ends.append((level, name, INK))
+        ends.append((level, name, INK_COLOR))
     axes.margins(x=0.01)
-    axes.set_xlabel(x, color=INK, fontsize=NORMAL)
-    axes.set_ylabel(y, color=INK, fontsize=NORMAL)
-    if longest([name for _, name, _ in ends], SMALL) <= 0.2 * WIDE:
-        _name_ends(axes, ends)
+    axes.set_xlabel(x, color=INK_COLOR, fontsize=NORMAL_FONT_PT)
+    axes.set_ylabel(y, color=INK_COLOR, fontsize=NORMAL_FONT_PT)
+    if max_text_width_px([name for _, name, _ in ends], SMALL_FONT_PT) <= 0.2 * MAX_WIDTH_PX:
+        _label_line_ends(axes, ends)
     else:
-        _name_above(axes, [name for _, name, _ in ends])
+        _add_legend_above(axes, [name for _, name, _ in ends])
     if title:
-        figure.suptitle(title, color=INK, fontsize=LARGE, fontweight="bold", x=0.02, ha="left")
+        figure.suptitle(title, color=INK_COLOR, fontsize=LARGE_FONT_PT, fontweight="bold", x=0.02, ha="left")
     return figure
 
 
-def _name_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
+def _label_line_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
     """Write the curves' names at the right edge, far enough apart to be read."""
     low, high = axes.get_ylim()
     apart, last = 0.09 * (high - low), -math.inf
@@ -134,22 +134,22 @@ def _name_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
         if not name:
             continue
         last = max(y, last + apart)
-        at = {"xy": (1, last), "annotation_clip": False, "fontsize": SMALL, **place}
+        at = {"xy": (1, last), "annotation_clip": False, "fontsize": SMALL_FONT_PT, **place}
         axes.annotate("▪", xytext=(3, 0), color=color, **at)  # the names are in ink, to be read
-        axes.annotate(name, xytext=(10, 0), color=INK, **at)
+        axes.annotate(name, xytext=(10, 0), color=INK_COLOR, **at)
 
 
-def _name_above(axes: Any, names: list[str]) -> None:
+def _add_legend_above(axes: Any, names: list[str]) -> None:
     """Label the curves above the axes, in as few rows as possible."""
-    widest = longest(names, SMALL) + 40
-    columns = max(1, min(len(names), int((WIDE - 20) // widest)))
+    widest = max_text_width_px(names, SMALL_FONT_PT) + 40
+    columns = max(1, min(len(names), int((MAX_WIDTH_PX - 20) // widest)))
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=SMALL,
-        labelcolor=INK, handlelength=1.3, borderaxespad=0.3, columnspacing=1.2,
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=SMALL_FONT_PT,
+        labelcolor=INK_COLOR, handlelength=1.3, borderaxespad=0.3, columnspacing=1.2,
     )  # fmt: skip
 
 
-def _labels(labels, letter: str, size: int) -> list[str]:
+def _labels_or_default(labels, letter: str, size: int) -> list[str]:
     if labels is not None:
         return [str(label) for label in labels]
     subscripts = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

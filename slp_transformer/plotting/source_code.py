@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Source:
+class CodeBlock:
     """Source code that a notebook shows as a block of Python with links to its API pages."""
 
     def __init__(self, code: str, names: Sequence[str]):
@@ -26,7 +26,7 @@ class Source:
         return f"```python\n{self.code}\n```{below}"
 
 
-def source(*objects: Any, docstring: bool = False) -> Source:
+def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
     """Show the source of functions, classes, methods or properties, as it stands in the package.
 
     Args:
@@ -55,7 +55,7 @@ def source(*objects: Any, docstring: bool = False) -> Source:
                 f"plotting.source can show only what was written in Python, and {thing!r} was not."
             ) from None
         if not docstring:
-            code = _without_docstrings(code)
+            code = _strip_docstrings(code)
         if len(objects) > 1 and "." in thing.__qualname__:
             code = f"# {thing.__qualname__}\n{code}"  # two methods may have the same name
         blocks.append(code)
@@ -65,10 +65,10 @@ def source(*objects: Any, docstring: bool = False) -> Source:
                 lambda part: not part.startswith("_"), thing.__qualname__.split(".")
             )
             names.append(".".join([thing.__module__, *public]))
-    return Source("\n\n\n".join(blocks), names)
+    return CodeBlock("\n\n\n".join(blocks), names)
 
 
-def _without_docstrings(code: str) -> str:
+def _strip_docstrings(code: str) -> str:
     """The same code, less the docstrings of the definition and of all that stands inside it."""
     lines = code.splitlines()
     for node in ast.walk(ast.parse(code)):

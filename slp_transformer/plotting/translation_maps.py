@@ -6,16 +6,16 @@ import torch
 
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.interpret.translation_attention import attention_weights
-from slp_transformer.plotting.attention_maps import AttentionPicture, Maps, attention
+from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMaps, attention_figure
 
 
-def attention_pictures(
+def translation_attention_figure(
     model: EncoderDecoder,
     source: Sequence[int],
     target: Sequence[int],
     source_words: Sequence[str],
     target_words: Sequence[str],
-) -> AttentionPicture:
+) -> AttentionFigure:
     """All three attentions of an encoder-decoder, every layer and head.
 
     A notebook shows them, and `save("attention.html")` or `save("attention.svg")` keeps them.
@@ -41,22 +41,22 @@ def attention_pictures(
         raise ValueError(
             f"There are {len(target)} ids of the target and {len(target_words)} words."
         )
-    return attention(
-        Maps(
+    return attention_figure(
+        AttentionMaps(
             "Cross-attention",
             weights["cross"],
             written,
             source_words,
             "A row for each word as it is written: where in the source the decoder looks.",
         ),
-        Maps(
+        AttentionMaps(
             "Encoder self-attention",
             weights["encoder"],
             source_words,
             source_words,
             "A row for each word of the source: it looks both ways.",
         ),
-        Maps(
+        AttentionMaps(
             "Decoder self-attention",
             weights["decoder"],
             read,

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.eval_mode import evaluating
+from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.ngrams import NGrams
-from slp_transformer.guitar import Tab, TabTokenizer, playable_share
-from slp_transformer.guitar.corpus_statistics import Likeness, likeness
-from slp_transformer.guitar.memorization import Copies
+from slp_transformer.data.ngrams import NGramModel
+from slp_transformer.guitar import Tab, TabTokenizer, compute_playable_share
+from slp_transformer.guitar.corpus_statistics import CorpusStatistics, compute_corpus_statistics
+from slp_transformer.guitar.memorization import CopyDetector
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.tasks.base import TOKENS, LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText
@@ -72,13 +72,13 @@ def bits_per_note(
         if no note sounds.
     """
     tabs = decode_pieces(held_out, run.tokenizer)
-    notes = sum(len(event.sounding()) for tab in tabs for event in tab.events())
+    notes = sum(len(event.sounding_notes()) for tab in tabs for event in tab.iter_events())
     if not notes:
         return {}
     bits = {"model": sum(piece_bits(run.model, piece) for piece in held_out) / notes}
     for order in NGRAM_ORDERS if train_pieces else ():
-        counted = NGrams(train_pieces, order, run.tokenizer.vocab_size)
-        bits[f"{order}-gram"] = sum(map(counted.bits, held_out)) / notes
+        counted = NGramModel(train_pieces, order, run.tokenizer.vocab_size)
+        bits[f"{order}-gram"] = sum(map(counted.total_bits, held_out)) / notes
     return bits
 
 
@@ -92,7 +92,7 @@ def piece_bits(model: TransformerLM, piece: Sequence[int]) -> float:
     ids = torch.tensor(piece, device=next(model.parameters()).device)
     N, done, bits = model.config.context_length, 1, 0.0
     step = max(1, N // 2)
-    with evaluating(model):
+    with eval_mode(model):
         while done < len(ids):
             first = 0 if done < N else done - step
             window = ids[first : first + N + 1]
@@ -121,16 +121,16 @@ def compute_statistics(
 
     Generated pieces also have "well_formed", the share of their tokens that the grammar allows.
     """
-    copies = Copies(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
+    copies = CopyDetector(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
     ends = [piece[-1] == tokenizer.eos_id for piece in held_out]
-    figures = {"people": likeness(decode_pieces(held_out, tokenizer), copies, ends).figures()}
+    figures = {"people": compute_corpus_statistics(decode_pieces(held_out, tokenizer), copies, ends).to_dict()}
     for group, texts in written.items():
         decoded = [tokenizer.decode(text.ids) for text in texts]
         ended = [text.finish_reason == "stop" for text in texts]
-        done: Likeness = likeness([each.tab for each in decoded], copies, ended)
-        length = sum(each.length for each in decoded)
-        wrong = sum(each.ill_formed for each in decoded)
-        figures[group] = done.figures() | {"well_formed": 1 - wrong / length if length else None}
+        done: CorpusStatistics = compute_corpus_statistics([each.tab for each in decoded], copies, ended)
+        length = sum(each.num_tokens for each in decoded)
+        wrong = sum(each.num_invalid_tokens for each in decoded)
+        figures[group] = done.to_dict() | {"well_formed": 1 - wrong / length if length else None}
     return figures
 
 
@@ -163,10 +163,10 @@ def playable_shares(tabs: Sequence[Tab]) -> dict[str, Any]:
 
     A single note fits any hand, so chords are the test. Of no events there is no share.
     """
-    events = [event for tab in tabs for event in tab.events()]
+    events = [event for tab in tabs for event in tab.iter_events()]
     chords = [event for event in events if len(event.notes) > 1]
     shares: dict[str, Any] = {}
     for name, some in (("events", events), ("chords", chords)):
         shares[name] = len(some)
-        shares[f"playable_{name}"] = playable_share(some) if some else None
+        shares[f"playable_{name}"] = compute_playable_share(some) if some else None
     return shares

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from slp_transformer._internal.progress_bar import work_bar
+from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.tasks.base import TOKENS, Dataset, LoadedRun, Report, Task, format_table
 from slp_transformer.tasks.generation_session import (
@@ -42,7 +42,7 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     length = window_of(run.config) if run.config else run.model.config.context_length
     batch_size = run.config.train.batch_size if run.config else 32
     windows = TokenWindows(stream, length)
-    with work_bar("Evaluate", len(windows), " sequences") as tell:
+    with progress_bar("Evaluate", len(windows), " sequences") as tell:
         loss = mean_loss(run.model, windows, batch_size=batch_size, tell=tell)
     check_finite(loss, run)
     count = (len(stream) - 1) // length * length

@@ -11,7 +11,7 @@ from slp_transformer.data import TextTokenizer
 from slp_transformer.generation.decoding import generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
-from slp_transformer.sampling import Allowed
+from slp_transformer.sampling import AllowedTokens
 
 
 class GenerationSession(Protocol):
@@ -23,7 +23,7 @@ class GenerationSession(Protocol):
     """
 
     stop: int | Collection[int] | None
-    allowed: Allowed | None
+    allowed: AllowedTokens | None
 
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt, or of the beginning of a new text.
@@ -78,7 +78,7 @@ class TextSession:
 
     def stream(self) -> Any:
         """Return what turns one token after the other into text."""
-        return self.tokenizer.stream()
+        return self.tokenizer.stream_decoder()
 
     def writes(self, path: Path) -> bool:
         """Return False: text is written as it is, whatever the suffix."""
@@ -189,7 +189,7 @@ def continue_prompts(
             **options,
         )
         for row, each in zip(rows, generated, strict=True):
-            texts[row].append(each.new, each.ended == "stop")
+            texts[row].append(each.new_ids, each.finish_reason == "stop")
 
     while rows := [row for row, text in enumerate(texts) if not text.finish_reason]:
         first = texts[rows[0]].windows == 0

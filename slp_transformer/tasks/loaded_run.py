@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.modern.published_folders import is_pretrained
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig, load_config, read_tables
@@ -22,7 +22,7 @@ def find_task(folder: Path) -> Task:
     """
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}: name the folder of a run.")
-    if is_pretrained(folder):
+    if is_pretrained_folder(folder):
         from slp_transformer.tasks.published import PublishedTask
 
         return PublishedTask()
@@ -72,7 +72,7 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
     from slp_transformer.training.devices import pick_device
 
     task, device = find_task(folder), pick_device(device_name)
-    if is_pretrained(folder):
+    if is_pretrained_folder(folder):
         return task.load(folder, device)
     tokenizer = load_tokenizer_of(folder, which)
     model = load_model(folder, which)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer.data.pair_files import HUGGING_FACE
-from slp_transformer.data.token_types import Kind
+from slp_transformer.data.pair_files import HF_PREFIX
+from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
@@ -56,7 +56,7 @@ class PairData:
     val_target: str | None = None
     overlong: Literal["drop", "truncate"] = "drop"
     shared_vocabulary: bool = True
-    tokenizer: Kind = "bpe"
+    tokenizer: TokenType = "bpe"
     vocab_size: int | None = None
 
     def __post_init__(self):
@@ -92,7 +92,7 @@ class PairTask(Task):
         data = config.data
         for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
             for path in (source, target):
-                if path and not path.startswith(HUGGING_FACE) and not Path(path).is_file():
+                if path and not path.startswith(HF_PREFIX) and not Path(path).is_file():
                     raise ValueError(
                         f"There is no file {path}: name a table of pairs (.csv, .tsv), or two "
                         "files whose lines translate each other, SOURCE and --target."
@@ -106,34 +106,34 @@ class PairTask(Task):
         Raises:
             ValueError: if they cannot be read, or too few fit the window.
         """
-        from slp_transformer.data import load_pairs, prepare_pairs
+        from slp_transformer.data import read_pairs_or_bundled, prepare_pair_corpus
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
         named = data.source_language, data.target_language
-        pairs, languages = load_pairs(data.source, data.target, named)
+        pairs, languages = read_pairs_or_bundled(data.source, data.target, named)
         held_out: Any = data.val_split
         if data.val_data is not None:
-            held_out, _ = load_pairs(data.val_data, data.val_target, languages)
-        corpus = prepare_pairs(
+            held_out, _ = read_pairs_or_bundled(data.val_data, data.val_target, languages)
+        corpus = prepare_pair_corpus(
             pairs,
             languages,
             config.model.context_length,
-            held_out=held_out,
-            kind=data.tokenizer,
+            val_split=held_out,
+            token_type=data.tokenizer,
             vocab_size=data.vocab_size,
-            shared=data.shared_vocabulary,
-            too_long=data.overlong,
+            shared_vocabulary=data.shared_vocabulary,
+            overlong=data.overlong,
             tokenizer=config.init_from and load_tokenizer_of(Path(config.init_from)),
-            folder=folder,
+            output_dir=folder,
         )
         return to_dataset(corpus)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run."""
-        from slp_transformer.data import reopen_pairs
+        from slp_transformer.data import load_pair_corpus
 
-        return to_dataset(reopen_pairs(folder))
+        return to_dataset(load_pair_corpus(folder))
 
     def build_model(self, config: Any) -> Any:
         """Build the encoder-decoder."""
@@ -165,15 +165,15 @@ class PairTask(Task):
         Each next word is the most probable one. BLEU and chrF are those of a fixed sample of the
         held-out pairs; where sacrebleu is not installed they are left out, with a remark.
         """
-        from slp_transformer._internal.progress_bar import beside_bars
-        from slp_transformer.data.batches import all_over
-        from slp_transformer.data.translation_metrics import judge
+        from slp_transformer._internal.progress_bar import write_above_progress_bars
+        from slp_transformer.data.batches import evenly_spaced_indices
+        from slp_transformer.data.translation_metrics import compute_translation_metrics
         from slp_transformer.generation.translation import Translator
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
         texts = [
             data.val_texts[i]
-            for i in all_over(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))
+            for i in evenly_spaced_indices(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))
         ]
         texts = [pair for pair in texts if len(encode(pair[0])) <= window]
         if not texts:
@@ -184,27 +184,27 @@ class PairTask(Task):
         max_new_tokens = min(2 * longest + 2, window - 1)
 
         def show(record: Any) -> None:
-            written = translator.best(sources, max_new_tokens=max_new_tokens)
+            written = translator.best_translations(sources, max_new_tokens=max_new_tokens)
             lines = [f"Translations after step {record.step}:"]
             for each in list(zip(sources, references, written, strict=True))[:NUM_SHOWN]:
                 names = ("source", "reference", "prediction")
                 lines += [f"  {name:<11}{text}" for name, text in zip(names, each, strict=True)]
                 lines.append("")
             try:
-                scores = judge(written, references).in_words()
+                scores = compute_translation_metrics(written, references).format_scores()
                 text = "; ".join(f"{name} {score}" for name, score in scores.items())
                 lines[-1] = f"  {text}, of {len(written)} sentences"
             except ImportError as error:
                 lines[-1] = f"  {error}"
-            beside_bars("\n".join(lines))
+            write_above_progress_bars("\n".join(lines))
 
         return show
 
     def next_command(self, folder: Path) -> list[str | Path]:
         """Return a command that translates a held-out sentence."""
-        from slp_transformer.data import reopen_pairs
+        from slp_transformer.data import load_pair_corpus
 
-        return ["translate", folder, reopen_pairs(folder / TOKENS).texts[0][0]]
+        return ["translate", folder, load_pair_corpus(folder / TOKENS).val_sentences[0][0]]
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
@@ -252,8 +252,8 @@ class PairTask(Task):
         Raises:
             ValueError: if there are none, or none fits the window.
         """
-        from slp_transformer.data.pair_corpus import fit, load_pairs
-        from slp_transformer.data.translation_metrics import judge
+        from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
+        from slp_transformer.data.translation_metrics import compute_translation_metrics
         from slp_transformer.loss import perplexity
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import val_data
@@ -263,9 +263,9 @@ class PairTask(Task):
             pairs = val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if options.target is None else (None, None)
-            pairs, _ = load_pairs(options.source, options.target, languages)
+            pairs, _ = read_pairs_or_bundled(options.source, options.target, languages)
         window = run.model.config.context_length
-        rows, pairs, warnings = fit(pairs, run.tokenizer, window, "drop")
+        rows, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
         loss = mean_pair_loss(run, rows)
@@ -275,7 +275,7 @@ class PairTask(Task):
         exact = sum(a == " ".join(b.split()) for a, b in zip(written, references, strict=True))
         values: dict[str, Any] = {"loss": loss, "perplexity": perplexity(loss), "pairs": len(pairs)}
         values |= {"exact": exact / len(pairs), "num_beams": beams}
-        metrics = judge(written, references)
+        metrics = compute_translation_metrics(written, references)
         text = format_table(
             {
                 "loss": f"{loss:.4f} nats per token",
@@ -283,7 +283,7 @@ class PairTask(Task):
                 "pairs": f"{len(pairs):,}, translated with {beams} beams",
                 "exact": f"{values['exact']:.1%} equal their reference word by word",
             }
-            | metrics.in_words()
+            | metrics.format_scores()
         )
         names = ("source", "reference", "prediction")
         samples = [
@@ -334,14 +334,14 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
     """
     import torch
 
-    from slp_transformer._internal.progress_bar import work_bar
+    from slp_transformer._internal.progress_bar import progress_bar
     from slp_transformer.data.batches import PaddedPairs
     from slp_transformer.tasks.evaluation import check_finite
     from slp_transformer.training.evaluation import mean_loss
 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
     pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
-    with work_bar("Evaluate", len(pairs), " pairs") as tell:
+    with progress_bar("Evaluate", len(pairs), " pairs") as tell:
         loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), tell=tell)
     check_finite(loss, run)
     return loss
@@ -349,15 +349,15 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
 
 def translate_all(translator: Any, sources: list[str], num_beams: int, options: Any) -> list[str]:
     """Return the best translation of each source, those of similar length in one batch."""
-    from slp_transformer._internal.progress_bar import work_bar
-    from slp_transformer.generation.translation import TOGETHER
+    from slp_transformer._internal.progress_bar import progress_bar
+    from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE
 
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     written = [""] * len(sources)
     penalty = 1.0 if options.length_penalty is None else options.length_penalty
-    with work_bar("Translate", len(sources), " sentences") as tell:
-        for first in range(0, len(order), TOGETHER):
-            batch = order[first : first + TOGETHER]
+    with progress_bar("Translate", len(sources), " sentences") as tell:
+        for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
+            batch = order[first : first + TRANSLATE_BATCH_SIZE]
             found = translator.best(
                 [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
             )

@@ -74,18 +74,18 @@ class PublishedTask(TextTask):
         Raises:
             ValueError: if it has a part that is not supported.
         """
-        from slp_transformer.modern.hf_tokenizer import FILE, load_tokenizer
-        from slp_transformer.modern.pretrained import empty_model, read_config
+        from slp_transformer.modern.hf_tokenizer import TOKENIZER_FILE, load_tokenizer
+        from slp_transformer.modern.pretrained import build_on_meta, read_config
 
         config = read_config(folder)
-        model = empty_model(config)
+        model = build_on_meta(config)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         about = {
             "model": {"kind": type(model).__name__, **config.to_dict()},
             "parameters": count_by_part(model),
             "files": {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)},
         }
-        if (folder / FILE).is_file():
+        if (folder / TOKENIZER_FILE).is_file():
             tokenizer = load_tokenizer(folder, config)
             about["tokenizer"] = {"kind": tokenizer.kind, "tokens": tokenizer.vocab_size}
         return about

@@ -26,13 +26,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from slp_transformer._internal.atomic_write import from_text_extra, whole_file
+from slp_transformer._internal.atomic_write import require_extra, atomic_write
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.json_schema import parse_as
+from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data.corpora import corpus_names
-from slp_transformer.data.pair_files import HUGGING_FACE
-from slp_transformer.data.text_files import is_read_once
+from slp_transformer.data.corpora import list_corpora
+from slp_transformer.data.pair_files import HF_PREFIX
+from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -124,7 +124,7 @@ class RunConfig(Generic[DataT]):
         head = (
             "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run.\n\n"
         )
-        return head + from_text_extra("tomli_w", "Run configurations").dumps(self.to_tables())
+        return head + require_extra("tomli_w", "Run configurations").dumps(self.to_tables())
 
     def save(self, path: Path) -> None:
         """Write the configuration to a file; sources in the same folder by their names alone."""
@@ -135,7 +135,7 @@ class RunConfig(Generic[DataT]):
             if name in self.data.paths and value and Path(value).parent == folder
         }
         text = replace(self, data=replace(self.data, **inside)).to_toml()
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
 
     def resolve_paths(self, folder: Path) -> "RunConfig":
@@ -149,7 +149,7 @@ class RunConfig(Generic[DataT]):
 
 def resolve_source(source: str, folder: Path) -> str:
     """Return a source by a name that is valid anywhere: corpora as they are, paths absolute."""
-    if source in corpus_names() or is_read_once(source) or source.startswith(HUGGING_FACE):
+    if source in list_corpora() or is_stream(source) or source.startswith(HF_PREFIX):
         return source
     return str((folder / source).resolve())
 
@@ -233,7 +233,7 @@ def override(config: RunConfig, tables: Tables) -> RunConfig:
         check_names(table, (field.name for field in fields(old)), f"[{name}]")
         if table:
             content = json.dumps(vars(old) | table, default=str).encode()
-            changes[name] = parse_as(type(old), content, f"[{name}]")
+            changes[name] = validate_json(type(old), content, f"[{name}]")
     top = {n: v for n, v in tables.items() if n in ("init_from", "lora_rank")}
     return replace(config, **changes, **top)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_transformer.guitar import TabTokenizer, Tuning, format_tab
-from slp_transformer.guitar.ascii_reader import read_text
-from slp_transformer.guitar.formats.registry import TIMELESS, check_name, with_time_for, write_piece
-from slp_transformer.guitar.timing import fitted
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.formats.registry import UNTIMED_SUFFIXES, check_writable_suffix, add_time_if_needed, write_tab_as
+from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 
 class TabSession:
@@ -29,7 +29,7 @@ class TabSession:
         """
         self.tokenizer, self.tuning, self.constrained = tokenizer, tuning, constrained
         self.stop = tokenizer.eos_id
-        self.kinds = [kind for kind, _ in tokenizer.parts]
+        self.kinds = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
         if "STYLE" in header:
             check_style(header["STYLE"], tokenizer.styles)
@@ -41,7 +41,7 @@ class TabSession:
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next(ids)
+        allowed = self.tokenizer.allowed_next_ids(ids)
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -56,8 +56,8 @@ class TabSession:
             ValueError: if the prompt is not tablature.
         """
         if prompt is None:
-            return self.tokenizer.to_ids(["<bos>", *self.tokenizer.header(self.tuning)])
-        tabs, problems = read_text(prompt, "the prompt")
+            return self.tokenizer.to_ids(["<bos>", *self.tokenizer.tuning_tokens(self.tuning)])
+        tabs, problems = parse_ascii_tabs(prompt, "the prompt")
         if not tabs:
             raise ValueError(f"The prompt is not tablature: {problems[0]}.")
         ids = [self.header.get(self.kinds[i], i) for i in self.tokenizer.encode(tabs[0])[:-1]]
@@ -78,9 +78,9 @@ class TabSession:
             ValueError: if there is a suffix, and no format has it.
         """
         suffix = path.suffix.lower()
-        if not suffix or suffix in (*TIMELESS, ".md"):
+        if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
             return False
-        check_name(path)
+        check_writable_suffix(path)
         return True
 
     def write(self, path: Path, ids: list[int]) -> list[str]:
@@ -90,9 +90,9 @@ class TabSession:
             ValueError: if a file of that kind cannot hold it.
         """
         tab, remarks = self.tokenizer.decode(ids).tab, []
-        timed = with_time_for(replace(tab, title=path.stem), path)
+        timed = add_time_if_needed(replace(tab, title=path.stem), path)
         if timed.steps_per_quarter is not None:
-            timed, changed = fitted(timed)
+            timed, changed = fit_bars_to_time_signature(timed)
             if changed:
                 more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
                 bars = ", ".join(map(str, changed[:10])) + more
@@ -101,7 +101,7 @@ class TabSession:
                 )
         if tab.steps_per_quarter is None:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_piece(timed, path)
+        write_tab_as(timed, path)
         return remarks
 
 

@@ -62,22 +62,22 @@ class TabTask(Task):
         """
         from slp_transformer.data.token_file import write_token_folder
         from slp_transformer.guitar import TabTokenizer
-        from slp_transformer.guitar.styles import styles_of
-        from slp_transformer.guitar.tab_dataset import as_tensor, name_of, read_apart
-        from slp_transformer.guitar.tab_tokenizer import UNITS
+        from slp_transformer.guitar.styles import collect_styles
+        from slp_transformer.guitar.tab_dataset import encode_tabs, describe_tab, read_train_val_tabs
+        from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
-        train, val, skipped = read_apart(data.source, data.val_data or data.val_split)
+        train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
         warnings = [f"skipped: {problem}" for problem in skipped]
         if config.init_from is None:
-            styles, remarks = styles_of(train)
-            tokenizer = TabTokenizer(units=UNITS, code="placed", styles=styles)
+            styles, remarks = collect_styles(train)
+            tokenizer = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles)
             warnings = remarks + warnings
         else:
             tokenizer = load_tokenizer_of(Path(config.init_from))
-        streams = as_tensor(train, tokenizer), as_tensor(val, tokenizer)
-        made = Dataset(tokenizer, *streams, warnings, [name_of(tab) for tab in val])
+        streams = encode_tabs(train, tokenizer), encode_tabs(val, tokenizer)
+        made = Dataset(tokenizer, *streams, warnings, [describe_tab(tab) for tab in val])
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
         if folder is None:
             return made
@@ -106,9 +106,9 @@ class TabTask(Task):
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.document_windows import PieceWindows
+        from slp_transformer.data.document_windows import DocumentWindows
 
-        return PieceWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
+        return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
@@ -150,7 +150,7 @@ class TabTask(Task):
             ValueError: if there are no tabs, or too few.
         """
         from slp_transformer.guitar import TUNINGS
-        from slp_transformer.guitar.tab_dataset import as_tensor, for_tokens, read_source
+        from slp_transformer.guitar.tab_dataset import encode_tabs, keep_six_string_tabs, read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, sample, val_data
@@ -160,7 +160,7 @@ class TabTask(Task):
         if options.source is None:
             stream = val_data(run).val
         else:
-            stream = as_tensor(for_tokens(*read_source(options.source))[0], run.tokenizer)
+            stream = encode_tabs(keep_six_string_tabs(*read_tab_source(options.source))[0], run.tokenizer)
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from tyro.conf import Positional
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer.data.text_files import find_texts, is_read_once
-from slp_transformer.data.token_types import Kind
+from slp_transformer.data.text_files import find_text_files, is_stream
+from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
@@ -44,7 +44,7 @@ class TextData:
     source: Positional[str | None] = None
     val_split: float = 0.1
     val_data: str | None = None
-    tokenizer: Kind = "characters"
+    tokenizer: TokenType = "characters"
     vocab_size: int | None = None
 
     def __post_init__(self):
@@ -86,8 +86,8 @@ class TextTask(Task):
                 "Name what to train on: a file, a folder, - for standard input, or a corpus "
                 "(`slp-transformer info` lists them)."
             )
-        if not is_read_once(config.data.source):
-            find_texts(config.data.source)
+        if not is_stream(config.data.source):
+            find_text_files(config.data.source)
 
     def prepare(self, config: Any, folder: Path | None) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
@@ -95,19 +95,19 @@ class TextTask(Task):
         Raises:
             ValueError: if it cannot be read, or is too short for a window.
         """
-        from slp_transformer.data import prepare
+        from slp_transformer.data import prepare_corpus
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
         tokenizer = config.init_from and load_tokenizer_of(Path(config.init_from))
         share = data.val_split if data.val_data is None else 0.0
-        text = prepare(data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer)
-        val = text.held_out
+        text = prepare_corpus(data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer)
+        val = text.val_data
         if not share:
             other = None if folder is None else folder / OTHER
-            unseen = prepare(data.val_data, held_out=0.0, folder=other, tokenizer=text.tokenizer)
-            val = unseen.learned
-        made = Dataset(text.tokenizer, text.learned, val, val_names=text.which)
+            unseen = prepare_corpus(data.val_data, val_split=0.0, output_dir=other, tokenizer=text.tokenizer)
+            val = unseen.train_data
+        made = Dataset(text.tokenizer, text.train_data, val, val_names=text.val_names)
         check_windows(made, window_of(config), share or None)
         return made
 
@@ -117,23 +117,23 @@ class TextTask(Task):
         Raises:
             ValueError: if they are damaged or missing.
         """
-        from slp_transformer.data import reopen
+        from slp_transformer.data import load_corpus
         from slp_transformer.data.token_file import TOKENIZER_FILE
 
         if not (folder / TOKENIZER_FILE).exists():
             return self.prepare(config, folder)
-        text = reopen(folder)
-        val = text.held_out
+        text = load_corpus(folder)
+        val = text.val_data
         return Dataset(
-            text.tokenizer, text.learned, reopen(folder / OTHER).learned if val is None else val
+            text.tokenizer, text.train_data, load_corpus(folder / OTHER).train_data if val is None else val
         )
 
     def next_command(self, folder: Path) -> list[str | Path]:
         """Return a command that continues two words of the training text."""
-        from slp_transformer.data import reopen
+        from slp_transformer.data import load_corpus
 
-        text = reopen(folder / TOKENS)
-        words = text.tokenizer.decode(text.learned[:200].tolist()).split()
+        text = load_corpus(folder / TOKENS)
+        words = text.tokenizer.decode(text.train_data[:200].tolist()).split()
         return ["generate", folder, "--prompt", " ".join(words[:2])]
 
     def load_tokenizer(self, content: Any) -> Any:
@@ -167,8 +167,8 @@ class TextTask(Task):
         Raises:
             ValueError: if there is none, or too little.
         """
-        from slp_transformer.data import prepare
-        from slp_transformer.data.text_tokenizer import UNKNOWN
+        from slp_transformer.data import prepare_corpus
+        from slp_transformer.data.text_tokenizer import UNKNOWN_TOKEN
         from slp_transformer.tasks.evaluation import (
             loss_rows,
             mean_window_loss,
@@ -180,14 +180,14 @@ class TextTask(Task):
         if options.source is None:
             stream = val_data(run).val
         else:
-            stream = prepare(options.source, held_out=0.0, tokenizer=tokenizer).learned
+            stream = prepare_corpus(options.source, val_split=0.0, tokenizer=tokenizer).train_data
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         said = stream[1 : values["tokens"] + 1].tolist()
         if unknown := said.count(tokenizer.unknown_id):
             values["unknown"] = unknown
             rows["bits per byte"] = (
-                f"none: {unknown:,} of the tokens are {UNKNOWN}, whose bytes the model does not "
+                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does not "
                 "predict"
             )
         else:

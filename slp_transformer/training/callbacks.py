@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import from_text_extra, read_json, write_json
-from slp_transformer._internal.progress_bar import can_be_redrawn, seen_or_not, work_bar
+from slp_transformer._internal.atomic_write import require_extra, read_json, write_json
+from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors, progress_bar
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.training.trainer_state import EvalRecord
 
@@ -119,7 +119,7 @@ class TensorBoard(Callback):
         Raises:
             ImportError: if TensorBoard is not installed.
         """
-        from_text_extra("tensorboard", "TensorBoard curves")
+        require_extra("tensorboard", "TensorBoard curves")
         from torch.utils.tensorboard import SummaryWriter
 
         # Curves that were drawn beyond the checkpoint, before a crash, are removed.
@@ -153,8 +153,8 @@ class ProgressBar(Callback):
         Raises:
             ImportError: if tqdm is not installed.
         """
-        if can_be_redrawn():
-            tqdm = from_text_extra("tqdm.auto", "Progress bars").tqdm
+        if can_redraw():
+            tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
         self.compiling = trainer.config.compile
@@ -168,7 +168,7 @@ class ProgressBar(Callback):
 
     def show(self, text: str) -> None:
         """Show a line of text above the bar."""
-        with seen_or_not():
+        with ignore_display_errors():
             if self.bar is not None:
                 self.bar.write(text, file=sys.stderr)
             else:
@@ -188,7 +188,7 @@ class ProgressBar(Callback):
             self.reset()
         if self.bar is None:
             return
-        with seen_or_not():
+        with ignore_display_errors():
             self.bar.update(1)
             if time.perf_counter() - self.since > BAR_INTERVAL:
                 value = loss.item()  # waits for an accelerator; the clock is read after it
@@ -201,7 +201,7 @@ class ProgressBar(Callback):
         self.eval_bar.close()
         if self.bar is not None:
             total = len(data) if isinstance(data, Sized) else None
-            bar = work_bar("Evaluate", total, " sequences")
+            bar = progress_bar("Evaluate", total, " sequences")
             self.advance = self.eval_bar.enter_context(bar)
 
     def on_eval_batch(self, trainer: "Trainer", num_sequences: int) -> None:
@@ -216,7 +216,7 @@ class ProgressBar(Callback):
 
     def on_fit_end(self, trainer: "Trainer") -> None:
         """Leave the bar as it is."""
-        with seen_or_not():
+        with ignore_display_errors():
             self.eval_bar.close()
             if self.bar is not None:
                 self.bar.close()

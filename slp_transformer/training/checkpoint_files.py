@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.json_schema import read_as
+from slp_transformer._internal.json_schema import load_validated
 from slp_transformer.config import TransformerConfig
 from slp_transformer.training.trainer_state import TrainerState
 
@@ -107,7 +107,7 @@ def load_model_spec(folder: Path) -> ModelSpec:
     Raises:
         ValueError: if the file cannot be read, or describes no model.
     """
-    return read_as(ModelSpec, folder / "config.json")
+    return load_validated(ModelSpec, folder / "config.json")
 
 
 def load_lora_base(folder: Path) -> LoraBase | None:
@@ -117,7 +117,7 @@ def load_lora_base(folder: Path) -> LoraBase | None:
         ValueError: if the file cannot be read, or says something else.
     """
     path = folder / LORA_BASE_FILE
-    return read_as(LoraBase, path) if path.exists() else None
+    return load_validated(LoraBase, path) if path.exists() else None
 
 
 def load_trainer_state(folder: Path) -> TrainerState | None:
@@ -126,7 +126,7 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     Raises:
         ValueError: if the file cannot be read, or holds something else.
     """
-    return read_as(TrainerState | None, folder / "training.json", lenient=True)
+    return load_validated(TrainerState | None, folder / "training.json", lenient=True)
 
 
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
@@ -159,7 +159,7 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     if not index:
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = run / index[which]
-    for name, size in read_as(Manifest, folder / "checkpoint.json", lenient=True).files.items():
+    for name, size in load_validated(Manifest, folder / "checkpoint.json", lenient=True).files.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"

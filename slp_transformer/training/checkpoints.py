@@ -34,17 +34,17 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from slp_transformer._internal.atomic_write import (
-    flush_to_disk,
-    from_text_extra,
+    fsync_path,
+    require_extra,
     read_json,
-    reason_of,
+    error_message,
     write_json,
 )
-from slp_transformer._internal.shape_types import Tensor, shape_of
+from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.lora import add_lora, lora_weights
+from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.checkpoint_files import (
     EVALUATED_SUFFIX,
@@ -126,7 +126,7 @@ def save_checkpoint(
         temp.mkdir()
         write_files(temp, step, model, training, state, tokenizer, lora_base)
         temp.rename(target)
-        flush_to_disk(run)
+        fsync_path(run)
         write_json(run / "checkpoints.json", named)
     except (OSError, RuntimeError, safetensors_error()) as error:
         shutil.rmtree(temp, ignore_errors=True)
@@ -135,7 +135,7 @@ def save_checkpoint(
         earlier = f"{index['last']} was kept" if index else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
-            f"({reason_of(error)}): {earlier}. Make room or choose another folder, then resume."
+            f"({error_message(error)}): {earlier}. Make room or choose another folder, then resume."
         ) from error
     recent = [path.name for path in list_checkpoints(run) if step_of(path) <= step][-keep_last:]
     for old in list_checkpoints(run):
@@ -157,10 +157,10 @@ def write_files(
     """Write all files of a checkpoint, and flush them to the disk; the manifest comes last."""
     name, weights = WEIGHTS_FILE, unique_weights(model)
     if lora_base is not None:
-        name, weights = LORA_WEIGHTS_FILE, lora_weights(model)
+        name, weights = LORA_WEIGHTS_FILE, lora_state_dict(model)
         write_json(folder / LORA_BASE_FILE, asdict(lora_base))
     weights = {n: W.detach().cpu().contiguous() for n, W in weights.items()}
-    from_text_extra("safetensors.torch", "Checkpoints").save_file(weights, folder / name)
+    require_extra("safetensors.torch", "Checkpoints").save_file(weights, folder / name)
     write_json(folder / "config.json", model_spec(model))
     # safetensors makes a file that only its owner can read; the umask decided on the other one.
     shutil.copymode(folder / "config.json", folder / name)
@@ -170,7 +170,7 @@ def write_files(
     torch.save(tree_map(to_cpu, state or {}), folder / "state.pt")
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     for name in sizes:
-        flush_to_disk(folder / name)
+        fsync_path(folder / name)
     write_json(folder / "checkpoint.json", {"format": FORMAT, "step": step, "files": sizes})
 
 
@@ -206,7 +206,7 @@ def model_spec(model: nn.Module) -> dict[str, Any]:
 
 def safetensors_error() -> type[Exception]:
     """What safetensors raises for files that it cannot read or write."""
-    return from_text_extra("safetensors", "Checkpoints").SafetensorError
+    return require_extra("safetensors", "Checkpoints").SafetensorError
 
 
 # --- Loading -------------------------------------------------------------------------------------
@@ -269,20 +269,20 @@ def load_weights(model: nn.Module, folder: Path) -> None:
         ValueError: if the file's weights do not fit the model (which is then unchanged), or are NaN
             or infinite.
     """
-    safe_open = from_text_extra("safetensors", "Checkpoints").safe_open
+    safe_open = require_extra("safetensors", "Checkpoints").safe_open
     lora = (folder / LORA_BASE_FILE).exists()
     path = folder / (LORA_WEIGHTS_FILE if lora else WEIGHTS_FILE)
-    weights = lora_weights(model) if lora else unique_weights(model)
+    weights = lora_state_dict(model) if lora else unique_weights(model)
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             shapes = {name: slice.get_shape() for name, slice in slices.items()}
             dtypes = {name: slice.get_dtype() for name, slice in slices.items()}
     except (OSError, safetensors_error()) as error:
-        raise ValueError(f"{path} holds no weights that can be read: {reason_of(error)}.") from None
+        raise ValueError(f"{path} holds no weights that can be read: {error_message(error)}.") from None
     for name in sorted(weights.keys() | shapes.keys()):
-        here = shape_of(weights[name]) if name in weights else "no such tensor"
-        there = shape_of(shapes[name]) if name in shapes else "no such tensor"
+        here = format_shape(weights[name]) if name in weights else "no such tensor"
+        there = format_shape(shapes[name]) if name in shapes else "no such tensor"
         if here != there:
             raise ValueError(f"{path} does not fit the model: {name} is {there}, not {here}.")
         if dtypes[name] not in FLOATS:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.scaling_laws import training_flops
+from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training.precision import uses_bf16
 from slp_transformer.training.train_config import TrainConfig
 
@@ -72,7 +72,7 @@ class DeviceMonitor:
         trainable = all(W.requires_grad for W in model.parameters())  # frozen weights take fewer
         if isinstance(model, TransformerLM) and trainable:
             window = config.sequence_length or model.config.context_length
-            self.flops_per_token = training_flops(model.config, window)
+            self.flops_per_token = training_flops_per_token(model.config, window)
         if device.type == "cuda":
             dtype = torch.bfloat16 if uses_bf16(config, device) else torch.float32
             self.peak_flops = world_size * measure_matmul_flops(device, dtype)

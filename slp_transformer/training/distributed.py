@@ -146,7 +146,7 @@ class DDPStrategy(SingleProcess):
 
     def shard(self, batch: Batch) -> Batch:
         """As many sequences as every other process gets."""
-        return batch.share(self.rank, self.world_size)
+        return batch.shard(self.rank, self.world_size)
 
     def micro_batches(self, batch: Batch, size: int) -> Iterator[Batch]:
         """This process's share in parts; gradients are synchronized after the last one."""

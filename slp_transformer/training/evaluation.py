@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import evaluating
+from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.data.batches import Batch, BatchSource, as_source
+from slp_transformer.data.batches import Batch, DataSource, as_data_source
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
@@ -28,7 +28,7 @@ def summed_token_loss(
 @torch.no_grad()
 def mean_loss(
     model: nn.Module,
-    data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
+    data: Int[Tensor, "tokens"] | TokenStore | DataSource,
     N: int | None = None,
     batch_size: int = 32,
     strategy: SingleProcess = SINGLE_PROCESS,
@@ -55,9 +55,9 @@ def mean_loss(
     """
     device, count = next(model.parameters()).device, 0
     losses = []  # on the device, to wait for it only once
-    with evaluating(model):
-        for batch in as_source(data, N).in_order(batch_size * strategy.world_size):
-            count += batch.count
+    with eval_mode(model):
+        for batch in as_data_source(data, N).iter_eval(batch_size * strategy.world_size):
+            count += batch.num_targets
             losses.append(loss(model, strategy.shard(batch).to(device)))
             on_batch(len(batch.targets))
     total = sum(torch.stack(losses).tolist()) if losses else 0.0

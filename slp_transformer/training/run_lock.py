@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import from_text_extra, reason_of
+from slp_transformer._internal.atomic_write import require_extra, error_message
 
-LOCK = ".lock"
+LOCK_FILE = ".lock"
 
 
 @contextlib.contextmanager
-def sole_owner(folder: Path) -> Iterator[None]:
+def run_lock(run_dir: Path) -> Iterator[None]:
     """Lock a folder, which is created if needed, and release it at the end.
 
     The same process may lock it again. A folder that was created and stays empty is removed.
@@ -19,24 +19,24 @@ def sole_owner(folder: Path) -> Iterator[None]:
         ValueError: if another process has locked it, or it cannot be written to.
         ImportError: if filelock is not installed.
     """
-    filelock = from_text_extra("filelock", "Kept runs")
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    lock = filelock.FileLock(folder.resolve() / LOCK, timeout=0, is_singleton=True)
+    filelock = require_extra("filelock", "Kept runs")
+    made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
+    lock = filelock.FileLock(run_dir.resolve() / LOCK_FILE, timeout=0, is_singleton=True)
     before = lock.lock_counter
     try:  # all of it, for a signal may end it anywhere
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            run_dir.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except filelock.Timeout:
             raise ValueError(
-                f"Another process trains in {folder}: wait for it, stop it, or choose another "
+                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
                 "folder."
             ) from None
         except OSError as error:
-            in_the_way = next((p for p in (folder, *folder.parents) if p.is_file()), None)
-            reason = f"{in_the_way} is a file" if in_the_way else reason_of(error)
+            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
+            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
             raise ValueError(
-                f"Nothing can be kept in {folder}: {reason}. Choose another folder."
+                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
             ) from None
         yield
     finally:
@@ -45,12 +45,12 @@ def sole_owner(folder: Path) -> Iterator[None]:
                 # While it is held: filelock does not take a file for a lock that has lost its
                 # name. On Windows, which removes no open file, it goes when it is let go of.
                 with contextlib.suppress(OSError):
-                    (folder / LOCK).unlink()
+                    (run_dir / LOCK_FILE).unlink()
             lock.release()
-        discard(made)
+        remove_empty_folders(made)
 
 
-def discard(folders: list[Path]) -> None:
+def remove_empty_folders(folders: list[Path]) -> None:
     """Remove folders that are empty, the innermost first."""
     for folder in folders:
         with contextlib.suppress(OSError):  # there is something in it, or it is not there

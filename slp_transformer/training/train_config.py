@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from slp_transformer._internal.config_checks import check_size, is_whole, plain_numbers
+from slp_transformer._internal.config_checks import check_size, is_integer, to_builtin_ints
 
 Parallel = Literal["ddp", "fsdp"]
 Schedule = Literal["cosine", "inverse-sqrt"]
@@ -92,7 +92,7 @@ class TrainConfig:
         Raises:
             ValueError: naming the setting, what it was and what would do.
         """
-        plain_numbers(self)
+        to_builtin_ints(self)
         sizes = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last"]
         if self.eval_interval != EPOCH:
             sizes.append("eval_interval")
@@ -101,7 +101,7 @@ class TrainConfig:
         check_size(**{name: getattr(self, name) for name in (*sizes, *optional)})
         for name, least in (("seed", 0), ("warmup_steps", 0)):
             value = getattr(self, name)
-            if value is not None and not (is_whole(value) and value >= least):
+            if value is not None and not (is_integer(value) and value >= least):
                 raise ValueError(f"{name} must be a whole number of 0 or more, not {value!r}.")
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)

@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer._internal.signals import Stopped, StopSignals
-from slp_transformer.data.batches import Batch, BatchSource, as_source, part_of
+from slp_transformer._internal.signals import StoppedBySignal, SignalHandler
+from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.training.callbacks import (
     Callback,
@@ -57,7 +57,7 @@ from slp_transformer.training.precision import (
     has_native_bf16,
 )
 from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
-from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 from slp_transformer.training.trainer_state import EvalRecord, TrainerState, check_unchanged
@@ -67,8 +67,8 @@ LOG = logging.getLogger("slp_transformer")
 
 def train(
     model: nn.Module,
-    train_data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
-    val_data: Int[Tensor, "val_tokens"] | TokenStore | BatchSource,
+    train_data: Int[Tensor, "tokens"] | TokenStore | DataSource,
+    val_data: Int[Tensor, "val_tokens"] | TokenStore | DataSource,
     config: TrainConfig | None = None,
     *,
     out_dir: str | Path | None = None,
@@ -133,8 +133,8 @@ class Trainer:
     def __init__(
         self,
         model: nn.Module,
-        train_data: Int[Tensor, "tokens"] | TokenStore | BatchSource,
-        val_data: Int[Tensor, "val_tokens"] | TokenStore | BatchSource,
+        train_data: Int[Tensor, "tokens"] | TokenStore | DataSource,
+        val_data: Int[Tensor, "val_tokens"] | TokenStore | DataSource,
         config: TrainConfig,
         *,
         loss: Loss = summed_token_loss,
@@ -162,17 +162,17 @@ class Trainer:
         window = getattr(getattr(model, "config", None), "context_length", None)
         window = config.sequence_length or window
         self.model, self.config, self.loss = model, config, loss
-        self.train_data, self.val_data = as_source(train_data, window), as_source(val_data, window)
-        self.val_subset = part_of(self.val_data, config.max_eval_samples)
+        self.train_data, self.val_data = as_data_source(train_data, window), as_data_source(val_data, window)
+        self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
         self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
         self.eval_interval = self.eval_interval_steps()
         self.out_dir = None if out_dir is None else Path(out_dir)
         self.tokenizer, self.lora_base, self.callbacks = tokenizer, lora_base, tuple(callbacks)
         self.generator = torch.Generator().manual_seed(config.seed)
-        data = {"train": self.train_data.describe(), "val": self.val_data.describe()}
+        data = {"train": self.train_data.fingerprint(), "val": self.val_data.fingerprint()}
         self.state = TrainerState(0, config, json.loads(json.dumps(data)))
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
-        self.signals, self.strategy = StopSignals(wait=True), SINGLE_PROCESS
+        self.signals, self.strategy = SignalHandler(defer=True), SINGLE_PROCESS
         self.train_seconds = self.tokens_per_second = 0.0
 
     def eval_interval_steps(self) -> int:
@@ -220,7 +220,7 @@ class Trainer:
             stack.enter_context(float32_matmul_precision(self.config, device))
             stack.enter_context(preserve_rng_state(self.config.seed, device))
             if self.out_dir is not None:
-                self.strategy.on_rank_zero(stack.enter_context, sole_owner(self.out_dir))
+                self.strategy.on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 stack.enter_context(self.signals)
             spec, settings = model_spec(self.model), self.config.to_dict()
             self.strategy.check_same(model=spec, config=settings, data=self.state.data)
@@ -232,12 +232,12 @@ class Trainer:
                 if self.state.step == 0:
                     self.save()  # a folder that cannot be written to is known now, not in an hour
                 self.run_steps()
-            except Stopped:
+            except StoppedBySignal:
                 self.save()
-                raise Stopped(
+                raise StoppedBySignal(
                     f"Stopped after step {self.state.step} of {self.config.steps}, which is saved "
                     f"in {self.out_dir}: to resume, train again with resume=True.",
-                    self.signals.number,
+                    self.signals.signal_number,
                 ) from None
             finally:
                 self.notify("on_fit_end")
@@ -260,8 +260,8 @@ class Trainer:
             loss = self.train_step(batch)
             self.pending_losses.append(loss)
             self.state.step += 1
-            self.tokens += batch.count
-            self.notify("on_step", loss, batch.count)
+            self.tokens += batch.num_targets
+            self.notify("on_step", loss, batch.num_targets)
             self.raise_if_interrupted()
 
     def train_step(self, batch: Batch) -> Float[Tensor, ""]:
@@ -269,7 +269,7 @@ class Trainer:
         how = self.strategy.device, self.strategy, self.loss
         return training_step(self.module, batch, self.optimizer, self.state.step, self.config, *how)
 
-    def evaluate(self, data: BatchSource) -> float:
+    def evaluate(self, data: DataSource) -> float:
         """The mean loss over validation data.
 
         Raises:
@@ -328,8 +328,8 @@ class Trainer:
         Raises:
             Stopped: if so.
         """
-        if self.strategy.should_stop(self.signals.pressed):
-            raise Stopped
+        if self.strategy.should_stop(self.signals.triggered):
+            raise StoppedBySignal
 
     # Checkpoints.
 
@@ -515,7 +515,7 @@ def training_step(
     Returns:
         The mean loss of the batch, before the update.
     """
-    count, total = batch.count, torch.zeros((), device=device)
+    count, total = batch.num_targets, torch.zeros((), device=device)
     optimizer.zero_grad()
     for part in strategy.micro_batches(batch, micro_batch_size(batch, config)):
         with autocast(config, device):

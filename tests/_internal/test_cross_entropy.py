@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal import cross_entropy
-from slp_transformer._internal.cross_entropy import summed_entropy
-from slp_transformer._internal.reference_mode import plainly
-from slp_transformer.loss import IGNORED, next_token_loss
+from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
+from slp_transformer._internal.reference_mode import reference_mode
+from slp_transformer.loss import IGNORE_INDEX, next_token_loss
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     U = 3 * torch.randn(11, 13, generator=generator)
     targets = torch.randint(13, (11,), generator=generator)
-    targets[[2, 7]] = IGNORED
+    targets[[2, 7]] = IGNORE_INDEX
     return U.requires_grad_(), targets
 
 
@@ -30,10 +30,10 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
 def test_the_loss_and_its_gradients_are_pytorch_s(smoothing, reduction, monkeypatch):
     U, targets = data()
     how = {"label_smoothing": smoothing, "reduction": reduction}
-    theirs = F.cross_entropy(U, targets, ignore_index=IGNORED, **how)
+    theirs = F.cross_entropy(U, targets, ignore_index=IGNORE_INDEX, **how)
     (G_theirs,) = torch.autograd.grad(theirs, U)
-    taken, real = [], cross_entropy._Summed.apply
-    monkeypatch.setattr(cross_entropy._Summed, "apply", lambda *a: taken.append(1) or real(*a))
+    taken, real = [], cross_entropy.SummedCrossEntropy.apply
+    monkeypatch.setattr(cross_entropy.SummedCrossEntropy, "apply", lambda *a: taken.append(1) or real(*a))
     ours = next_token_loss(U, targets, **how)
     (G,) = torch.autograd.grad(ours, U, create_graph=True)
     (G_again,) = torch.autograd.grad(next_token_loss(U, targets, **how), U)
@@ -42,7 +42,7 @@ def test_the_loss_and_its_gradients_are_pytorch_s(smoothing, reduction, monkeypa
     torch.testing.assert_close(G, G_theirs)
     torch.testing.assert_close(G_again, G_theirs)
     assert not G_again[[2, 7]].any()
-    plain = F.cross_entropy(U, targets, ignore_index=IGNORED, **how)
+    plain = F.cross_entropy(U, targets, ignore_index=IGNORE_INDEX, **how)
     (before,) = torch.autograd.grad(plain, U, create_graph=True)
     second, expected = (torch.autograd.grad(g.square().sum(), U)[0] for g in (G, before))
     torch.testing.assert_close(second, expected)
@@ -60,21 +60,21 @@ def test_elsewhere_pytorch_s_way_is_taken():
     U, targets = data()
 
     def asked(U, targets):
-        return summed_entropy(U, targets, 0.0, IGNORED)
+        return try_fast_cross_entropy_sum(U, targets, 0.0, IGNORE_INDEX)
 
     assert asked(U, targets) is not None
     assert asked(U[:7], targets[:7]) is None  # few
     assert asked(U.double(), targets) is None
     assert asked(U.detach(), targets) is None
-    assert asked(U, targets.where(targets != IGNORED, 13)) is None  # which is no word
-    assert asked(U, targets.where(targets != IGNORED, -1)) is None
-    assert summed_entropy(U, targets, 1.5, IGNORED) is None
+    assert asked(U, targets.where(targets != IGNORE_INDEX, 13)) is None  # which is no word
+    assert asked(U, targets.where(targets != IGNORE_INDEX, -1)) is None
+    assert try_fast_cross_entropy_sum(U, targets, 1.5, IGNORE_INDEX) is None
     with torch.no_grad():
         assert asked(U, targets) is None
     with pytest.raises(IndexError):
-        next_token_loss(U, targets.where(targets != IGNORED, 13))
+        next_token_loss(U, targets.where(targets != IGNORE_INDEX, 13))
     each = torch.func.vmap(torch.func.grad(next_token_loss))(U.detach()[None], targets[None])
-    with plainly():
+    with reference_mode():
         (whole,) = torch.autograd.grad(next_token_loss(U, targets), U)
     torch.testing.assert_close(each[0], whole)
 

@@ -5,15 +5,15 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.dropout_mask import draw_kept
-from slp_transformer._internal.reference_mode import plainly
+from slp_transformer._internal.dropout_mask import sample_keep_mask
+from slp_transformer._internal.reference_mode import reference_mode
 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])
 def test_every_place_is_dropped_with_the_same_probability_and_by_itself(share):
     torch.manual_seed(0)
     count = 2**20
-    kept = draw_kept((count,), share).double()
+    kept = sample_keep_mask((count,), share).double()
     deviation = (share * (1 - share)) ** 0.5
     lanes = kept.view(-1, 4)  # what comes of one number
     for places in (kept, *lanes.T, kept[: count // 2]):
@@ -33,9 +33,9 @@ def test_all_that_is_kept_makes_up_for_what_is_dropped(share):
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 0, 3), (2, 3, 5, 7)])
 def test_any_shape_and_the_seed_decides(shape):
     torch.manual_seed(3)
-    first, second = draw_kept(shape, 0.5), draw_kept(shape, 0.5)
+    first, second = sample_keep_mask(shape, 0.5), sample_keep_mask(shape, 0.5)
     torch.manual_seed(3)
-    again = draw_kept(shape, 0.5)
+    again = sample_keep_mask(shape, 0.5)
     assert first.shape == shape and first.dtype == torch.bool and torch.equal(first, again)
     assert first.numel() < 100 or not torch.equal(first, second)
 
@@ -57,7 +57,7 @@ def test_nothing():
     X = torch.rand(7, 5)
     assert Dropout(0.0)(X) is X
     assert Dropout(0.5).eval()(X) is X
-    assert draw_kept((7, 11), 0.0).all()
+    assert sample_keep_mask((7, 11), 0.0).all()
 
 
 def theirs(X):
@@ -75,7 +75,7 @@ def test_compiled_transformed_or_plainly_it_is_pytorch_s(monkeypatch):
     assert not torch.equal(ours(X, layer), theirs(X))
     (Y,) = torch.func.vmap(layer, randomness="different")(X[None])
     assert 0 < (Y == 0).sum() < 35
-    with plainly():
+    with reference_mode():
         assert torch.equal(ours(X, layer), theirs(X))
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert torch.equal(ours(X, layer), theirs(X))

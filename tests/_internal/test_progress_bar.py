@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import pytest
 
 from slp_transformer._internal import progress_bar
-from slp_transformer._internal.progress_bar import no_work_bars, work_bar
-from slp_transformer.data import moby_dick, text_corpus, text_files
-from slp_transformer.data.text_corpus import prepare
+from slp_transformer._internal.progress_bar import progress_bars_disabled, progress_bar
+from slp_transformer.data import load_moby_dick, text_corpus, text_files
+from slp_transformer.data.text_corpus import prepare_corpus
 
-TEXT = moby_dick()[:5003]
+TEXT = load_moby_dick()[:5003]
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def work(monkeypatch):
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
-        with work_bar("Digging", 7, " holes") as tell:
+        with progress_bar("Digging", 7, " holes") as tell:
             tell(2)
             tell(1)
         return sys.stderr.getvalue()
@@ -50,7 +50,7 @@ def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
 
 def test_there_is_no_bar_without_a_terminal_or_tqdm_or_where_nobody_wants_one(work, monkeypatch):
     assert work(io.StringIO) == ""
-    with no_work_bars():
+    with progress_bars_disabled():
         assert work() == ""
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert work() == ""
@@ -79,12 +79,12 @@ def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_pa
         text = TEXT.replace("\n", end)
         (tmp_path / f"texts/{name}.txt").write_text(text, encoding="utf-8", newline="")
     size = sum(path.stat().st_size for path in (tmp_path / "texts").iterdir())
-    corpus = prepare(tmp_path / "texts", folder=tmp_path / "run" if on_disk else None)
+    corpus = prepare_corpus(tmp_path / "texts", output_dir=tmp_path / "run" if on_disk else None)
     totals = {"Vocabulary": size, "Tokens": size}
     if on_disk:
-        totals["Split"] = len(corpus.learned) + len(corpus.held_out)
+        totals["Split"] = len(corpus.train_data) + len(corpus.val_data)
     assert {name: numbers[0] for name, numbers in told.items()} == totals
     for numbers in told.values():
         assert sum(numbers[1:]) == numbers[0] and max(numbers[1:]) <= 1000 < len(TEXT)
-    prepare(tmp_path / "texts", tokenizer=corpus.tokenizer)
+    prepare_corpus(tmp_path / "texts", tokenizer=corpus.tokenizer)
     assert sum(told["Tokens"][1:]) == size

@@ -9,7 +9,7 @@ import torch
 from comparing import assert_same
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer._internal.reference_mode import plainly, switched_on
+from slp_transformer._internal.reference_mode import reference_mode, fast_paths_enabled
 from slp_transformer.loss import next_token_loss
 
 CONFIG = TransformerConfig(23, 17, 15, 3, 2, source_vocab_size=19)
@@ -34,10 +34,10 @@ def test_switched_off_logits_and_gradients_are_the_same(kind, kernel):
     fast = torch.autograd.grad(next_token_loss(U, targets), list(model.parameters()))
     assert kernel
     kernel.clear()
-    with plainly():
+    with reference_mode():
         model, U_plain = logits(kind)
         plain = torch.autograd.grad(next_token_loss(U_plain, targets), list(model.parameters()))
-    assert not kernel and switched_on()
+    assert not kernel and fast_paths_enabled()
     assert_same(U_plain, U)
     for one, other in zip(plain, fast, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)  # the loss is in float32

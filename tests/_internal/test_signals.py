@@ -15,8 +15,8 @@ from commands import SIZES
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
-from slp_transformer._internal.signals import Stopped, StopSignals
-from slp_transformer.data import moby_dick
+from slp_transformer._internal.signals import StoppedBySignal, SignalHandler
+from slp_transformer.data import load_moby_dick
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training import trainer
 from slp_transformer.training.checkpoint_files import checkpoint_folder
@@ -70,10 +70,10 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
         os.kill(os.getpid(), number)  # the second press loses nothing either
         return made(*arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(Stopped, match="after step 1 of 4") as told:
+    with monkeypatch.context() as patch, pytest.raises(StoppedBySignal, match="after step 1 of 4") as told:
         patch.setattr(trainer, "training_step", pressing)
         run(tmp_path / "cut")
-    assert told.value.number == number
+    assert told.value.signal_number == number
     assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
     model, _ = run(tmp_path / "cut", resume=True, seed_of_model=5)
     assert same(model, expected)
@@ -83,7 +83,7 @@ class Pressing(TokenWindows):
     """Validation data that are interrupted during the first batch."""
 
     def in_order(self, batch_size):
-        for batch in super().in_order(batch_size):
+        for batch in super().iter_eval(batch_size):
             batches.append(len(batch.targets))
             signal.raise_signal(signal.SIGINT)
             yield batch
@@ -98,7 +98,7 @@ def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
     expected, records = run(tmp_path / "whole", steps=steps, batch_size=1)
     batches.clear()
     how = {"steps": steps, "eval_interval": 2, "batch_size": 1, "progress": False}
-    with pytest.raises(Stopped, match=f"after step 2 of {steps}"):
+    with pytest.raises(StoppedBySignal, match=f"after step 2 of {steps}"):
         train(tiny(0), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
     assert batches == [1]
     model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
@@ -109,17 +109,17 @@ def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
 
 def test_what_listened_before_knows_and_is_put_back():
     before = signal.getsignal(signal.SIGINT)
-    with StopSignals(wait=True) as outer, StopSignals(wait=True) as inner:
+    with SignalHandler(defer=True) as outer, SignalHandler(defer=True) as inner:
         signal.raise_signal(signal.SIGINT)
-        assert inner.pressed and not outer.pressed
-    assert outer.number == signal.SIGINT and signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(Stopped), StopSignals(wait=False):
+        assert inner.triggered and not outer.triggered
+    assert outer.signal_number == signal.SIGINT and signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(StoppedBySignal), SignalHandler(defer=False):
         signal.raise_signal(signal.SIGINT)
 
 
 def test_what_is_ignored_stays_ignored():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with StopSignals(wait=False):
+    with SignalHandler(defer=False):
         signal.raise_signal(signal.SIGTERM)
 
 
@@ -157,7 +157,7 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
 @POSIX
 def test_before_the_first_step_sigterm_leaves_nothing(at):
     pytest.importorskip("tokenizers")
-    Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+    Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
     words = [*COMMAND, "train", "text", "long.txt", "--out-dir", "a", "--tokenizer", "bpe", *LONG]
     started = subprocess.Popen(words, stderr=subprocess.PIPE, env=ENVIRONMENT)
     while not Path("a/tokens/.preparing").exists():

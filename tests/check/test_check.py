@@ -18,7 +18,7 @@ from planted_marks import ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.verdict import Verdict, announce
+from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity
 from slp_transformer.model_sizes import PublishedModel
@@ -91,9 +91,9 @@ def test_every_known_mistake_is_told_from_every_other(name):
 def test_check_is_offered_and_explained(name):
     one = check.CHECKS[name]
     assert getattr(check, name) is one and name in check.__all__
-    assert f"`{one.asked}" in one.__doc__.replace("\n    ", " ")
+    assert f"`{one.signature_text}" in one.__doc__.replace("\n    ", " ")
     assert all(sentence.endswith(".") for sentence in one.mistakes.values())
-    assert one.asked in repr(one)
+    assert one.signature_text in repr(one)
 
 
 def test_two_mistakes_at_once_are_both_named():
@@ -133,7 +133,7 @@ def norm(x, gamma, beta):
 
 
 def encoding(ids, E, P, start, scaled=False):
-    layer = slp.InputEncoding(len(E), len(P), E.shape[1], scaled=scaled)
+    layer = slp.InputEncoding(len(E), len(P), E.shape[1], scaled_embeddings=scaled)
     layer.tokens.E.data, layer.positions.P.data = E, P
     return layer(ids, start)
 
@@ -420,7 +420,7 @@ def test_a_script_prints_the_verdict_and_a_prompt_shows_it_by_itself(monkeypatch
 def test_a_terminal_without_the_letters_gets_the_rest(monkeypatch):
     narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", narrow)
-    announce(Verdict(False, "no √d_k"))
+    print_verdict(Verdict(False, "no √d_k"))
     narrow.flush()
     assert narrow.buffer.getvalue().decode() == f"Not yet. no ?d_k{chr(10)}"
 

@@ -18,15 +18,15 @@ from slp_transformer.tasks.datasets import tokenizer_of
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
-from slp_transformer.data import TextTokenizer, reopen
+from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.guitar import (
     TabTokenizer,
-    practice_corpus,
-    read_tabs,
+    make_practice_corpus,
+    read_tab_folder,
     styles,
     write_tab,
 )
-from slp_transformer.guitar.formats.registry import read_pieces
+from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
     assert short.err == "" and said.out.startswith(short.out[:-1])
     # By hand: to the end of the window, then from the last half of it, and so on.
     model, text = load_model("a"), said.out[:13]
-    tokenizer = reopen("a/tokens").tokenizer
+    tokenizer = load_corpus("a/tokens").tokenizer
     while len(text) < 43:
         seen = text[-6:]
         while len(seen) < 13 and len(text) < 43:
@@ -167,20 +167,20 @@ def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
 
 def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys):
     Path("tabs").mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
     Path("tabs/notes.txt").write_text("No tab here.\n", encoding="utf-8")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert "skipped: notes.txt:1: no tablature" in capsys.readouterr().err
     fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", "piece.txt")
-    (tab,), problems = read_tabs("piece.txt")
+    (tab,), problems = read_tab_folder("piece.txt")
     assert not problems and tab.tuning.open_pitches[-1] == 38
     for name in ("piece.gp5", "piece.mid", "piece.musicxml", "piece.atex"):
         fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", name)
     for name in ("piece.gp5", "piece.mid", "piece.atex"):
-        (same,), _ = read_pieces(name)
+        (same,), _ = read_any_tab_file(name)
         assert same.tuning == tab.tuning
-        assert [e.notes for e in same.events()] == [e.notes for e in tab.events()]
+        assert [e.notes for e in same.iter_events()] == [e.notes for e in tab.iter_events()]
     fine("generate", "g", "--max-new-tokens", "30", "--num-samples", "2", "--output", "two.gp5")
     assert Path("two-1.gp5").exists() and Path("two-2.gp5").exists()
     said = refused(capsys, "generate", "g", "--output", "piece.pdf")
@@ -195,12 +195,12 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
 
 def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
     fine("train", "tabs", "--out-dir", "g", *SMALL)
-    riff = practice_corpus(seed=3, pieces=1)[0]
+    riff = make_practice_corpus(seed=3, num_pieces=1)[0]
     write_tab(riff, "my_riff.txt")
-    (read,), _ = read_tabs("my_riff.txt")
+    (read,), _ = read_tab_folder("my_riff.txt")
     asked = ["--continue", "my_riff.txt", "--max-new-tokens", "50", "--seed", "2"]
     fine("generate", "g", *asked, "--output", "longer.txt")
-    (longer,), _ = read_tabs("longer.txt")
+    (longer,), _ = read_tab_folder("longer.txt")
     count = len(read.bars)
     notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
     assert notes[0][:count] == notes[1]
@@ -233,7 +233,7 @@ def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
 def make_tabs(folder, *styles):
     """A folder of tabs, three of each style."""
     Path(folder).mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=3 * len(styles))):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=3 * len(styles))):
         write_tab(replace(tab, style=styles[number % len(styles)]), f"{folder}/{number:02}.txt")
 
 
@@ -242,12 +242,12 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
     fine("generate", "g", "--style", "Jazz", "--max-new-tokens", "40", "--output", "piece.txt")
-    (piece,), _ = read_tabs("piece.txt")
+    (piece,), _ = read_tab_folder("piece.txt")
     assert piece.style == "Jazz"
     for flags, style in (([], "Blues"), (["--style", "Jazz"], "Jazz")):
         riff = ["--continue", "tabs/01.txt", *flags]
         fine("generate", "g", *riff, "--max-new-tokens", "40", "--output", "longer.txt")
-        (longer,), _ = read_tabs("longer.txt")
+        (longer,), _ = read_tab_folder("longer.txt")
         assert longer.style == style
     world = world_of(tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
     ids = world.begin(None)

@@ -13,7 +13,7 @@ from slp_transformer.cli.generation_session import Tablature, Writing
 from slp_transformer.cli.samples import playability
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data import reopen
+from slp_transformer.data import load_corpus
 from slp_transformer.guitar import (
     STANDARD,
     Bar,
@@ -21,7 +21,7 @@ from slp_transformer.guitar import (
     Note,
     Tab,
     TabTokenizer,
-    practice_corpus,
+    make_practice_corpus,
     write_tab,
 )
 from slp_transformer.tasks import BUILT_IN
@@ -37,7 +37,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     capsys.readouterr()
     fine("evaluate", "a", "--json")
     measured = json.loads(capsys.readouterr().out)
-    held_out = reopen("a/tokens").held_out
+    held_out = load_corpus("a/tokens").val_data
     assert measured["loss"] == mean_loss(load_model("a"), held_out, 13, batch_size=3)
     fine("info", "a", "--json")
     assert measured["loss"] == json.loads(capsys.readouterr().out)["training"]["best_val_loss"]
@@ -83,7 +83,7 @@ def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
 
 def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
     Path("tabs").mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     which = ["--samples", "2", "--max-new-tokens", "80", "--seed", "5"]
@@ -103,7 +103,7 @@ def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
 
 def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     Path("tabs").mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=12)):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     capsys.readouterr()

@@ -13,7 +13,7 @@ from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.lora import lora_weights, merge_lora, remove_lora
+from slp_transformer.lora import lora_state_dict, merge_lora, remove_lora
 from slp_transformer.training.checkpoint_files import read_base, read_memory
 from slp_transformer.training.checkpoints import load_model
 
@@ -68,7 +68,7 @@ def test_a_and_b_alone_learn_and_are_kept(at, monkeypatch):
     before = weights("a")
     fine(*FROM, "--lora-rank", "2", "--out-dir", "c")
     assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
-    B = [W for name, W in lora_weights(seen[0]).items() if name.endswith(".B")]
+    B = [W for name, W in lora_state_dict(seen[0]).items() if name.endswith(".B")]
     assert len(B) == 4 and all((W != 0).any() for W in B)
     remove_lora(seen[0])
     base, trained = load_model("a").state_dict(), seen[0].state_dict()
@@ -77,7 +77,7 @@ def test_a_and_b_alone_learn_and_are_kept(at, monkeypatch):
     folder = checkpoint_folder("b")
     assert not (folder / "model.safetensors").exists()
     numbers = 2 * 4 * (8 + 8)  # r (k + d) for each of four matrices [8×8]
-    assert sum(W.numel() for W in lora_weights(load_model("b")).values()) == numbers
+    assert sum(W.numel() for W in lora_state_dict(load_model("b")).values()) == numbers
     assert len(adapters("b")) < len(before) / 3
 
 
@@ -104,7 +104,7 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     moved("b", at / "nowhere")
     shutil.move("b", "elsewhere")
     merged = load_model("m")
-    assert not lora_weights(merged) and read_base(checkpoint_folder("m")) is None
+    assert not lora_state_dict(merged) and read_base(checkpoint_folder("m")) is None
     torch.testing.assert_close(merged(IDS), unmerged)
     capsys.readouterr()
     fine("evaluate", "m")  # on what b held out

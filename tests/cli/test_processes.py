@@ -13,7 +13,7 @@ import pytest
 import torch
 from commands import SIZES, SMALL, fine, weights
 
-from slp_transformer.data import moby_dick
+from slp_transformer.data import load_moby_dick
 from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
 
@@ -156,7 +156,7 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
     piped = kind == "standard input"
     if not piped:
         pytest.importorskip("tokenizers")
-        Path("long.txt").write_text(moby_dick() * 40, encoding="utf-8")
+        Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
     begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
     options = [] if piped else ["--tokenizer", kind]
     words = [

@@ -12,7 +12,7 @@ import pytest
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
-from slp_transformer._internal.json_schema import read_as
+from slp_transformer._internal.json_schema import load_validated
 from slp_transformer.data import TextTokenizer
 from slp_transformer.data.text_tokenizer import byte_alphabet
 from slp_transformer.data.token_file import TokenStore, write_tokens
@@ -158,7 +158,7 @@ def test_a_damaged_tab_tokenizer_is_refused_in_a_sentence(change, sentence):
 def test_json_of_any_kind_is_read_or_refused_in_a_sentence(text, tmp_path):
     path = tmp_path / "some.json"
     path.write_text(text, encoding="latin-1")
-    for read in (read_json, lambda path: read_as(dict, path)):
+    for read in (read_json, lambda path: load_validated(dict, path)):
         with pytest.raises(ValueError, match=re.escape(str(path))):
             read(path)
 

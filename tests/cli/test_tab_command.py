@@ -6,13 +6,13 @@ import sys
 import pytest
 from commands import fine, refused
 
-from slp_transformer.guitar import read_file
-from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
-from slp_transformer.guitar.fingering.hand_model_file import About, save_hand
+from slp_transformer.guitar import read_tab_file
+from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel
+from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
 from slp_transformer.guitar.formats.alphatex import read_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
 from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
-from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
@@ -22,7 +22,7 @@ CHORDS = {0: (48, 55), 8: (45,), 14: (43, 55)}
 
 
 def sounding(tab: Tab) -> list[tuple[int, ...]]:
-    return [tuple(sorted(map(tab.tuning.pitch, event.notes))) for event in tab.events()]
+    return [tuple(sorted(map(tab.tuning.pitch_of, event.notes))) for event in tab.iter_events()]
 
 
 def expected(shift: int = 0) -> list[tuple[int, ...]]:
@@ -46,7 +46,7 @@ def song(tmp_path_factory):
 
 
 def written(path) -> Tab:
-    (tab,), problems = read_file(path)
+    (tab,), problems = read_tab_file(path)
     assert not problems
     return tab
 
@@ -57,8 +57,8 @@ def test_a_midi_file_becomes_tab_that_can_be_played(song, tmp_path, capsys):
     said = capsys.readouterr()
     tab = written(out)
     assert sounding(tab) == expected() and tab.tuning == STANDARD
-    assert all(is_playable(event.notes) for event in tab.events())
-    assert max(note.fret for event in tab.events() for note in event.notes) <= 3
+    assert all(is_playable_grip(event.notes) for event in tab.iter_events())
+    assert max(note.fret for event in tab.iter_events() for note in event.notes) <= 3
     assert "e|" in said.out and "standard" in said.err and "20 at 15 moments" in said.err
     assert "Loading" not in said.err
 
@@ -82,7 +82,7 @@ def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix, rea
     fine("tab", str(song), "-o", str(tmp_path / f"a{suffix}"), "--tuning", "drop-D", "--capo", "1")
     text, other = written(tmp_path / "a.txt"), read(tmp_path / f"a{suffix}")
     assert other.tuning == text.tuning == Tuning(DROP_D.open_pitches, 1)
-    assert [e.notes for e in other.events()] == [e.notes for e in text.events()]
+    assert [e.notes for e in other.events()] == [e.notes for e in text.iter_events()]
     assert sounding(other) == expected()
     # And in again, to be fingered anew.
     fine("tab", str(tmp_path / f"a{suffix}"), "-o", str(tmp_path / "b.txt"))
@@ -100,7 +100,7 @@ def test_wishes_are_heeded(song, tmp_path):
         fine("tab", str(song), "-o", str(tmp_path / "x.txt"), *flags)
         tab = written(tmp_path / "x.txt")
         assert sounding(tab) == expected()
-        return [note.fret for event in tab.events() for note in event.notes]
+        return [note.fret for event in tab.iter_events() for note in event.notes]
 
     usual = frets()
     assert frets("--avoid-open").count(0) < usual.count(0) <= frets("--prefer-open").count(0)
@@ -110,14 +110,14 @@ def test_wishes_are_heeded(song, tmp_path):
 
 def test_a_pinned_place_is_kept(song, tmp_path):
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--pin", "1:3=3/10", "--pin", "2:1=2/8")
-    events = list(written(tmp_path / "x.txt").events())
+    events = list(written(tmp_path / "x.txt").iter_events())
     assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
 
 
 def test_alternatives_differ_and_are_numbered(song, tmp_path):
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--alternatives", "3")
     tabs = [written(tmp_path / name) for name in ("x.txt", "x-2.txt", "x-3.txt")]
-    assert len({tuple(event.notes for event in tab.events()) for tab in tabs}) == 3
+    assert len({tuple(event.notes for event in tab.iter_events()) for tab in tabs}) == 3
     assert all(sounding(tab) == expected() for tab in tabs)
 
 
@@ -176,10 +176,10 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
-    config = HandConfig()
+    config = HandModelConfig()
     runs = [tmp_path / "run", tmp_path / "other"]
     for run in runs:
-        save_hand(run, HandModel(config), About(config, 0, 0))
+        save_hand_model(run, HandModel(config), HandModelMetadata(config, 0, 0))
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
     assert sounding(written(tmp_path / "x.txt")) == expected()
 

@@ -19,15 +19,15 @@ from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
-from slp_transformer.data import number_pairs, reopen_pairs
-from slp_transformer.data.translation_metrics import judge
+from slp_transformer.data import make_number_pairs, load_pair_corpus
+from slp_transformer.data.translation_metrics import compute_translation_metrics
 from slp_transformer.generation.translation import Translator
 from slp_transformer.training.checkpoint_files import read_memory
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
-PAIRS = number_pairs(60)
+PAIRS = make_number_pairs(60)
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "29"]
 SMALL = [*SIZES, "--tokenizer", "words", "--vocab-size", "90", "--batch-tokens", "100"]
 SMALL += ["--steps", "6", "--eval-interval", "2", "--keep-last", "2", "--device", "cpu"]
@@ -192,12 +192,12 @@ def test_evaluate_takes_other_pairs(at, capsys):
 
 def test_judging_counts_as_sacrebleu_does():
     references = ["the cat sat on the mat today", "a dog"]
-    assert judge(references, references).bleu == pytest.approx(100)
-    assert judge(references, references).chrf == pytest.approx(100)
-    worse = judge(["the cat sat on the mat", "a cow"], references)
+    assert compute_translation_metrics(references, references).bleu == pytest.approx(100)
+    assert compute_translation_metrics(references, references).chrf == pytest.approx(100)
+    worse = compute_translation_metrics(["the cat sat on the mat", "a cow"], references)
     assert 0 < worse.bleu < 100 and "version:" in worse.bleu_signature
     with pytest.raises(ValueError, match="there are 1 and 2"):
-        judge(["a"], references)
+        compute_translation_metrics(["a"], references)
 
 
 # --- Translating -------------------------------------------------------------------------------
@@ -335,8 +335,8 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
         "7",
     ]
     fine(*TRAIN, *by_epoch, "--out-dir", "run")
-    corpus = reopen_pairs(Path("run/tokens"))
-    source = batches(corpus.learned, corpus.tokenizer, TrainConfig(7, batch_tokens=400))
+    corpus = load_pair_corpus(Path("run/tokens"))
+    source = batches(corpus.train_data, corpus.tokenizer, TrainConfig(7, batch_tokens=400))
     drawn, steps = 0, 0
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)

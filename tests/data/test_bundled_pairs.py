@@ -6,11 +6,11 @@ from datetime import date, timedelta
 import pytest
 
 from slp_transformer.data import (
-    english_date,
-    english_number,
-    number_pairs,
-    spanish_date,
-    spanish_number,
+    date_to_english,
+    number_to_english,
+    make_number_pairs,
+    date_to_spanish,
+    number_to_spanish,
 )
 
 NUMBERS = {
@@ -41,10 +41,10 @@ NUMBERS = {
 
 @pytest.mark.parametrize("n", NUMBERS)
 def test_numbers_are_said_as_people_say_them(n):
-    assert (english_number(n), spanish_number(n)) == NUMBERS[n]
+    assert (number_to_english(n), number_to_spanish(n)) == NUMBERS[n]
 
 
-@pytest.mark.parametrize("language", [english_number, spanish_number])
+@pytest.mark.parametrize("language", [number_to_english, number_to_spanish])
 def test_no_two_numbers_sound_alike(language):
     numbers = [*range(3000), *range(3000, 1_000_000, 1013)]
     assert len({language(n) for n in numbers}) == len(numbers)
@@ -81,12 +81,12 @@ DATES = {
 
 @pytest.mark.parametrize("day", DATES)
 def test_dates_are_said_as_people_say_them(day):
-    said = english_date(day), english_date(day, day_first=True), spanish_date(day)
+    said = date_to_english(day), date_to_english(day, day_first=True), date_to_spanish(day)
     assert said == DATES[day]
 
 
 def test_every_day_of_a_month_has_its_ordinal():
-    days = [english_date(date(1999, 12, 1) + timedelta(n)).split()[2].strip(",") for n in range(31)]
+    days = [date_to_english(date(1999, 12, 1) + timedelta(n)).split()[2].strip(",") for n in range(31)]
     assert days[:5] == ["first", "second", "third", "fourth", "fifth"]
     assert days[7:9] + days[11:12] == ["eighth", "ninth", "twelfth"]
     assert days[19:23] == ["twentieth", "twenty-first", "twenty-second", "twenty-third"]
@@ -94,14 +94,14 @@ def test_every_day_of_a_month_has_its_ordinal():
 
 
 def test_pairs_are_different_the_same_again_and_begin_alike():
-    pairs = number_pairs(3011, seed=3)
+    pairs = make_number_pairs(3011, seed=3)
     assert len(set(pairs)) == 3011
     assert len({spanish for _, spanish in pairs}) == 3011  # nothing is said twice in other words
-    assert number_pairs(211, seed=3) == pairs[:211] != number_pairs(211, seed=5)
+    assert make_number_pairs(211, seed=3) == pairs[:211] != make_number_pairs(211, seed=5)
 
 
 def test_half_are_dates_and_numbers_have_all_lengths():
-    pairs = number_pairs(2003)
+    pairs = make_number_pairs(2003)
     dates = [english for english, _ in pairs if "," in english]
     assert 850 < len(dates) < 1250
     assert 300 < sum(", the " in english for english in dates) < 700
@@ -111,15 +111,15 @@ def test_half_are_dates_and_numbers_have_all_lengths():
 
 @pytest.mark.parametrize("n", [-1, 1_000_000])
 def test_other_numbers_are_refused(n):
-    for language in (english_number, spanish_number):
+    for language in (number_to_english, number_to_spanish):
         with pytest.raises(ValueError, match="from 0 to 999,999, not"):
             language(n)
 
 
 def test_other_days_and_too_many_pairs_are_refused():
-    for say in (english_date, spanish_date):
+    for say in (date_to_english, date_to_spanish):
         with pytest.raises(ValueError, match="from 1800 to 2099, not of 2100"):
             say(date(2100, 1, 1))
     for count in (-1, 200_000):
         with pytest.raises(ValueError, match="from 0 to 109,573 pairs, not"):
-            number_pairs(count)
+            make_number_pairs(count)

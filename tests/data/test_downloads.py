@@ -10,12 +10,12 @@ import pytest
 
 from slp_transformer.data import (
     CORPORA,
-    corpus_names,
+    list_corpora,
     downloads,
-    fetch,
-    find_texts,
-    moby_dick,
-    prepare,
+    fetch_corpus,
+    find_text_files,
+    load_moby_dick,
+    prepare_corpus,
 )
 from slp_transformer.data.downloads import PublishedFile, data_dir, fetch_file
 
@@ -187,21 +187,21 @@ def test_the_data_directory_is_the_systems_unless_named(monkeypatch, tmp_path):
 
 def test_every_corpus_says_where_it_is_from():
     for name, file in CORPORA.items():
-        assert name in corpus_names() and file.url.startswith("https://")
+        assert name in list_corpora() and file.url.startswith("https://")
         assert re.fullmatch("[0-9a-f]{64}", file.sha256)
         assert file.origin.endswith(".") and file.name.startswith(name)
 
 
 def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkeypatch):
     behavior, asked, file = server
-    behavior["content"] = moby_dick()[:9999].encode()
+    behavior["content"] = load_moby_dick()[:9999].encode()
     monkeypatch.setitem(CORPORA, "little-whale", published(file.url, behavior["content"]))
-    corpus = prepare("little-whale")
-    assert corpus.tokenizer.decode(corpus.learned) == moby_dick()[: 9999 * 9 // 10]
-    assert find_texts("little-whale") == [fetch("little-whale")] and len(asked) == 1
+    corpus = prepare_corpus("little-whale")
+    assert corpus.tokenizer.decode(corpus.train_data) == load_moby_dick()[: 9999 * 9 // 10]
+    assert find_text_files("little-whale") == [fetch_corpus("little-whale")] and len(asked) == 1
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
     with pytest.raises(ValueError, match="called 'moby'; there are moby-dick, tiny-shakespeare"):
-        fetch("moby")
-    assert fetch("moby-dick").read_text(encoding="utf-8") == moby_dick()
+        fetch_corpus("moby")
+    assert fetch_corpus("moby-dick").read_text(encoding="utf-8") == load_moby_dick()

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from slp_transformer.data.ngrams import PAD, NGrams
+from slp_transformer.data.ngrams import PAD_ID, NGramModel
 
 
 def test_a_unigram_by_hand():
-    model = NGrams([[0, 1, 1, 2, 3], [0, 1]], order=1, vocab_size=5)
+    model = NGramModel([[0, 1, 1, 2, 3], [0, 1]], order=1, vocab_size=5)
     # Counts 3, 1, 1 of five; two grams once, none twice: the discount is 1/2, and 3/2 are shared.
     shared = (3 * 0.5) / 5 / 5
     assert model.probability((1,)) == pytest.approx(2.5 / 5 + shared)
@@ -19,7 +19,7 @@ def test_a_unigram_by_hand():
 
 
 def test_a_bigram_by_hand():
-    model = NGrams([[0, 1, 2, 1, 2], [0, 2, 1, 3, 1]], order=2, vocab_size=4)
+    model = NGramModel([[0, 1, 2, 1, 2], [0, 2, 1, 3, 1]], order=2, vocab_size=4)
     # Bigrams: 01 1, 12 2, 21 2, 02 1, 13 1, 31 1. Four once and two twice: D = 4/8.
     # Different tokens before 1: three (0, 2, 3); before 2: two; before 3: one. Once 1, twice 1:
     # D = 1/3, and below it one fourth each.
@@ -29,7 +29,7 @@ def test_a_bigram_by_hand():
     assert model.probability((1, 3)) == pytest.approx(0.5 / 3 + 2 * 0.5 / 3 * three)
     assert model.probability((1, 1)) == pytest.approx(2 * 0.5 / 3 * one)
     bits = -math.log2(model.probability((0, 1))) - math.log2(model.probability((1, 2)))
-    assert model.bits([0, 1, 2]) == pytest.approx(bits)
+    assert model.total_bits([0, 1, 2]) == pytest.approx(bits)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
@@ -38,8 +38,8 @@ def test_the_probabilities_sum_to_one_after_anything(order):
     rows = [
         [0, *(rng.choice([1, 2, 2, 3, 5]) for _ in range(rng.randint(1, 30)))] for _ in range(7)
     ]
-    model = NGrams(rows, order, vocab_size=7)
-    contexts = product((PAD, 0, 2, 3, 6), repeat=order - 1)
+    model = NGramModel(rows, order, vocab_size=7)
+    contexts = product((PAD_ID, 0, 2, 3, 6), repeat=order - 1)
     for context in list(contexts)[:200]:
         chances = [model.probability((*context, token)) for token in range(7)]
         assert sum(chances) == pytest.approx(1) and min(chances) > 0
@@ -47,16 +47,16 @@ def test_the_probabilities_sum_to_one_after_anything(order):
 
 def test_what_was_seen_costs_less_with_a_longer_memory():
     rows = [[0, *[1, 2, 1, 3] * 5]] * 3
-    costs = [NGrams(rows, order, 4).bits(rows[0]) for order in (1, 2, 3)]
+    costs = [NGramModel(rows, order, 4).total_bits(rows[0]) for order in (1, 2, 3)]
     assert costs[0] > costs[1] > costs[2]
 
 
 def test_no_gram_reaches_into_the_next_row():
-    model = NGrams([[0, 1], [0, 2]], order=2, vocab_size=3)
+    model = NGramModel([[0, 1], [0, 2]], order=2, vocab_size=3)
     assert (1, 0) not in model.levels[0].grams and len(model.levels[0].grams) == 2
 
 
 @pytest.mark.parametrize(("rows", "order"), [([[0, 1]], 0), ([[0]], 2), ([], 1)])
 def test_nothing_to_count_is_refused(rows, order):
     with pytest.raises(ValueError, match="order must be|nothing to count"):
-        NGrams(rows, order, 3)
+        NGramModel(rows, order, 3)

@@ -14,13 +14,13 @@ pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
 from slp_transformer.data import (
     EncodedPairs,
     PairTokenizer,
-    prepare_pairs,
+    prepare_pair_corpus,
     read_pairs,
-    reopen_pairs,
+    load_pair_corpus,
     train_pair_tokenizer,
 )
 from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.data.text_tokenizer import SENTENCE, TextTokenizer
+from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TextTokenizer
 from slp_transformer.data.vocabulary import train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
@@ -141,7 +141,7 @@ def test_a_dataset_by_name_gives_its_pairs(monkeypatch):
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
 @pytest.mark.parametrize("shared", [True, False])
 def test_sentences_come_back_from_their_tokens(kind, shared):
-    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), kind, shared=shared)
+    tokenizer = train_pair_tokenizer(PAIRS, ("en", "th"), kind, shared_vocabulary=shared)
     assert (tokenizer.source is tokenizer.target) == shared
     for source, target in PAIRS:
         assert tokenizer.decode_target(tokenizer.encode_target(target)) == target
@@ -182,7 +182,7 @@ def test_marks_stay_with_their_letters():
     """Telugu and Thai write vowels and tones as marks, at which GPT-2's pattern cuts."""
     words = ["ที่นี่", "కాళ్ళు"]
     for marks, most in ((True, 1), (False, 2)):
-        tokenizer = train_tokenizer(words * 9, "bpe", 400, marks=marks)
+        tokenizer = train_tokenizer(words * 9, "bpe", 400, keep_marks=marks)
         lengths = [len(tokenizer.encode(word)) for word in words]
         assert (max(lengths) == 1) == (most == 1), lengths
         assert [tokenizer.decode(tokenizer.encode(word)) for word in words] == words
@@ -206,14 +206,14 @@ def numbered(count: int) -> list[tuple[str, str]]:
 
 def test_a_share_from_all_over_is_held_out_and_never_learned():
     pairs = numbered(20) + numbered(20)
-    corpus = prepare_pairs(pairs, ("a", "b"), 31, held_out=0.1, kind="words")
-    assert corpus.texts == [pairs[0], pairs[10], pairs[20], pairs[30]]
-    assert len(corpus.learned) == 40 - 4 and len(corpus.held_out) == 4
-    source, target = corpus.held_out[1]
+    corpus = prepare_pair_corpus(pairs, ("a", "b"), 31, val_split=0.1, token_type="words")
+    assert corpus.val_sentences == [pairs[0], pairs[10], pairs[20], pairs[30]]
+    assert len(corpus.train_data) == 40 - 4 and len(corpus.val_data) == 4
+    source, target = corpus.val_data[1]
     assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
     assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")
     with pytest.raises(IndexError):
-        corpus.learned[36]
+        corpus.train_data[36]
 
 
 def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
@@ -221,35 +221,35 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     pairs = [("abc", "xyz"), ("abcd", "x"), ("a", "wxyz"), ("ab", "x")]
     held_out = [("abc", "xyz"), ("abcde", "wxyzv")]
     how = {"held_out": held_out, "kind": "characters", "shared": False}
-    dropped = prepare_pairs(pairs, ("a", "b"), 4, **how)
-    assert len(dropped.learned) == 1 and dropped.texts == [("abc", "xyz")]
-    assert dropped.problems == [
+    dropped = prepare_pair_corpus(pairs, ("a", "b"), 4, **how)
+    assert len(dropped.train_data) == 1 and dropped.val_sentences == [("abc", "xyz")]
+    assert dropped.warnings == [
         "Of 3 pairs learned from, 2 of more than 4 tokens were dropped.",
         "Of 2 pairs held out, 1 of more than 4 tokens were dropped.",
     ]
-    cut = prepare_pairs(pairs, ("a", "b"), 4, too_long="truncate", **how)
-    assert [len(side) for side in cut.learned[0]] == [4, 1]
-    assert cut.learned[0][0][-1] == cut.tokenizer.end_id
-    assert [len(side) for side in cut.learned[1]] == [2, 3]
-    assert "were cut" in cut.problems[0] and len(cut.texts) == 2
+    cut = prepare_pair_corpus(pairs, ("a", "b"), 4, overlong="truncate", **how)
+    assert [len(side) for side in cut.train_data[0]] == [4, 1]
+    assert cut.train_data[0][0][-1] == cut.tokenizer.end_id
+    assert [len(side) for side in cut.train_data[1]] == [2, 3]
+    assert "were cut" in cut.warnings[0] and len(cut.val_sentences) == 2
     with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
-        prepare_pairs(pairs, ("a", "b"), 1, **how)
+        prepare_pair_corpus(pairs, ("a", "b"), 1, **how)
 
 
 def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
-    corpus = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40, folder=tmp_path / "tokens")
-    again = reopen_pairs(tmp_path / "tokens")
-    memory = prepare_pairs(PAIRS * 3 + numbered(9), ("en", "th"), 40)
+    corpus = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40, output_dir=tmp_path / "tokens")
+    again = load_pair_corpus(tmp_path / "tokens")
+    memory = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):
-        assert kept.tokenizer == memory.tokenizer and kept.texts == memory.texts
-        parts = (kept.learned, memory.learned), (kept.held_out, memory.held_out)
+        assert kept.tokenizer == memory.tokenizer and kept.val_sentences == memory.val_sentences
+        parts = (kept.train_data, memory.train_data), (kept.val_data, memory.val_data)
         for mine, theirs in parts:
             assert len(mine) == len(theirs)
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
     (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
     with pytest.raises(ValueError, match=r"held-out.json is damaged"):
-        reopen_pairs(tmp_path / "tokens")
+        load_pair_corpus(tmp_path / "tokens")
 
 
 def test_a_stream_that_ends_within_a_pair_is_refused():
@@ -283,7 +283,7 @@ def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
     orders = []
     for _ in range(2):
         drawn = [source.draw(10**6, generator)]
-        while source.step < source.begun + len(source.batches):
+        while source.step < source.epoch_start_step + len(source.batches):
             drawn.append(source.draw(10**6, generator))
         assert sorted(i for batch in drawn for i in seen(batch)) == list(range(5, 216))
         for batch in drawn:
@@ -293,9 +293,9 @@ def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
         assert kept / sum(sizes) > 0.8  # drawn at random, half of it would be padding
         orders.append([seen(batch) for batch in drawn])
     assert orders[0] != orders[1]
-    assert [seen(b) for b in source.in_order(3)] != orders[0]
-    assert sorted(i for b in source.in_order(3) for i in seen(b)) == list(range(5, 216))
-    assert all(len(seen(batch)) <= 3 for batch in source.in_order(3))
+    assert [seen(b) for b in source.iter_eval(3)] != orders[0]
+    assert sorted(i for b in source.iter_eval(3) for i in seen(b)) == list(range(5, 216))
+    assert all(len(seen(batch)) <= 3 for batch in source.iter_eval(3))
 
 
 def test_a_source_goes_to_any_step():
@@ -309,5 +309,5 @@ def test_a_source_goes_to_any_step():
 def test_a_pair_longer_than_a_batch_is_refused():
     with pytest.raises(ValueError, match="has 13 tokens, but a batch just 12"):
         by_length(tokens=12)
-    assert by_length().describe() != by_length(tokens=62).describe()
-    assert SENTENCE == ("[PAD]", "[UNK]", "[SOS]", "[EOS]")
+    assert by_length().fingerprint() != by_length(tokens=62).fingerprint()
+    assert SENTENCE_TOKENS == ("[PAD]", "[UNK]", "[SOS]", "[EOS]")

@@ -13,20 +13,20 @@ import torch
 
 from slp_transformer.data import (
     TextTokenizer,
-    moby_dick,
-    prepare,
+    load_moby_dick,
+    prepare_corpus,
     read_documents,
-    reopen,
+    load_corpus,
     train_tokenizer,
 )
 from slp_transformer.data import text_corpus as preparing_module
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.splitting import Document, between, held_out_pieces, in_words
+from slp_transformer.data.splitting import Document, gaps_between, choose_val_ranges, describe_ranges
 from slp_transformer.data.token_file import TokenStore
 
 KINDS = ("characters", "words", "bpe")
-TEXT = moby_dick()[:5000]
+TEXT = load_moby_dick()[:5000]
 
 
 @pytest.fixture
@@ -59,18 +59,18 @@ def all_of(corpus) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_becomes_its_tokens_and_the_last_tenth_is_held_out(kind, file):
-    corpus = prepare(file, kind, None if kind == "characters" else 300)
+    corpus = prepare_corpus(file, kind, None if kind == "characters" else 300)
     assert corpus.tokenizer == train_tokenizer([TEXT], kind, None if kind == "characters" else 300)
     assert all_of(corpus) == corpus.tokenizer.encode(TEXT)
-    count = len(corpus.learned) + len(corpus.held_out)
-    assert len(corpus.learned) == count * 9 // 10
-    assert corpus.learned.dtype == corpus.held_out.dtype == torch.int64
+    count = len(corpus.train_data) + len(corpus.val_data)
+    assert len(corpus.train_data) == count * 9 // 10
+    assert corpus.train_data.dtype == corpus.val_data.dtype == torch.int64
 
 
 def test_characters_are_split_as_tiny_shakespeare_usually_is():
     """The first int(0.9 n) characters are learned; here n is that corpus's own."""
     n = 1_115_394
-    assert held_out_pieces([Document("a", range(n))], 0.1) == [range(1_003_854, n)]
+    assert choose_val_ranges([Document("a", range(n))], 0.1) == [range(1_003_854, n)]
     assert int(n * 0.9) == 1_003_854
 
 
@@ -82,56 +82,56 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
     monkeypatch.setattr(preparing_module, "CHUNK_TOKENS", 101)
     origin = "-" if source == "-" else request.getfixturevalue(source)
     standard_input(monkeypatch, TEXT)
-    memory = prepare(origin, kind, held_out=0.25)
+    memory = prepare_corpus(origin, kind, val_split=0.25)
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     standard_input(monkeypatch, TEXT)
-    disk = prepare(origin, kind, held_out=0.25, folder=tmp_path / "run")
-    for corpus in (disk, reopen(tmp_path / "run")):
-        assert isinstance(corpus.learned, TokenStore)
+    disk = prepare_corpus(origin, kind, val_split=0.25, output_dir=tmp_path / "run")
+    for corpus in (disk, load_corpus(tmp_path / "run")):
+        assert isinstance(corpus.train_data, TokenStore)
         assert corpus.tokenizer == memory.tokenizer
-        assert corpus.learned[:].equal(memory.learned) and len(memory.learned)
-        assert corpus.held_out[:].equal(memory.held_out) and len(memory.held_out)
-        assert corpus.learned.vocab_size == memory.tokenizer.vocab_size
-    assert TokenWindows(disk.learned, 3).describe() == TokenWindows(memory.learned, 3).describe()
+        assert corpus.train_data[:].equal(memory.train_data) and len(memory.train_data)
+        assert corpus.val_data[:].equal(memory.val_data) and len(memory.val_data)
+        assert corpus.train_data.vocab_size == memory.tokenizer.vocab_size
+    assert TokenWindows(disk.train_data, 3).fingerprint() == TokenWindows(memory.train_data, 3).fingerprint()
     names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_of_several_documents_is_followed_by_the_end_token(kind, library):
-    corpus = prepare(library, kind, held_out=0)
+    corpus = prepare_corpus(library, kind, val_split=0)
     end = corpus.tokenizer.end_id
     texts = list(read_documents(library))
     assert texts == ["A whale!", "Be\n\nbold?\n", "See the sea.\n"] and end == 0
     ids = [i for text in texts for i in [*corpus.tokenizer.encode(text), end]]
-    assert corpus.learned.tolist() == ids
+    assert corpus.train_data.tolist() == ids
 
 
 def test_a_single_document_has_no_end_token(file):
     """So that Tiny Shakespeare has its 65 characters and no more."""
-    assert prepare(file).tokenizer.end_id is None
-    assert prepare(file).tokenizer.vocab_size == len(set(TEXT))
+    assert prepare_corpus(file).tokenizer.end_id is None
+    assert prepare_corpus(file).tokenizer.vocab_size == len(set(TEXT))
 
 
 def test_nothing_is_held_out_if_nothing_should_be(file, tmp_path):
     for folder in (None, tmp_path / "run"):
-        corpus = prepare(file, held_out=0, folder=folder)
-        assert len(corpus.learned) == len(TEXT) and corpus.held_out is None
-    assert reopen(tmp_path / "run").held_out is None
+        corpus = prepare_corpus(file, val_split=0, output_dir=folder)
+        assert len(corpus.train_data) == len(TEXT) and corpus.val_data is None
+    assert load_corpus(tmp_path / "run").val_data is None
 
 
 def test_a_tokenizer_of_ones_own_is_used(file, library):
-    own = TextTokenizer.from_json(train_tokenizer([TEXT], "bpe", 300, end=True).to_json())
-    corpus = prepare(file, tokenizer=own)
+    own = TextTokenizer.from_json(train_tokenizer([TEXT], "bpe", 300, end_token=True).to_json())
+    corpus = prepare_corpus(file, tokenizer=own)
     assert corpus.tokenizer is own and all_of(corpus) == [*own.encode(TEXT), own.end_id]
     without = train_tokenizer([TEXT], "bpe", 300)
     texts = "".join(read_documents(library))
-    assert without.decode(prepare(library, held_out=0, tokenizer=without).learned) == texts
+    assert without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train_data) == texts
 
 
 def test_a_named_corpus_is_prepared():
-    corpus = prepare("moby-dick")
-    assert all_of(corpus) == corpus.tokenizer.encode(moby_dick())
+    corpus = prepare_corpus("moby-dick")
+    assert all_of(corpus) == corpus.tokenizer.encode(load_moby_dick())
 
 
 # --- What is held out of several -----------------------------------------------------------------
@@ -147,12 +147,12 @@ def documents(*sizes: int) -> list[Document]:
 @pytest.mark.parametrize("share", [0.1, 0.25])
 def test_pieces_come_from_all_over_and_are_as_many_tokens_as_asked_for(sizes, share):
     every = documents(*sizes)
-    pieces, count = held_out_pieces(every, share), sum(sizes)
+    pieces, count = choose_val_ranges(every, share), sum(sizes)
     held_out = [place for piece in pieces for place in piece]
-    learned = [place for piece in between(pieces, count) for place in piece]
+    learned = [place for piece in gaps_between(pieces, count) for place in piece]
     assert len(learned) == int(count * (1 - share)) and held_out == sorted(held_out)
     assert sorted(held_out + learned) == list(range(count))
-    assert pieces == held_out_pieces(every, share)
+    assert pieces == choose_val_ranges(every, share)
     if count > 1000:
         assert len(pieces) >= 5
         # Whatever is at the end is no more of what is held out than of the rest, by and large.
@@ -161,12 +161,12 @@ def test_pieces_come_from_all_over_and_are_as_many_tokens_as_asked_for(sizes, sh
 
 def test_small_documents_stay_whole_and_each_piece_is_named():
     every = documents(*[97] * 501)
-    pieces = held_out_pieces(every, 0.1)
-    whole = [document.tokens for document in every]
+    pieces = choose_val_ranges(every, 0.1)
+    whole = [document.token_range for document in every]
     assert sum(piece not in whole for piece in pieces) <= 1  # the one that makes up the share
-    told = in_words(pieces, every)
+    told = describe_ranges(pieces, every)
     assert len(told) == len(pieces) and told[0].endswith(".txt")
-    assert in_words([range(97, 194), range(200, 202)], every) == [
+    assert describe_ranges([range(97, 194), range(200, 202)], every) == [
         "1.txt", "2.txt, tokens 7 to 8 of 97",
     ]  # fmt: skip
 
@@ -176,11 +176,11 @@ def test_one_odd_document_is_not_what_is_measured_on(tmp_path):
     for n in range(9):
         (tmp_path / f"{n}.txt").write_text("abc" * 3000, encoding="utf-8")
     (tmp_path / "z.txt").write_text("xyz" * 3000, encoding="utf-8")
-    corpus = prepare(tmp_path, folder=tmp_path / "run")
-    text = corpus.tokenizer.decode(corpus.held_out[:])
+    corpus = prepare_corpus(tmp_path, output_dir=tmp_path / "run")
+    text = corpus.tokenizer.decode(corpus.val_data[:])
     assert sum(map(text.count, "xyz")) < 0.5 * len(text)
     told = json.loads((tmp_path / "run" / "held-out.json").read_text("utf-8"))
-    assert told == corpus.which and len(told) > 1 and "tokens" in told[0]
+    assert told == corpus.val_names and len(told) > 1 and "tokens" in told[0]
 
 
 # --- Memory ------------------------------------------------------------------------------------
@@ -199,11 +199,11 @@ def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
     read_pieces = preparing_module.read_pieces
     monkeypatch.setattr(preparing_module, "read_pieces", counted)
     documents = []
-    ids = preparing_module.token_ids([file], tokenizer, lambda count: None, documents)
+    ids = preparing_module.encode_files([file], tokenizer, lambda count: None, documents)
     used = 0
     for i in ids:
         assert used >= sum(pieces[:-1])
-        used += len(tokenizer.bytes_of(i))
+        used += len(tokenizer.token_bytes(i))
     assert used == sum(pieces) == len(TEXT) and len(pieces) > 10
     assert [document.name for document in documents] == [file.name]
 
@@ -211,16 +211,16 @@ def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
     with open(tmp_path / "a.txt", "w", encoding="utf-8", newline="\n") as file:
         for _ in range(10):
-            file.write(moby_dick())
-    prepare("moby-dick", folder=tmp_path / "run")  # what is loaded once is loaded now
+            file.write(load_moby_dick())
+    prepare_corpus("moby-dick", output_dir=tmp_path / "run")  # what is loaded once is loaded now
     tracemalloc.start()
     try:
-        corpus = prepare(tmp_path / "a.txt", folder=tmp_path / "run")
+        corpus = prepare_corpus(tmp_path / "a.txt", output_dir=tmp_path / "run")
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     # A list of the tokens alone would take eight bytes for each.
-    assert len(corpus.learned) > 1_000_000 and most < 3_000_000
+    assert len(corpus.train_data) > 1_000_000 and most < 3_000_000
 
 
 # --- Interruptions and bad input ---------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
 def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monkeypatch):
     """Killed while the new files take the place of the old: none belongs to another."""
     run, done = tmp_path / "run", []
-    prepare(file, folder=run)
+    prepare_corpus(file, output_dir=run)
 
     def killed(old, new):
         if new.parent == run:
@@ -242,19 +242,19 @@ def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monke
     replace = os.replace
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(os, "replace", killed)
-        prepare("moby-dick", folder=run)
+        prepare_corpus("moby-dick", output_dir=run)
     with pytest.raises(ValueError, match="run holds no complete corpus"):
-        reopen(run)
-    prepare(file, folder=run)
-    assert len(reopen(run).learned) == 4500
+        load_corpus(run)
+    prepare_corpus(file, output_dir=run)
+    assert len(load_corpus(run).train_data) == 4500
 
 
 def test_what_a_killed_process_left_is_cleared_away(file, tmp_path):
     leftover = tmp_path / "run" / ".preparing"
     leftover.mkdir(parents=True)
     (leftover / "standard-input.txt").write_text("old", encoding="utf-8")
-    prepare(file, folder=tmp_path / "run")
-    assert len(reopen(tmp_path / "run").learned) and not leftover.exists()
+    prepare_corpus(file, output_dir=tmp_path / "run")
+    assert len(load_corpus(tmp_path / "run").train_data) and not leftover.exists()
 
 
 @pytest.mark.parametrize("own", [None, train_tokenizer([TEXT])])
@@ -262,46 +262,46 @@ def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_pat
     """Whether it is bad in the first pass or in the second."""
     (tmp_path / "bad.txt").write_bytes(TEXT.encode() * 40 + b"\xff")
     new, old, empty = (tmp_path / name for name in ("new", "old", "empty"))
-    prepare(file, folder=old)
+    prepare_corpus(file, output_dir=old)
     empty.mkdir()
     for bad in (tmp_path / "bad.txt", tmp_path / "gone.txt"):
         for folder in (new, old, empty):
             with pytest.raises(ValueError, match=r"bad.txt is not UTF-8|no file or folder"):
-                prepare(bad, folder=folder, tokenizer=own)
+                prepare_corpus(bad, output_dir=folder, tokenizer=own)
     assert not new.exists() and list(empty.iterdir()) == []
-    assert all_of(reopen(old)) == train_tokenizer([TEXT]).encode(TEXT)
+    assert all_of(load_corpus(old)) == train_tokenizer([TEXT]).encode(TEXT)
     assert not (old / ".preparing").exists()
 
 
 @pytest.mark.parametrize("held_out", [-0.1, 1, 1.5, float("nan")])
 def test_a_wrong_share_is_refused(held_out, file):
     with pytest.raises(ValueError, match="held_out must be a share from 0 to less than 1, not"):
-        prepare(file, held_out=held_out)
+        prepare_corpus(file, val_split=held_out)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_is_said_before_text_is_read():
     with pytest.raises(ValueError, match="kind must be one of"):
-        prepare("-", "syllables")
+        prepare_corpus("-", "syllables")
     with pytest.raises(ValueError, match="every character of the text is kept"):
-        prepare("-", "characters", 100)
+        prepare_corpus("-", "characters", 100)
 
 
 def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypatch):
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
     (tmp_path / "new.txt").write_text("abc\n" * 20 + "ab\nab$\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"new.txt: Line 22, column 3 has '\$' \(U\+0024\)"):
-        prepare(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))
+        prepare_corpus(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))
 
 
 def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
     for folder in (None, tmp_path / "run"):
         standard_input(monkeypatch, "")
         with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
-            prepare("-", folder=folder)
+            prepare_corpus("-", output_dir=folder)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(file, tmp_path):
     with pytest.raises(ValueError, match=r"corpus cannot be written to .*whale.txt"):
-        prepare(file, folder=file)
+        prepare_corpus(file, output_dir=file)

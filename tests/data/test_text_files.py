@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from slp_transformer.data import corpus_names, find_texts, moby_dick, read_documents, read_pieces
+from slp_transformer.data import list_corpora, find_text_files, load_moby_dick, read_documents, read_pieces
 from slp_transformer.data import text_files as reading_module
 
 
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
-    found = [path.relative_to(folder).as_posix() for path in find_texts(folder)]
+    found = [path.relative_to(folder).as_posix() for path in find_text_files(folder)]
     assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
     assert list(read_documents(str(folder))) == ["zed", "dash", "bee"]
     assert list(read_documents(folder, [".md", ".txt"])) == ["# no", "zed", "dash", "bee"]
@@ -55,10 +55,10 @@ def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):
     """Whatever the working directory has; a path of that name is given with a slash, or as one."""
     (tmp_path / "moby-dick").write_text("another whale", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert list(read_documents("moby-dick")) == [moby_dick()]
+    assert list(read_documents("moby-dick")) == [load_moby_dick()]
     assert list(read_documents("./moby-dick")) == ["another whale"]
     assert list(read_documents(Path("moby-dick"))) == ["another whale"]
-    assert all(not set("./\\") & set(name) for name in corpus_names())
+    assert all(not set("./\\") & set(name) for name in list_corpora())
 
 
 # --- What the text comes out as ----------------------------------------------------------------
@@ -126,19 +126,19 @@ def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp
 
 def test_a_missing_source_is_named_with_what_there_is(tmp_path):
     with pytest.raises(ValueError, match=r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."):
-        find_texts(tmp_path / "gone.txt")
+        find_text_files(tmp_path / "gone.txt")
     with pytest.raises(ValueError, match="no file or folder moby-duck"):
-        find_texts("moby-duck")
+        find_text_files("moby-duck")
 
 
 def test_a_source_without_text_is_named(folder):
     with pytest.raises(ValueError, match=r"empty.txt is empty"):
-        find_texts(folder / "empty.txt")
+        find_text_files(folder / "empty.txt")
     (folder / "none").mkdir()
     with pytest.raises(ValueError, match=r"none has no text: there is no file ending in \.txt "):
-        find_texts(folder / "none")
+        find_text_files(folder / "none")
     with pytest.raises(ValueError, match=r"ending in \.markdown or \.rst "):
-        find_texts(folder, [".rst", ".markdown"])
+        find_text_files(folder, [".rst", ".markdown"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such mode")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from commands import SENTENCE, SMALL, fine, refused, weights
 
-from slp_transformer.data import find_texts, prepare
-from slp_transformer.guitar import practice_corpus, read_tabs, write_tab
+from slp_transformer.data import find_text_files, prepare_corpus
+from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
 
@@ -43,7 +43,7 @@ def test_a_pipe_is_read_as_standard_input_is(at):
 
 def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Keyboard(b"some text\n")))
-    assert len(prepare("-", held_out=0.0).learned) == 10
+    assert len(prepare_corpus("-", val_split=0.0).train_data) == 10
     assert "Waiting for text on standard input" in caplog.text
 
 
@@ -55,13 +55,13 @@ class Keyboard(io.BytesIO):
 
 
 def test_hidden_files_and_folders_are_left_out_by_both_readers(tmp_path):
-    (tab,) = practice_corpus(seed=0, pieces=1)
+    (tab,) = make_practice_corpus(seed=0, num_pieces=1)
     for place in (".hidden", "open/.hidden", "open"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         for name in (".secret.txt", "seen.txt"):
             write_tab(tab, tmp_path / place / name)
-    assert find_texts(tmp_path) == [tmp_path / "open/seen.txt"]
-    tabs, problems = read_tabs(tmp_path)
+    assert find_text_files(tmp_path) == [tmp_path / "open/seen.txt"]
+    tabs, problems = read_tab_folder(tmp_path)
     assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
 
 
@@ -72,12 +72,12 @@ def test_hidden_files_and_folders_are_left_out_by_both_readers(tmp_path):
 def test_what_may_not_be_read_is_named(tmp_path):
     (tmp_path / "closed").mkdir(mode=0)
     (tmp_path / "a.txt").write_text("text", encoding="utf-8")
-    for read in (find_texts, read_tabs):
+    for read in (find_text_files, read_tab_folder):
         with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
             read(tmp_path)
     (tmp_path / "a.txt").chmod(0)
     with pytest.raises(ValueError, match=r"a\.txt cannot be read: Permission denied"):
-        find_texts(tmp_path / "a.txt")
+        find_text_files(tmp_path / "a.txt")
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -91,6 +91,6 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(os, "scandir", closed)
-    for read in (find_texts, read_tabs):
+    for read in (find_text_files, read_tab_folder):
         with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
             read(tmp_path)

@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 
-from slp_transformer.data import TextTokenizer, moby_dick, train_tokenizer
-from slp_transformer.data.text_tokenizer import END, UNKNOWN, byte_alphabet
+from slp_transformer.data import TextTokenizer, load_moby_dick, train_tokenizer
+from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN, byte_alphabet
 from slp_transformer.training.checkpoint_files import load_tokenizer
 from slp_transformer.training.checkpoints import save_checkpoint
 
@@ -50,7 +50,7 @@ def test_bpe_takes_any_text(text):
 
 def test_characters_are_numbered_as_they_are_sorted():
     tokenizer = train_tokenizer(["bcab", "da"])
-    assert tokenizer.kind == "characters" and tokenizer.vocabulary == ["a", "b", "c", "d"]
+    assert tokenizer.token_type == "characters" and tokenizer.vocabulary == ["a", "b", "c", "d"]
     assert tokenizer.encode("dab") == [3, 0, 1] and tokenizer.vocab_size == 4
     assert tokenizer.end_id is None
 
@@ -63,7 +63,7 @@ def test_words_take_the_space_before_them():
 
 def test_the_most_frequent_words_are_kept_and_the_others_unknown():
     tokenizer = train_tokenizer(["b b b b a a c"], "words", 3)
-    assert tokenizer.vocabulary == [UNKNOWN, " b", " a"]
+    assert tokenizer.vocabulary == [UNKNOWN_TOKEN, " b", " a"]
     assert tokenizer.vocab_size == 3
     assert tokenizer.decode(tokenizer.encode("z b a q")) == "<unk> b a<unk>"
 
@@ -94,8 +94,8 @@ def test_the_bytes_are_written_as_the_library_writes_them():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_can_write_the_end_token(kind):
-    tokenizer = train_tokenizer(["<|end|>" * 50, "<|end|> end"], kind, end=True)
-    assert tokenizer.end_id == 0 and tokenizer.vocabulary[0] == END
+    tokenizer = train_tokenizer(["<|end|>" * 50, "<|end|> end"], kind, end_token=True)
+    assert tokenizer.end_id == 0 and tokenizer.vocabulary[0] == END_TOKEN
     for text in ("<|end|>", "<|end|> end<|end|>"):
         assert 0 not in tokenizer.encode(text) and tokenizer.decode(tokenizer.encode(text)) == text
     ids = tokenizer.encode("end")
@@ -115,10 +115,10 @@ def test_a_stream_gives_the_same_text_in_whole_characters(tokenizer, text):
 
 def test_half_a_character_is_held_back():
     tokenizer = train_tokenizer(["abc"], "bpe", 257)
-    stream, ids = tokenizer.stream(), tokenizer.encode("é🎸")
+    stream, ids = tokenizer.stream_decoder(), tokenizer.encode("é🎸")
     assert len(ids) == 6
-    assert [stream.add(i) for i in ids] == ["", "é", "", "", "", "🎸"]
-    assert stream.finish() == ""
+    assert [stream.decode_next(i) for i in ids] == ["", "é", "", "", "", "🎸"]
+    assert stream.flush() == ""
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -127,14 +127,14 @@ def test_a_stream_of_nonsense_agrees_with_decoding_it_at_once(seed):
     tokenizer = train_tokenizer([TEXTS[2] * 3], "bpe", 280)
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(tokenizer.vocab_size, (50,), generator=generator).tolist()
-    stream = tokenizer.stream()
-    assert "".join(map(stream.add, ids)) + stream.finish() == tokenizer.decode(ids)
+    stream = tokenizer.stream_decoder()
+    assert "".join(map(stream.decode_next, ids)) + stream.flush() == tokenizer.decode(ids)
 
 
 def test_a_character_that_never_ends_is_marked_as_such():
     tokenizer = train_tokenizer(["abc"], "bpe", 257)
-    stream = tokenizer.stream()
-    assert stream.add(tokenizer.encode("é")[0]) == "" and stream.finish() == "\ufffd"
+    stream = tokenizer.stream_decoder()
+    assert stream.decode_next(tokenizer.encode("é")[0]) == "" and stream.flush() == "\ufffd"
 
 
 # --- Keeping it --------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_character_that_never_ends_is_marked_as_such():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("end", [False, True])
 def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
-    tokenizer = train_tokenizer(TEXTS, kind, end=end)
+    tokenizer = train_tokenizer(TEXTS, kind, end_token=end)
     save_checkpoint(tmp_path, 1, torch.nn.Linear(2, 3), tokenizer=tokenizer.to_json())
     again = TextTokenizer.from_json(load_tokenizer(tmp_path))
     assert again == tokenizer and hash(again) == hash(tokenizer)
@@ -182,7 +182,7 @@ def test_an_unknown_character_is_named_with_its_place():
 @pytest.mark.parametrize("i", [-1, 257, 1000])
 def test_an_unknown_id_is_named(i):
     tokenizer = train_tokenizer(["ab"], "bpe")
-    for decode in (tokenizer.decode, lambda ids: tokenizer.stream().add(ids[0])):
+    for decode in (tokenizer.decode, lambda ids: tokenizer.stream_decoder().decode_next(ids[0])):
         with pytest.raises(ValueError, match=f"Token {i} is unknown: ids go from 0 to 256"):
             decode([i])
 
@@ -201,7 +201,7 @@ def test_a_wrong_kind_or_size_is_explained():
     with pytest.raises(ValueError, match="every character of the text is kept"):
         train_tokenizer(["a"], "characters", 5)
     with pytest.raises(ValueError, match="at least 257 .*each byte and one for <.end.>.*, not 256"):
-        train_tokenizer(["a"], "bpe", 256, end=True)
+        train_tokenizer(["a"], "bpe", 256, end_token=True)
     with pytest.raises(ValueError, match="at least 2 .*beside <unk>.*, not 1"):
         train_tokenizer(["a"], "words", 1)
 
@@ -220,7 +220,7 @@ def test_another_tokenizers_json_is_refused(content):
 
 
 def test_moby_dick_begins_and_ends_as_it_should():
-    text = moby_dick()
+    text = load_moby_dick()
     assert text.startswith("CHAPTER 1. Loomings.\n\nCall me Ishmael.")
     assert text.endswith("herds of walruses and whales.\n")
     assert text.isascii() and "\r" not in text

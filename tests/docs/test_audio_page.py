@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.tab_metrics import playable_share
+from slp_transformer.guitar.tab_metrics import compute_playable_share
 
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 
@@ -36,8 +36,8 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
     for piece, data in zip(heard(), json.loads(told), strict=True):
         tab, problems = parse_alphatex(data["tex"])
         assert problems == [] and tab.title == " ".join(piece.tab.title.split())
-        assert [e.notes for e in tab.events()] == [e.notes for e in piece.tab.events()]
-        assert playable_share(tab.events()) == 1.0
+        assert [e.notes for e in tab.iter_events()] == [e.notes for e in piece.tab.iter_events()]
+        assert compute_playable_share(tab.iter_events()) == 1.0
     texts = [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", stage, re.DOTALL)]
     assert len(texts) == len(heard()) and all("tuning: " in text for text in texts)
     assert stage.count("<button") == len(heard()) + 2
@@ -49,7 +49,7 @@ def test_the_generated_piece_is_the_kept_sample():
     )
     frets = sum(len(re.findall(r"\d+", line)) for line in sample.splitlines() if "|" in line)
     first = heard()[0].tab
-    assert sum(len(event.notes) for event in first.events()) == frets
+    assert sum(len(event.notes) for event in first.iter_events()) == frets
     assert first.steps_per_quarter == 4
 
 

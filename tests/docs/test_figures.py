@@ -12,8 +12,8 @@ from test_chapters import CHAPTERS, cells, every_chapter, read
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import split_heads
-from slp_transformer.plotting.canvas import LEAST, WIDE
-from slp_transformer.sampling import filtered
+from slp_transformer.plotting.canvas import MIN_SCALE, MAX_WIDTH_PX
+from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
@@ -80,7 +80,7 @@ def test_long_labels_of_bars_are_not_cut():
     figure = plotting.bars([1.0], ["a label that is far too long to stand beside its bar"]).figure
     left = min(text.get_position()[0] for text in figure.axes[0].texts)
     right = plotting.drawing.longest(["a label that is far too long to stand beside its bar"])
-    assert left >= 0 and left + right <= WIDE / LEAST
+    assert left >= 0 and left + right <= MAX_WIDTH_PX / MIN_SCALE
 
 
 # --- Numbers and captions ------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def touch():
 @pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
 def test_the_page_samples_as_the_package_does(tau, k, p, touch):
     u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
-    ours = next_word_probabilities(filtered(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[0]
+    ours = next_word_probabilities(filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[0]
     theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
 
@@ -211,10 +211,10 @@ def test_the_page_scores_and_splits_as_the_package_does(touch):
 
 def touchables():
     alpha = torch.softmax(torch.randn(2, 9, 9) + causal_mask(9), dim=-1)
-    yield "weights", plotting.touch_weights(alpha, WORDS, start=6)
-    yield "sampling", plotting.touch_sampling([1.2, 0.9, 0.1], ["all", "the", "your"])
-    yield "scores", plotting.touch_scores(torch.eye(9)[:, :4], WORDS, list("abcd"))
-    yield "heads", plotting.touch_heads(torch.ones(5, 6), 3)
+    yield "weights", plotting.interactive_weights(alpha, WORDS, start=6)
+    yield "sampling", plotting.interactive_sampling([1.2, 0.9, 0.1], ["all", "the", "your"])
+    yield "scores", plotting.interactive_scores(torch.eye(9)[:, :4], WORDS, list("abcd"))
+    yield "heads", plotting.interactive_heads(torch.ones(5, 6), 3)
 
 
 @pytest.mark.parametrize(("kind", "figure"), list(touchables()))
@@ -231,9 +231,9 @@ def test_a_figure_to_touch_carries_its_numbers_and_a_still_figure(kind, figure):
 
 def test_what_cannot_be_touched_is_refused():
     with pytest.raises(ValueError, match=r"for 9 words, but the weights came with shape \(9, 9\)"):
-        plotting.touch_weights(torch.eye(9), WORDS)
+        plotting.interactive_weights(torch.eye(9), WORDS)
     with pytest.raises(ValueError, match=r"for 4 heads, but the matrix came with shape \(5, 6\)"):
-        plotting.touch_heads(torch.ones(5, 6), 4)
+        plotting.interactive_heads(torch.ones(5, 6), 4)
 
 
 def test_touched_figures_stand_in_the_chapters():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import tensor
 
-from slp_transformer.generation.beam_search import beam_search, normalised
+from slp_transformer.generation.beam_search import beam_search, length_normalized_score
 
 V = 4
 
@@ -59,7 +59,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(seed, alpha, stop):
     found, _ = search(table, width=V**3, alpha=alpha, stop=() if stop is None else {stop})
     assert [tuple(h.ids[1:]) for h in found] == best
     assert [h.score for h in found] == pytest.approx([ways[words][0] for words in best], abs=1e-5)
-    assert all(h.stopped == (stop is not None) for h in found)
+    assert all(h.hit_stop_token == (stop is not None) for h in found)
 
 
 def test_it_sees_past_the_best_first_word():
@@ -81,7 +81,7 @@ def test_length_normalisation_13_16_can_turn_the_choice():
     assert mean[0].ids == [0, 1, 3] and math.exp(mean[0].score) == pytest.approx(0.35**0.5)
     assert [h.ids for h in plain] == [[0, 1, 3], [0, 3], [0, 1, 1, 3]]
     assert [h.ids for h in mean] == [[0, 1, 3], [0, 1, 1, 3], [0, 3]]
-    assert normalised(math.log(0.25), 2) == pytest.approx(math.log(0.5))
+    assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
 
 
 def test_each_hypothesis_that_ends_makes_the_beam_narrower():
@@ -126,7 +126,7 @@ def test_a_stop_word_that_cannot_come_ends_nothing():
     table = torch.full((V, V), -math.inf)
     table[:, 1] = 0.0
     found, _ = search(table, end=4, width=3, stop=[2])
-    assert [(h.ids, h.stopped) for h in found] == [([0, 1, 1, 1], False)]
+    assert [(h.ids, h.hit_stop_token) for h in found] == [([0, 1, 1, 1], False)]
 
 
 def test_hypotheses_keep_their_own_past():

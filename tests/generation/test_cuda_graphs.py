@@ -6,7 +6,7 @@ import torch
 from test_trainer import language_model
 
 from slp_transformer import KVCache, generate
-from slp_transformer._internal.reference_mode import plainly
+from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import cuda_graphs
 
 VARIANTS = [{}, {"norm": "post"}, {"positions": "sinusoidal"}, {"activation": "swiglu"}]
@@ -63,7 +63,7 @@ def test_written_by_it_the_words_are_the_same(changes, how, everywhere):
     ours = written()
     assert everywhere, "nothing was recorded"
     everywhere.clear()
-    with plainly():
+    with reference_mode():
         assert ours == written()
     assert not everywhere
 

@@ -7,7 +7,7 @@ import torch
 from writers import PROMPTS, SOURCES, WINDOW, V, make, seeded
 
 from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM, generate
-from slp_transformer.sampling import filtered
+from slp_transformer.sampling import filter_logits
 
 KINDS = [
     {"norm": norm, "positions": positions}
@@ -46,8 +46,8 @@ def test_a_language_model_writes_the_same_cached_uncached_and_alone(kind, dtype,
         for prompt, own in zip(PROMPTS, each(), strict=True)
     ]
     assert words(cached) == words(uncached) == words(alone)
-    assert [r.ended for r in cached] == [r.ended for r in alone]
-    assert len({tuple(r.new[:4]) for r in cached}) > 1  # not one answer to everything
+    assert [r.finish_reason for r in cached] == [r.finish_reason for r in alone]
+    assert len({tuple(r.new_ids[:4]) for r in cached}) > 1  # not one answer to everything
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -111,10 +111,10 @@ def test_a_tensor_is_a_batch_too():
 def test_it_ends_with_the_length_the_window_or_a_stop_token():
     model = make()
     short, full = generate(model, [[3, 1], [3] * 17], 4, temperature=0)
-    assert (short.ended, len(short.new)) == ("length", 4)
-    assert (full.ended, len(full.ids)) == ("window", WINDOW)
+    assert (short.finish_reason, len(short.new_ids)) == ("length", 4)
+    assert (full.finish_reason, len(full.ids)) == ("window", WINDOW)
     (to_the_end,) = generate(model, [[3, 1]], temperature=0)
-    assert (to_the_end.ended, len(to_the_end.ids)) == ("window", WINDOW)
+    assert (to_the_end.finish_reason, len(to_the_end.ids)) == ("window", WINDOW)
     assert to_the_end.ids[:6] == short.ids and to_the_end.prompt_length == 2
     model(torch.tensor(to_the_end.ids))  # fits the window
 
@@ -125,23 +125,23 @@ def test_it_stops_after_a_stop_token_even_in_the_last_place(stop):
     stops = {stop} if isinstance(stop, int) else set(stop)
     for seed in range(20):
         for result in generate(model, PROMPTS, 6, generator=seeded(seed), stop=stop):
-            assert (result.new[-1] in stops) == (result.ended == "stop")
-            assert not stops & set(result.new[:-1])
-            assert result.ended == "stop" or len(result.new) == 6
+            assert (result.new_ids[-1] in stops) == (result.finish_reason == "stop")
+            assert not stops & set(result.new_ids[:-1])
+            assert result.finish_reason == "stop" or len(result.new_ids) == 6
 
 
 def test_a_stop_token_in_the_prompt_stops_nothing():
     (result,) = generate(make(), [[8, 8, 3]], 4, temperature=0, stop=8, allowed=lambda ids: [2])
-    assert result.new == [2] * 4 and result.ended == "length"
+    assert result.new_ids == [2] * 4 and result.finish_reason == "length"
 
 
 def test_rows_that_have_ended_do_not_disturb_the_others():
     model = make()
-    stop_first = generate(model, PROMPTS, 9, temperature=0)[1].new[0]
+    stop_first = generate(model, PROMPTS, 9, temperature=0)[1].new_ids[0]
     results = generate(model, PROMPTS, 9, temperature=0, stop=stop_first)
-    assert len(results[1].new) == 1
+    assert len(results[1].new_ids) == 1
     for result, whole in zip(results, generate(model, PROMPTS, 9, temperature=0), strict=True):
-        assert result.new == whole.new[: len(result.new)]
+        assert result.new_ids == whole.new_ids[: len(result.new_ids)]
 
 
 # --- Seeds, hooks, streaming ---------------------------------------------------------------------
@@ -161,9 +161,9 @@ def test_words_come_as_often_as_the_filtered_probabilities_say():
     model, prompt = make(), [3, 1]
     options = {"temperature": 2.0, "top_k": 6, "top_p": 0.9}
     results = generate(model, [prompt] * 6000, 1, generator=seeded(), **options)
-    shares = torch.bincount(torch.tensor([r.new[0] for r in results]), minlength=V) / 6000
+    shares = torch.bincount(torch.tensor([r.new_ids[0] for r in results]), minlength=V) / 6000
     u = model(torch.tensor([prompt]))[:, -1].detach()
-    expected = torch.softmax(filtered(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9), dim=-1)[0]
+    expected = torch.softmax(filter_logits(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9), dim=-1)[0]
     torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
     assert (expected > 0.05).sum() > 2 and (expected == 0).sum() > 2
 
@@ -189,7 +189,7 @@ def test_allowed_sees_every_text_so_far_and_none_that_has_ended_or_not_begun():
 
 def test_repetition_penalty_brings_other_words():
     plain, penalised = (
-        generate(make(), [[3]], 9, temperature=0, repetition_penalty=theta)[0].new
+        generate(make(), [[3]], 9, temperature=0, repetition_penalty=theta)[0].new_ids
         for theta in (1.0, 1e9)
     )
     assert len(set(plain)) < len(set(penalised))
@@ -204,7 +204,7 @@ def test_tokens_are_handed_out_as_they_are_written():
         at.append((len(PROMPTS[row]) + len(heard[row]), row))
 
     results = generate(make(), PROMPTS, 5, generator=seeded(), stop=8, on_token=on_token)
-    assert heard == [r.new for r in results]
+    assert heard == [r.new_ids for r in results]
     assert at == sorted(at)  # position by position
 
 

@@ -5,8 +5,8 @@ import torch
 from writers import PROMPTS, SOURCES, V, make
 
 from slp_transformer import EncoderDecoder, TransformerLM, generate
-from slp_transformer._internal.reference_mode import plainly
-from slp_transformer.generation.decoding import Reader
+from slp_transformer._internal.reference_mode import reference_mode
+from slp_transformer.generation.decoding import DecoderSession
 from slp_transformer.multi_head import BaseAttention
 
 
@@ -40,9 +40,9 @@ def test_beams_of_several_prompts_are_those_of_each_alone(kind, cached, how):
     for prompt, source, result in zip(PROMPTS, SOURCES, together, strict=True):
         of = [source] if translated else None
         (alone,) = generate(model, [prompt], sources=of, **options)
-        assert (result.ids, result.ended) == (alone.ids, alone.ended)
+        assert (result.ids, result.finish_reason) == (alone.ids, alone.finish_reason)
         assert result.score == pytest.approx(alone.score, abs=1e-9)
-    assert len({len(r.new) for r in together}) > 1 and len({tuple(r.new[:2]) for r in together}) > 1
+    assert len({len(r.new_ids) for r in together}) > 1 and len({tuple(r.new_ids[:2]) for r in together}) > 1
 
 
 def test_beams_ask_the_hook_only_where_they_choose():
@@ -85,11 +85,11 @@ def test_as_the_plain_way_where_beams_end_at_different_times():
     model, options = make(EncoderDecoder, seed=5).double(), {"num_beams": 4, "stop": [6, 2]}
     sources = [SOURCES[n % 4] for n in range(8)]
     found = generate(model, [[n] for n in range(8)], sources=sources, **options)
-    with plainly():
+    with reference_mode():
         plain = generate(model, [[n] for n in range(8)], sources=sources, **options)
     assert [r.ids for r in found] == [r.ids for r in plain]
-    assert [[h.ids for h in r.others] for r in found] == [[h.ids for h in r.others] for r in plain]
-    assert len({len(h.ids) for r in found for h in r.others}) > 2
+    assert [[h.ids for h in r.other_beams] for r in found] == [[h.ids for h in r.other_beams] for r in plain]
+    assert len({len(h.ids) for r in found for h in r.other_beams}) > 2
 
 
 @torch.no_grad()
@@ -97,15 +97,15 @@ def test_rows_read_their_source_wherever_they_go():
     """Uneven beams, in any order; then two sources of five are left, and the others are let go."""
     model, sources = make(EncoderDecoder, seed=2).double(), [[3, 1, 4], [2], [5, 6], [1, 1], [4, 2]]
     rows, ids = list(range(5)), torch.tensor([[n] for n in range(5)])
-    reader, new = Reader(model, sources, 9), [[2], [7], [3], [1], [5], [6], [4]]
+    reader, new = DecoderSession(model, sources, 9), [[2], [7], [3], [1], [5], [6], [4]]
     many = [4, 0, 0, 2, 1, 3, 4], [6, 1, 1, 2, 4, 0], [3, 4, 5, 0], [0, 1, 2, 3]
     for kept in (*many, [3, 0], [1, 0], [0, 1]):
-        u, alone = reader(ids), Reader(model, [sources[row] for row in rows], None)(ids)
+        u, alone = reader(ids), DecoderSession(model, [sources[row] for row in rows], None)(ids)
         torch.testing.assert_close(u, alone)
         reader.reorder(kept)
         rows = [rows[row] for row in kept]
         ids = torch.cat([ids[kept], torch.tensor(new[: len(kept)])], dim=1)
-    assert len(reader.sources.H_enc) == len(reader.cache[0].source.K) == 2
+    assert len(reader.sources.H_enc) == len(reader.cache[0].cross_attention.K) == 2
 
 
 def test_who_looks_on_sees_a_row_for_each_hypothesis():
@@ -141,7 +141,7 @@ def test_what_has_ended_is_dropped_when_it_is_half_of_what_is_read(kind, cached,
     ]
     read = rows_read(monkeypatch, model, "forward" if sources is None else "decode")
     assert generate(model, prompts, sources=sources, **options) == alone
-    assert [len(r.new) for r in alone] == until
+    assert [len(r.new_ids) for r in alone] == until
     #     words so far: 0  1  2  3  4  5  6  7  8  9 10
     #     still growing: 8  8  6  5  4  4  3  3  3  1  1
     assert read == [8, 8, 8, 8, 4, 4, 4, 4, 4, 1, 1]
@@ -151,5 +151,5 @@ def test_texts_that_end_by_their_length_are_dropped_too(monkeypatch):
     model = make()
     read = rows_read(monkeypatch, model, "forward")
     results = generate(model, PROMPTS, 2, temperature=0)
-    assert [len(r.new) for r in results] == [2] * 4
+    assert [len(r.new_ids) for r in results] == [2] * 4
     assert read == [4, 4, 2, 2, 1, 1]  # from 1, 2, 3, 4, 7 and 8 tokens on

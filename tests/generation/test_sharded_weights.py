@@ -16,7 +16,7 @@ from slp_transformer import (
     TransformerLM,
     generate,
 )
-from slp_transformer._internal.reference_mode import plainly
+from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import sharded_weights as module
 from slp_transformer.generation.sharded_weights import (
     ShardedMatrix,
@@ -78,7 +78,7 @@ def test_the_words_are_the_same(kind, monkeypatch):
         sharded = [text.ids for text in generate(model, [[1, 2], [3]], **sources, **options)]
         assert chosen
         chosen.clear()
-        with plainly():
+        with reference_mode():
             plain = generate(model, [[1, 2], [3]], **sources, **options)
         assert [text.ids for text in plain] == sharded
         assert not chosen
@@ -92,7 +92,7 @@ def test_a_fixed_rule_decides(monkeypatch):
     assert with_sharded_weights(double := make(TransformerLM).double(), 1, 64) is double
     with torch.autocast("cpu", torch.bfloat16):
         assert with_sharded_weights(model, 1, 64) is model
-    with plainly():
+    with reference_mode():
         assert with_sharded_weights(model, 1, 64) is model
     monkeypatch.setattr(module, "without_subclass", None)
     assert with_sharded_weights(model, 1, 64) is model
@@ -104,9 +104,9 @@ def test_a_fixed_rule_decides(monkeypatch):
 def test_small_matrices_stay_as_they_are(monkeypatch):
     W = torch.randn(6, 4)
     monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", 25)
-    assert module.shard(W, "W_1", FeedForward) is W
+    assert module.shard_parameter(W, "W_1", FeedForward) is W
     monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", 24)
-    assert isinstance(module.shard(W, "W_1", FeedForward), ShardedMatrix)
+    assert isinstance(module.shard_parameter(W, "W_1", FeedForward), ShardedMatrix)
 
 
 @torch.no_grad()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.ascii_frets import Run, readings, split_digits
-from slp_transformer.guitar.ascii_reader import decode, read_file, read_tabs, read_text
-from slp_transformer.guitar.ascii_realign import line_up
+from slp_transformer.guitar.ascii_frets import DigitRun, all_fret_readings, split_run_into_notes
+from slp_transformer.guitar.ascii_reader import decode_text, read_tab_file, read_tab_folder, parse_ascii_tabs
+from slp_transformer.guitar.ascii_realign import realign_bar_rows
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
     DROP_D,
@@ -21,7 +21,7 @@ from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
 )
-from slp_transformer.guitar.tab_header import stated_capo, stated_tuning, style_of, title_of
+from slp_transformer.guitar.tab_header import parse_capo, parse_tuning, find_style, find_title
 
 PLAIN = """\
 e|-0---3---|-------5-|
@@ -41,7 +41,7 @@ def system(*rows: str) -> str:
 
 def only(text: str):
     """The one tab that a text without problems holds."""
-    tabs, problems = read_text(text)
+    tabs, problems = parse_ascii_tabs(text)
     assert problems == []
     assert len(tabs) == 1
     return tabs[0]
@@ -49,7 +49,7 @@ def only(text: str):
 
 def frets(text: str) -> list[list[tuple[int, int]]]:
     """Events of the one tab in a text, as lists of (string, fret)."""
-    return [[tuple(note) for note in event.notes] for event in only(text).events()]
+    return [[tuple(note) for note in event.notes] for event in only(text).iter_events()]
 
 
 def test_strings_bars_and_steps():
@@ -143,7 +143,7 @@ def test_marks_part_notes_and_grace_notes_are_notes():
 
 def test_dashes_of_windows_and_underscores():
     text = PLAIN.replace("-", "\u2013")
-    assert only(decode(text.encode("cp1252"))).bars == only(PLAIN).bars
+    assert only(decode_text(text.encode("cp1252"))).bars == only(PLAIN).bars
     assert only(PLAIN.replace("-", "_")).bars == only(PLAIN).bars
 
 
@@ -187,15 +187,15 @@ def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
 
 
 def test_readings_of_digits():
-    assert readings("34") == [(3, 4)]
-    assert readings("05") == [(0, 5)]
-    assert sorted(readings("12")) == [(1, 2), (12,)]
-    assert sorted(readings("109")) == [(1, 0, 9), (10, 9)]
+    assert all_fret_readings("34") == [(3, 4)]
+    assert all_fret_readings("05") == [(0, 5)]
+    assert sorted(all_fret_readings("12")) == [(1, 2), (12,)]
+    assert sorted(all_fret_readings("109")) == [(1, 0, 9), (10, 9)]
 
 
 def test_split_digits_keeps_the_columns():
-    assert split_digits(Run(1, 5, "1210"), [Run(1, 2, "10")], 20.0) == [(5, 12), (7, 10)]
-    assert split_digits(Run(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
+    assert split_run_into_notes(DigitRun(1, 5, "1210"), [DigitRun(1, 2, "10")], 20.0) == [(5, 12), (7, 10)]
+    assert split_run_into_notes(DigitRun(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
 
 
 # Text around --------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ def test_lines_that_slipped_are_lined_up_bar_by_bar():
 
 
 def test_line_up_puts_the_missing_dash_where_frets_then_agree():
-    assert line_up(("-0--2--3-", "-1-2--3-", *["---------"] * 4))[1] == "-1--2--3-"
-    assert line_up(("-0--2--3-", "-1---2--3-", *["---------"] * 4))[1] == "-1--2--3-"
+    assert realign_bar_rows(("-0--2--3-", "-1-2--3-", *["---------"] * 4))[1] == "-1--2--3-"
+    assert realign_bar_rows(("-0--2--3-", "-1---2--3-", *["---------"] * 4))[1] == "-1--2--3-"
 
 
 # Tunings, capo, title -------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_line_up_puts_the_missing_dash_where_frets_then_agree():
     ],
 )
 def test_stated_tunings(line, low_to_high):
-    assert stated_tuning(line) == tuple(low_to_high[::-1])
+    assert parse_tuning(line) == tuple(low_to_high[::-1])
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_stated_tunings(line, low_to_high):
     ],
 )
 def test_what_states_no_tuning(line):
-    assert stated_tuning(line) is None
+    assert parse_tuning(line) is None
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_what_states_no_tuning(line):
     ],
 )
 def test_stated_capo(line, capo):
-    assert stated_capo(line) == capo
+    assert parse_capo(line) == capo
 
 
 def test_tuning_and_capo_reach_the_tab():
@@ -378,7 +378,7 @@ def test_tuning_and_capo_reach_the_tab():
     assert tab.tuning.open_pitches == DROP_D.open_pitches
     assert tab.tuning.capo == 2
     assert tab.title == "Some tune"
-    assert title_of(["", "****", "Song: Lark"]) == "Lark"
+    assert find_title(["", "****", "Song: Lark"]) == "Lark"
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_tuning_and_capo_reach_the_tab():
     ],
 )
 def test_a_stated_style_is_no_title(line, style):
-    assert style_of(["Some tune", line]) == style
+    assert find_style(["Some tune", line]) == style
     tab = only(f"{line}\nSome tune\n\n{PLAIN}")
     assert (tab.title, tab.style) == ("Some tune", style)
     assert only(f"{line}\n\n{PLAIN}").title == ""
@@ -410,7 +410,7 @@ def test_a_title_is_no_style(line):
 def test_each_tab_of_a_file_has_its_style_or_the_first():
     text = f"style: Rock\ntuning: DADGBE\n\n{PLAIN}\n{{}}tuning: EADGBE\n\n{PLAIN}"
     for line, styles in (("style: Jazz\n", ["Rock", "Jazz"]), ("", ["Rock", "Rock"])):
-        tabs, _ = read_text(text.format(line))
+        tabs, _ = parse_ascii_tabs(text.format(line))
         assert [tab.style for tab in tabs] == styles
 
 
@@ -424,7 +424,7 @@ def test_labels_state_a_tuning():
 
 def test_another_tuning_begins_another_tab():
     text = f"First\ntuning: DADGBE\n\n{PLAIN}\nSecond\ntuning: EADGBE\n\n{PLAIN}\n{PLAIN}"
-    tabs, problems = read_text(text, "two.txt")
+    tabs, problems = parse_ascii_tabs(text, "two.txt")
     assert problems == []
     assert [tab.tuning for tab in tabs] == [DROP_D, STANDARD]
     assert [tab.title for tab in tabs] == ["First", "Second"]
@@ -443,7 +443,7 @@ def test_encodings_and_line_ends(tmp_path, encoding, newline):
     path = tmp_path / "estudio.txt"
     text = ("Canción del niño\n\n" + PLAIN).replace("\n", newline)
     path.write_bytes(text.encode(encoding))
-    tabs, problems = read_file(path)
+    tabs, problems = read_tab_file(path)
     assert problems == []
     assert tabs[0].title == "Canción del niño"
     assert tabs[0].bars == only(PLAIN).bars
@@ -451,7 +451,7 @@ def test_encodings_and_line_ends(tmp_path, encoding, newline):
 
 
 def test_bytes_without_a_meaning_in_windows_are_latin_1():
-    assert decode(b"ni\xf1o \x81") == "ni\xf1o \x81"
+    assert decode_text(b"ni\xf1o \x81") == "ni\xf1o \x81"
 
 
 # Problems -------------------------------------------------------------------------------------
@@ -459,7 +459,7 @@ def test_bytes_without_a_meaning_in_windows_are_latin_1():
 
 def test_five_lines_are_reported_with_file_and_line():
     five = "\n".join(PLAIN.splitlines()[:5])
-    tabs, problems = read_text(f"Lark\n\n{five}\n\n{PLAIN}", "lark.txt")
+    tabs, problems = parse_ascii_tabs(f"Lark\n\n{five}\n\n{PLAIN}", "lark.txt")
     assert tabs[0].bars == only(PLAIN).bars
     assert [str(problem) for problem in problems] == [
         "lark.txt:3: 5 string lines where a system has six; they are left out"
@@ -469,7 +469,7 @@ def test_five_lines_are_reported_with_file_and_line():
 def test_a_string_that_ends_early_costs_its_bar():
     rows = PLAIN.splitlines()
     rows[4] = rows[4][:15]
-    tabs, problems = read_text("\n".join(rows), "lark.txt")
+    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
     assert [[e.notes for e in bar.events] for bar in tabs[0].bars] == [
         [e.notes for e in only(PLAIN).bars[0].events]
     ]
@@ -481,9 +481,9 @@ def test_a_string_that_ends_early_costs_its_bar():
 def test_bar_lines_out_of_place_are_reported():
     rows = PLAIN.splitlines()
     rows[3] = "D|---|-----|---------|"
-    tabs, problems = read_text("\n".join(rows), "lark.txt")
+    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
     assert len(tabs) == 1
-    assert [(problem.line, problem.source) for problem in problems] == [(4, "lark.txt")]
+    assert [(problem.line_number, problem.source) for problem in problems] == [(4, "lark.txt")]
 
 
 def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):
@@ -493,7 +493,7 @@ def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):
     (tmp_path / "a.txt").write_text("only words\n", encoding="utf-8")
     (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\0\0\0")
     (tmp_path / "notes.md").write_text(PLAIN, encoding="utf-8")
-    tabs, problems = read_tabs(tmp_path)
+    tabs, problems = read_tab_folder(tmp_path)
     assert [tab.source for tab in tabs] == ["b/z.TAB", "c.txt"]
     assert [str(problem) for problem in problems] == [
         "a.txt:1: no tablature: no six string lines one under the other",
@@ -503,20 +503,20 @@ def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):
 
 def test_nothing_readable_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="No tablature in .* has no such file"):
-        read_tabs(tmp_path)
+        read_tab_folder(tmp_path)
     (tmp_path / "a.txt").write_text("only words\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"No tablature in .*First problem: a\.txt:1: "):
-        read_tabs(tmp_path)
+        read_tab_folder(tmp_path)
     with pytest.raises(ValueError, match="There is no folder"):
-        read_tabs(tmp_path / "nowhere")
+        read_tab_folder(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="There is no file"):
-        read_file(tmp_path / "nothing.txt")
+        read_tab_file(tmp_path / "nothing.txt")
 
 
 def test_empty_strings_are_no_tab():
-    tabs, problems = read_text("\n".join(["|--------|"] * 6), "rests.txt")
+    tabs, problems = parse_ascii_tabs("\n".join(["|--------|"] * 6), "rests.txt")
     assert tabs == []
-    assert [problem.line for problem in problems] == [1]
+    assert [problem.line_number for problem in problems] == [1]
 
 
 # Real files -----------------------------------------------------------------------------------
@@ -534,8 +534,8 @@ def test_real_files(split, tmp_path):
     with tarfile.open(source / f"{split}_raw.tgz") as archive:
         archive.extractall(tmp_path, filter="data")
     read: dict[str, list[tuple[int, int]]] = {}
-    for tab in read_tabs(tmp_path)[0]:
-        notes = [tuple(note) for event in tab.events() for note in event.notes]
+    for tab in read_tab_folder(tmp_path)[0]:
+        notes = [tuple(note) for event in tab.iter_events() for note in event.notes]
         read.setdefault(Path(tab.source).name, []).extend(notes)
     expected = found = common = 0
     for line in (source / f"{split}.jsonl").read_text(encoding="utf-8").splitlines():

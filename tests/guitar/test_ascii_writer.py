@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from guitar_pieces import random_piece
 
-from slp_transformer.guitar.ascii_reader import read_file, read_text
-from slp_transformer.guitar.ascii_writer import columns_per_step, format_tab, write_tab
+from slp_transformer.guitar.ascii_reader import read_tab_file, parse_ascii_tabs
+from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab, write_tab
 from slp_transformer.guitar.fretboard import (
     HALF_STEP_DOWN,
     OPEN_D,
@@ -16,7 +16,7 @@ from slp_transformer.guitar.fretboard import (
     Note,
     Tuning,
 )
-from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 
 
@@ -68,7 +68,7 @@ def test_beats_stand_above_their_steps():
     ],
 )
 def test_a_step_takes_the_columns_that_its_frets_need(bar, columns):
-    assert columns_per_step((bar,)) == columns
+    assert compute_columns_per_step((bar,)) == columns
 
 
 def read_back(text, per_step):
@@ -102,9 +102,9 @@ def bar_of(rows, per_step):
 
 @pytest.mark.parametrize("width", [24, 40, 80])
 def test_what_is_written_can_be_read_back(width):
-    for tab in practice_corpus(3, 60):
+    for tab in make_practice_corpus(3, 60):
         text = format_tab(tab, width)
-        assert read_back(text, columns_per_step(tab.bars)) == tab.bars
+        assert read_back(text, compute_columns_per_step(tab.bars)) == tab.bars
         body = text.partition("tuning:")[2].splitlines()
         assert max(map(len, body)) <= max(width, len(body[0]))
 
@@ -124,8 +124,8 @@ def test_the_reader_finds_the_same_notes_however_unlikely(highest):
     rng = random.Random(highest)
     for _ in range(100):
         tab = Tab("Far apart", bars=tuple(random_bar(rng, highest) for _ in range(5)))
-        (read,), problems = read_text(format_tab(tab))
-        assert [e.notes for e in read.events()] == [e.notes for e in tab.events()]
+        (read,), problems = parse_ascii_tabs(format_tab(tab))
+        assert [e.notes for e in read.iter_events()] == [e.notes for e in tab.iter_events()]
         assert not problems
 
 
@@ -170,7 +170,7 @@ def test_labels_and_tuning_say_what_the_strings_are(tuning, line, labels):
 )
 def test_every_tuning_is_read_back(low_to_high):
     tab = Tab(tuning=Tuning(low_to_high[::-1], capo=2), bars=(Bar(4, (event(0, (1, 1)),)),))
-    (read,), problems = read_text(format_tab(tab))
+    (read,), problems = parse_ascii_tabs(format_tab(tab))
     assert problems == []
     assert read.tuning == tab.tuning
 
@@ -200,9 +200,9 @@ def test_a_title_stays_on_its_line():
 def test_title_and_style_are_read_back_and_are_nothing_else(tmp_path, title, style):
     for unit in (None, 4):
         tab = Tab(title, bars=(Bar(4, (event(0, (1, 1)),)),), steps_per_quarter=unit, style=style)
-        assert read_text(format_tab(tab, ruler=True)) == ([tab], [])
+        assert parse_ascii_tabs(format_tab(tab, show_timing=True)) == ([tab], [])
     write_tab(tab, tmp_path / "tab.txt")
-    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+    assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
 
 
 def test_a_style_has_a_line_under_the_title():
@@ -271,10 +271,10 @@ def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
         if number % 3 == 0:
             bars = tuple(replace(bar, metre=None, tempo=None) for bar in tab.bars)
             tab = replace(tab, bars=bars, steps_per_quarter=None)
-        tabs, problems = read_text(format_tab(tab, width, ruler=True))
+        tabs, problems = parse_ascii_tabs(format_tab(tab, width, show_timing=True))
         assert tabs == [tab] and problems == []
     write_tab(tab, tmp_path / "tab.txt", width)
-    assert read_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
+    assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
 
 
 def test_how_notes_are_played_is_read_back(tmp_path):
@@ -287,7 +287,7 @@ def test_how_notes_are_played_is_read_back(tmp_path):
         )
         tab = Tab("Marks", bars=(Bar(2 * len(kinds), events),), steps_per_quarter=4)
         for width in (30, 80):
-            assert read_text(format_tab(tab, width, ruler=True)) == ([tab], [])
+            assert parse_ascii_tabs(format_tab(tab, width, show_timing=True)) == ([tab], [])
 
 
 def test_a_dead_note_is_an_x():
@@ -297,7 +297,7 @@ def test_a_dead_note_is_an_x():
 
 def test_a_ruler_says_the_unit_and_counts_beats():
     waltz = Bar(12, (event(0, (6, 3)), event(4, (1, 0))), (6, 8), 90)
-    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), ruler=True) == (
+    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), show_timing=True) == (
         "Six\n"
         "tuning: E A D G B E\n"
         "time: 4 steps to a quarter, 1 column to a step\n"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.guitar.corpus_statistics import likeness, returns
-from slp_transformer.guitar.memorization import Copies
+from slp_transformer.guitar.corpus_statistics import compute_corpus_statistics, find_repeated_bars
+from slp_transformer.guitar.memorization import CopyDetector
 from slp_transformer.guitar.tab import Bar, Event, Note, Tab, Technique
 
 
@@ -22,7 +22,7 @@ def line(*frets, string=1):
 def test_the_figures_of_two_small_pieces():
     first = Tab(bars=(bar([(6, 0), (1, 3)], *line(3, 9)), bar(*line(0, 5)), bar(*line(0, 5))))
     second = Tab(bars=(bar([(6, 1), (1, 9)], *line(2)),))
-    told = likeness([first, second], ended=[True, False])
+    told = compute_corpus_statistics([first, second], is_complete=[True, False])
     assert (told.pieces, told.events, told.length) == (2, 9, 4.5)
     assert told.chords == 2 / 9
     assert told.playable_events == 8 / 9 and told.playable_chords == 1 / 2
@@ -35,28 +35,28 @@ def test_the_figures_of_two_small_pieces():
 
 
 def test_stretches_of_eight_with_few_different_moments():
-    told = likeness([Tab(bars=(bar(*line(1, 2, 3, 1, 2, 3, 1, 2, 4, 5)),))])
+    told = compute_corpus_statistics([Tab(bars=(bar(*line(1, 2, 3, 1, 2, 3, 1, 2, 4, 5)),))])
     assert told.monotonous == 1 / 3  # the first has three different, the next four and five
-    assert likeness([Tab(bars=(bar(*line(*[1, 2, 3] * 4)),))]).monotonous == 1
+    assert compute_corpus_statistics([Tab(bars=(bar(*line(*[1, 2, 3] * 4)),))]).monotonous == 1
 
 
 def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
     one = bar(*line(1, 2))
     later = Bar(16, (Event(0, one.events[0].notes), Event(3, one.events[1].notes)))
     tab = Tab(bars=(one, bar(steps=16), bar(steps=16), replace(one, steps=12), later, one, one))
-    assert returns(tab) == [False, False, False, True, True]  # bars of rests do not count
-    assert returns(Tab(bars=(one,))) == [False]  # each piece is for itself
+    assert find_repeated_bars(tab) == [False, False, False, True, True]  # bars of rests do not count
+    assert find_repeated_bars(Tab(bars=(one,))) == [False]  # each piece is for itself
 
 
 def test_nothing_has_no_figures():
-    told = likeness([])
+    told = compute_corpus_statistics([])
     assert (told.pieces, told.events) == (0, 0)
-    assert {v for k, v in told.figures().items() if k not in ("pieces", "events")} == {None}
+    assert {v for k, v in told.to_dict().items() if k not in ("pieces", "events")} == {None}
 
 
 def test_dead_notes_do_not_sound():
     dead = Event(0, (Note(6, 0), Note(1, 2)), techniques=((Technique("dead"),), ()))
-    told = likeness([Tab(bars=(Bar(4, (dead,)),))])
+    told = compute_corpus_statistics([Tab(bars=(Bar(4, (dead,)),))])
     assert (told.events, told.chords, told.open_strings) == (1, 0, 0)
 
 
@@ -72,14 +72,14 @@ def test_dead_notes_do_not_sound():
     ],
 )
 def test_the_longest_run_that_is_copied(frets, longest):
-    copies = Copies(
+    copies = CopyDetector(
         [Tab(bars=(bar(*line(1, 2, 3)), bar(*line(4, 5)))), Tab(bars=(bar(*line(7, 8)),))]
     )
-    assert copies.longest(Tab(bars=(bar(*line(*frets)),))) == longest
+    assert copies.longest_copied_run(Tab(bars=(bar(*line(*frets)),))) == longest
 
 
 def test_copies_of_several_pieces_are_summed_up():
-    learned = Copies([Tab(bars=(bar(*line(1, 2, 3, 4)),))])
+    learned = CopyDetector([Tab(bars=(bar(*line(1, 2, 3, 4)),))])
     tabs = [Tab(bars=(bar(*line(*frets)),)) for frets in ([2, 3, 4], [4, 3])]
-    told = likeness(tabs, learned)
+    told = compute_corpus_statistics(tabs, learned)
     assert (told.longest_copy, told.mean_copy) == (3, 2.0)

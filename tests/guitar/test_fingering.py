@@ -8,20 +8,20 @@ import pytest
 
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_metrics import (
-    Agreement,
-    agreement,
-    total_of,
+    FingeringMetrics,
+    compare_fingerings,
+    sum_metrics,
 )
 from slp_transformer.guitar.fingering.grips import (
-    OutOfReach,
-    grips,
-    lowest_fret,
-    next_notes,
-    reachable_grips,
+    UnplayableError,
+    find_grips,
+    finger_lowest_frets,
+    allowed_next_notes,
+    find_playable_grips,
 )
-from slp_transformer.guitar.fingering.passages import from_grips, passage_of, read_keys
-from slp_transformer.guitar.fingering.viterbi import HandCosts, cheapest_path, finger
-from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable
+from slp_transformer.guitar.fingering.passages import passage_from_grips, passage_from_tab, read_passages_jsonl
+from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path, find_cheapest_fingering
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab
 
 C_MAJOR = (48, 52, 55, 60, 64)
@@ -36,7 +36,7 @@ def random_chord(chance: random.Random, size: int, tuning: Tuning = STANDARD) ->
 
 
 def test_a_single_note_has_the_grips_of_its_places():
-    assert grips((64,), STANDARD) == tuple((place,) for place in STANDARD.positions(64))
+    assert find_grips((64,), STANDARD) == tuple((place,) for place in STANDARD.positions_of(64))
 
 
 @pytest.mark.parametrize("tuning", [STANDARD, DROP_D, Tuning(capo=3), Tuning((67, 60, 64, 72))])
@@ -48,32 +48,32 @@ def test_grips_are_all_the_places_that_one_hand_can_hold(tuning):
             if len(set(pitches)) < size:
                 continue
             every = itertools.product(*(tuning.positions(pitch) for pitch in pitches))
-            expected = {grip for grip in every if is_playable(grip)}
-            assert set(grips(pitches, tuning)) == expected
+            expected = {grip for grip in every if is_playable_grip(grip)}
+            assert set(find_grips(pitches, tuning)) == expected
 
 
 def test_a_well_known_chord_is_among_its_grips():
-    found = grips(C_MAJOR, STANDARD)
+    found = find_grips(C_MAJOR, STANDARD)
     assert OPEN_C in found and len(found) == len(set(found)) > 1
 
 
 def test_equal_pitches_take_strings_from_low_to_high():
     """Two grips that differ only in which of two equal notes is which are one grip."""
-    pairs = itertools.combinations(STANDARD.positions(64), 2)
-    expected = {pair for pair in pairs if is_playable(pair)}
-    assert set(grips((64, 64), STANDARD)) == expected and len(expected) == 5
+    pairs = itertools.combinations(STANDARD.positions_of(64), 2)
+    expected = {pair for pair in pairs if is_playable_grip(pair)}
+    assert set(find_grips((64, 64), STANDARD)) == expected and len(expected) == 5
 
 
 def test_the_next_note_leaves_a_place_to_those_that_come():
     chance = random.Random(3)
     for _ in range(25):
         pitches = random_chord(chance, 3)
-        whole = set(grips(pitches, STANDARD))
+        whole = set(find_grips(pitches, STANDARD))
         if not whole:
             continue
         begun = ()
         while len(begun) < 3:
-            places = next_notes(begun, pitches, STANDARD)
+            places = allowed_next_notes(begun, pitches, STANDARD)
             assert places and all(
                 any(grip[: len(begun) + 1] == (*begun, place) for grip in whole) for place in places
             )
@@ -83,11 +83,11 @@ def test_the_next_note_leaves_a_place_to_those_that_come():
 
 def test_a_stretch_is_taken_only_where_there_is_no_other_way():
     wide = (41, 70)  # F on the sixth string alone, at fret 1; B flat from fret 6 upwards
-    assert grips(wide, STANDARD) == ()
-    (grip,) = reachable_grips(wide, STANDARD)
+    assert find_grips(wide, STANDARD) == ()
+    (grip,) = find_playable_grips(wide, STANDARD)
     assert grip == (Note(6, 1), Note(1, 6))
-    assert reachable_grips(C_MAJOR, STANDARD) == grips(C_MAJOR, STANDARD)
-    assert reachable_grips(C_MAJOR, STANDARD, max_fret=3) == (OPEN_C,)  # a neck below the span
+    assert find_playable_grips(C_MAJOR, STANDARD) == find_grips(C_MAJOR, STANDARD)
+    assert find_playable_grips(C_MAJOR, STANDARD, max_fret=3) == (OPEN_C,)  # a neck below the span
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_stretch_is_taken_only_where_there_is_no_other_way():
     ],
 )
 def test_what_no_hand_can_play_is_refused(pitches, why):
-    with pytest.raises(OutOfReach, match=why):
-        finger([(52,), pitches], STANDARD)
+    with pytest.raises(UnplayableError, match=why):
+        find_cheapest_fingering([(52,), pitches], STANDARD)
 
 
 # --- The cheapest fingering --------------------------------------------------------------------
@@ -120,11 +120,11 @@ def test_the_path_is_the_cheapest_of_all(monkeypatch):
     hands_there = (1, 5, 9)
     monkeypatch.setattr(viterbi, "HANDS", hands_there)
     chance = random.Random(11)
-    for costs in (HandCosts(), HandCosts(open=0.7, move=1.3, position=5)):
+    for costs in (HandCosts(), HandCosts(per_open_string=0.7, per_move=1.3, preferred_position=5)):
         for _ in range(4):
             choices = [
                 chance.sample(found, min(2, len(found)))
-                for found in (grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5))
+                for found in (find_grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5))
                 if found
             ]
             best = min(
@@ -132,7 +132,7 @@ def test_the_path_is_the_cheapest_of_all(monkeypatch):
                 for path in itertools.product(*choices)
                 for hands in itertools.product(hands_there, repeat=len(path))
             )
-            path = cheapest_path(choices, costs)
+            path = find_cheapest_path(choices, costs)
             ours = min(
                 cost_of(path, hands, costs)
                 for hands in itertools.product(hands_there, repeat=len(path))
@@ -143,20 +143,20 @@ def test_the_path_is_the_cheapest_of_all(monkeypatch):
 def test_the_hand_goes_where_it_is_needed_and_not_before():
     """C4 between low notes is taken low, though the piece ends at the twelfth fret."""
     low, high, either = [(Note(6, 1),)], [(Note(1, 12),)], [(Note(2, 1),), (Note(4, 10),)]
-    path = cheapest_path([low, either, low, high, either, high], HandCosts())
+    path = find_cheapest_path([low, either, low, high, either, high], HandCosts())
     assert path[1] == (Note(2, 1),) and path[4] == (Note(4, 10),)
 
 
 def test_what_a_hand_would_rather_not_do_is_counted_fret_by_fret():
-    costs = HandCosts(fret=0.5, behind=3.0, stretch=2.0, skipped=0.25, open=-1.0)
-    assert costs.of_grip((Note(5, 2), Note(1, 0)), 4) == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
-    assert costs.of_grip((Note(4, 8),), 4) == 0.5 * 8 + 2.0
-    assert costs.of_move(5, 5) == 0 and costs.of_move(5, 2) == costs.of_move(2, 5) == 0.4 + 0.6 * 3
-    assert HandCosts(position=5).of_place(8) == 1.5 and costs.of_place(8) == 0
+    costs = HandCosts(per_fret=0.5, per_fret_behind_index=3.0, per_fret_of_stretch=2.0, per_skipped_string=0.25, per_open_string=-1.0)
+    assert costs.grip_cost((Note(5, 2), Note(1, 0)), 4) == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
+    assert costs.grip_cost((Note(4, 8),), 4) == 0.5 * 8 + 2.0
+    assert costs.move_cost(5, 5) == 0 and costs.move_cost(5, 2) == costs.move_cost(2, 5) == 0.4 + 0.6 * 3
+    assert HandCosts(preferred_position=5).position_cost(8) == 1.5 and costs.position_cost(8) == 0
 
 
 def test_a_scale_stays_in_the_first_position():
-    path = finger([(pitch,) for pitch in (48, 50, 52, 53, 55, 57, 59, 60)], STANDARD)
+    path = find_cheapest_fingering([(pitch,) for pitch in (48, 50, 52, 53, 55, 57, 59, 60)], STANDARD)
     assert [tuple(grip[0]) for grip in path] == [
         (5, 3),
         (4, 0),
@@ -171,17 +171,17 @@ def test_a_scale_stays_in_the_first_position():
 
 def test_the_hand_remembers_its_place_through_open_strings():
     """An open string between two notes at fret 9 does not bring the hand back to the nut."""
-    path = finger([(73,), (71,), (64,), (71,), (73,)], STANDARD)
+    path = find_cheapest_fingering([(73,), (71,), (64,), (71,), (73,)], STANDARD)
     frets = [grip[0].fret for grip in path]
     assert frets[2] == 0 and frets[1] == frets[3] and path[1] == path[3]
 
 
 def test_a_wanted_position_and_open_strings_are_heeded():
     scale = [(pitch,) for pitch in (60, 62, 64, 65, 67, 69, 71, 72)]
-    high = finger(scale, STANDARD, HandCosts(position=7, open=3.0))
+    high = find_cheapest_fingering(scale, STANDARD, HandCosts(preferred_position=7, per_open_string=3.0))
     assert all(4 <= grip[0].fret <= 11 for grip in high)
-    wants = finger(scale, STANDARD, HandCosts(open=-5.0))
-    shuns = finger(scale, STANDARD, HandCosts(open=5.0))
+    wants = find_cheapest_fingering(scale, STANDARD, HandCosts(per_open_string=-5.0))
+    shuns = find_cheapest_fingering(scale, STANDARD, HandCosts(per_open_string=5.0))
     opens = [sum(grip[0].fret == 0 for grip in path) for path in (wants, shuns)]
     assert opens == [1, 0]  # E4 is the one open string of this scale
 
@@ -189,10 +189,10 @@ def test_a_wanted_position_and_open_strings_are_heeded():
 def test_every_pitch_is_kept_and_every_grip_playable():
     chance = random.Random(5)
     moments = [random_chord(chance, chance.choice((1, 1, 2, 3))) for _ in range(60)]
-    moments = [moment for moment in moments if grips(moment, DROP_D)]
-    path = finger(moments, DROP_D)
-    assert [tuple(map(DROP_D.pitch, grip)) for grip in path] == moments
-    assert all(is_playable(grip) for grip in path)
+    moments = [moment for moment in moments if find_grips(moment, DROP_D)]
+    path = find_cheapest_fingering(moments, DROP_D)
+    assert [tuple(map(DROP_D.pitch_of, grip)) for grip in path] == moments
+    assert all(is_playable_grip(grip) for grip in path)
 
 
 def test_a_pinned_place_is_kept():
@@ -202,8 +202,8 @@ def test_a_pinned_place_is_kept():
     def pinned(moment, grip):
         return 0.0 if moment != 1 or fifth in grip else float("inf")
 
-    assert finger(moments, STANDARD, extra=pinned)[1] == (fifth,)
-    assert finger([], STANDARD) == []
+    assert find_cheapest_fingering(moments, STANDARD, extra_cost=pinned)[1] == (fifth,)
+    assert find_cheapest_fingering([], STANDARD) == []
 
 
 # --- Baselines ---------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_pinned_place_is_kept():
 
 def test_the_lowest_fret_is_what_it_says():
     moments = [(64,), C_MAJOR]
-    assert lowest_fret(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
+    assert finger_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
 
 
 # --- Measures ----------------------------------------------------------------------------------
@@ -220,11 +220,11 @@ def test_the_lowest_fret_is_what_it_says():
 def test_agreement_counts_notes_chords_and_what_can_be_played():
     written = [(Note(6, 0),), (Note(5, 3), Note(4, 2)), (Note(1, 0),)]
     chosen = [(Note(6, 0),), (Note(6, 8), Note(4, 2)), (Note(2, 5),)]
-    found = agreement(written, chosen, STANDARD)
+    found = compare_fingerings(written, chosen, STANDARD)
     # E2 has one place only; C3, E3 and E4 have more. The second event spans six frets.
-    assert found == Agreement(4, 2, 3, 1, 1, 0, 3, 1, 2, 4)
-    assert found.shares()["strings"] == 0.5
-    assert total_of([found, found]) == found + found
+    assert found == FingeringMetrics(4, 2, 3, 1, 1, 0, 3, 1, 2, 4)
+    assert found.to_shares()["strings"] == 0.5
+    assert sum_metrics([found, found]) == found + found
 
 
 # --- Passages ----------------------------------------------------------------------------------
@@ -232,17 +232,17 @@ def test_agreement_counts_notes_chords_and_what_can_be_played():
 
 def test_a_tab_is_a_passage_with_its_steps_as_times():
     first = Bar(8, (Event(0, (Note(6, 3),)), Event(4, (Note(5, 2), Note(1, 3)))))
-    passage = passage_of(Tab("", STANDARD, (first, Bar(6, (Event(2, (Note(2, 0),)),)))))
+    passage = passage_from_tab(Tab("", STANDARD, (first, Bar(6, (Event(2, (Note(2, 0),)),)))))
     assert passage.moments == ((43,), (47, 67), (59,))
     assert passage.onsets == (0, 4, 10)
-    assert passage.gaps() == [None, 0.8, 1.2]
+    assert passage.relative_gaps() == [None, 0.8, 1.2]
 
 
 def test_notes_off_the_neck_and_twice_on_a_string_are_left_out():
     events = [[Note(1, 20)], [Note(2, 1), Note(2, 3), Note(5, 0)]]
-    passage = from_grips(STANDARD, events, [0.0, 1.0], [[1.0], [2.0, 3.0, 4.0]])
+    passage = passage_from_grips(STANDARD, events, [0.0, 1.0], [[1.0], [2.0, 3.0, 4.0]])
     assert passage.grips == ((Note(5, 0), Note(2, 1)),)
-    assert passage.onsets == (1.0,) and passage.lengths == ((4.0, 2.0),)
+    assert passage.onsets == (1.0,) and passage.durations == ((4.0, 2.0),)
 
 
 def test_keys_are_read_and_broken_ones_named(tmp_path):
@@ -250,11 +250,11 @@ def test_keys_are_read_and_broken_ones_named(tmp_path):
     events = [[1, [[0, 0], [5, 3]], 0.0, [1.0, 0.5]], [1, [[1, 2]]]]
     piece = {"file": "a.txt", "open_midi": [38, 45, 50, 55, 59, 64], "events": events}
     path.write_text(json.dumps(piece) + "\n", encoding="utf-8")
-    (passage,) = read_keys(path)
+    (passage,) = read_passages_jsonl(path)
     assert passage.tuning == DROP_D and passage.moments == ((38, 67), (47,))
-    assert passage.lengths == ((1.0, 0.5), None) and passage.onsets == (0.0, None)
+    assert passage.durations == ((1.0, 0.5), None) and passage.onsets == (0.0, None)
     path.write_text('{"file": 3}\n', encoding="utf-8")
     with pytest.raises(ValueError, match="line 1, is no piece"):
-        read_keys(path)
+        read_passages_jsonl(path)
     with pytest.raises(ValueError, match="cannot be read"):
-        read_keys(tmp_path / "none.jsonl")
+        read_passages_jsonl(tmp_path / "none.jsonl")

@@ -12,10 +12,10 @@ from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.alphatex import parse_alphatex, read_alphatex
 from slp_transformer.guitar.formats.alphatex_writer import format_alphatex, write_alphatex
 from slp_transformer.guitar.formats.musicxml import format_musicxml, write_musicxml
-from slp_transformer.guitar.formats.notation import as_read
+from slp_transformer.guitar.formats.notation import round_trip_tab
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
-from slp_transformer.guitar.timing import bar_starts
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+from slp_transformer.guitar.timing import bar_start_steps
 
 # --- alphaTex ------------------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ from slp_transformer.guitar.timing import bar_starts
 def test_alphatex_by_hand():
     tab = timed(
         Bar(12, (event(0, (6, 0), (1, 3), durations=(4, 4)), event(4, (2, 5), durations=(6,)))),
-        Bar(12, (event(0, (1, 12), durations=(12,)),), tempo=90, repeats=2),
+        Bar(12, (event(0, (1, 12), durations=(12,)),), tempo_bpm=90, num_plays=2),
         tuning=Tuning(DROP_D.open_pitches, 2),
     )
     assert format_alphatex(tab).splitlines() == [
@@ -46,7 +46,7 @@ def test_alphatex_comes_back(tmp_path, strings):
         write_alphatex(tab, tmp_path / "out.atex")
         back, problems = read_alphatex(tmp_path / "out.atex")
         assert problems == []
-        same(as_slurred(as_read(tab)), back)
+        same(as_slurred(round_trip_tab(tab)), back)
 
 
 def test_alphatex_as_people_write_it():
@@ -57,12 +57,12 @@ def test_alphatex_as_people_write_it():
         \\ts 3 4 :8 3.3{h} 5.3 (2.4 3.3){lr} r x.2 0.1*1 |
         \\ro :16 {tu 3} 1.2*3 -.2.4 2.2.2 {v} | \\rc 3 r.2{d}
     """)
-    assert [(problem.line, problem.message) for problem in problems] == [
+    assert [(problem.line_number, problem.message) for problem in problems] == [
         (2, "\\artist is left out")
     ]
     assert tab.title == "Lick" and tab.steps_per_quarter == 12 // 2
     first, second, third = tab.bars
-    assert (first.metre, first.tempo, first.steps) == ((3, 4), 70, 18)
+    assert (first.time_signature, first.tempo_bpm, first.steps) == ((3, 4), 70, 18)
     strikes = [(e.step, [tuple(n) for n in e.notes], e.durations) for e in first.events]
     assert strikes == [
         (0, [(3, 3)], (3,)),
@@ -73,7 +73,7 @@ def test_alphatex_as_people_write_it():
     ]
     assert first.events[0].techniques == ((Technique("hammer"),),)
     assert first.events[3].techniques == ((Technique("dead"),),)
-    assert second.repeat_from and third.repeats == 3
+    assert second.starts_repeat and third.num_plays == 3
     assert [event.durations for event in second.events] == [(1,), (1,), (7,), (12,)]
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_alphatex_is_said_with_its_line(text, sentence):
 def test_a_tie_after_a_rest_continues_nothing():
     tab, problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4")
     assert [problem.message for problem in problems] == ["ties that continue no note are left out"]
-    assert [(event.step, event.durations) for event in tab.events()] == [(0, (1,)), (3, (1,))]
+    assert [(event.step, event.durations) for event in tab.iter_events()] == [(0, (1,)), (3, (1,))]
 
 
 # --- MusicXML ------------------------------------------------------------------------------------
@@ -148,20 +148,20 @@ def test_musicxml_has_every_note_with_its_string_and_fret(tmp_path, strings):
     for number in range(6):
         tab = random_piece(rng, strings, voices=number % 2)
         write_musicxml(tab, tmp_path / "out.musicxml")
-        wanted, unit = [], as_read(tab).steps_per_quarter
-        read = as_read(tab)
-        for start, bar in zip(bar_starts(read), read.bars, strict=False):
+        wanted, unit = [], round_trip_tab(tab).steps_per_quarter
+        read = round_trip_tab(tab)
+        for start, bar in zip(bar_start_steps(read), read.bars, strict=False):
             for moment in bar.events:
-                for each in moment.played():
+                for each in moment.tab_notes():
                     onset = Fraction(start + moment.step, unit)
-                    wanted.append((onset, Fraction(each.duration, unit), *each.note, each.voice))
+                    wanted.append((onset, Fraction(each.duration_steps, unit), *each.note, each.voice))
         assert notes_in((tmp_path / "out.musicxml").read_text("utf-8")) == sorted(wanted)
 
 
 def test_musicxml_says_tuning_from_the_bottom_and_pitches_with_the_capo():
     tab = timed(
         Bar(4, (event(0, (6, 3), (1, 0), durations=(4, 4)),), (2, 2), 66, True),
-        Bar(4, (), endings=(1, 2), repeats=3),
+        Bar(4, (), endings=(1, 2), num_plays=3),
         Bar(4, (), endings=(3,)),
         tuning=Tuning(DROP_D.open_pitches, 2),
         unit=1,
@@ -185,9 +185,9 @@ def test_musicxml_says_tuning_from_the_bottom_and_pitches_with_the_capo():
 
 def test_musicxml_says_how_notes_are_played():
     hammer, bend = (Technique("hammer"),), (Technique("bend", 3), Technique("vibrato"))
-    played = [Played(Note(2, 5), 1, hammer), Played(Note(2, 7), 1, (Technique("slide"),))]
-    played += [Played(Note(2, 9), 1, bend), Played(Note(2, 0), 1, (Technique("dead"),))]
-    bar = Bar(4, tuple(Event.of(step, [each]) for step, each in enumerate(played)))
+    played = [TabNote(Note(2, 5), 1, hammer), TabNote(Note(2, 7), 1, (Technique("slide"),))]
+    played += [TabNote(Note(2, 9), 1, bend), TabNote(Note(2, 0), 1, (Technique("dead"),))]
+    bar = Bar(4, tuple(Event.from_notes(step, [each]) for step, each in enumerate(played)))
     root = ET.fromstring(format_musicxml(timed(bar, unit=1)).encode())
     for name, kinds in (("hammer-on", ["start", "stop"]), ("slide", ["start", "stop"])):
         assert [each.get("type") for each in root.iter(name)] == kinds
@@ -198,22 +198,22 @@ def test_musicxml_says_how_notes_are_played():
 # --- All kinds -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", sorted(registry.WRITERS))
+@pytest.mark.parametrize("suffix", sorted(registry.WRITER_OF_SUFFIX))
 def test_the_name_of_a_file_says_what_it_is(tmp_path, suffix):
     bars = (Bar(16, (event(0, (6, 3)), event(8, (1, 0)))),)
     path = tmp_path / f"piece{suffix}"
-    tab = registry.with_time_for(Tab("A piece", bars=bars), path)
-    assert (tab.steps_per_quarter is None) == (suffix in registry.TIMELESS)
-    registry.write_piece(tab, path)
+    tab = registry.add_time_if_needed(Tab("A piece", bars=bars), path)
+    assert (tab.steps_per_quarter is None) == (suffix in registry.UNTIMED_SUFFIXES)
+    registry.write_tab_as(tab, path)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     if suffix in (".musicxml", ".xml"):
         return
-    (back,), problems = registry.read_pieces(path)
+    (back,), problems = registry.read_any_tab_file(path)
     assert problems == [] and back.source == path.name
-    assert [e.notes for e in back.events()] == [e.notes for e in tab.events()]
+    assert [e.notes for e in back.iter_events()] == [e.notes for e in tab.iter_events()]
 
 
 def test_a_name_that_says_nothing_is_refused(tmp_path):
     for name in ("piece.pdf", "piece"):
         with pytest.raises(ValueError, match=r"let it end in \.atex, \.gp3, \.gp4, \.gp5, \.mid"):
-            registry.write_piece(timed(Bar(4, ())), tmp_path / name)
+            registry.write_tab_as(timed(Bar(4, ())), tmp_path / name)

@@ -11,37 +11,37 @@ from slp_transformer.guitar.fretboard import (
     TUNINGS,
     Note,
     Tuning,
-    is_playable,
-    string_names,
-    tuning_name,
+    is_playable_grip,
+    get_string_names,
+    get_tuning_name,
 )
 
 
 def test_string_1_is_the_highest():
-    assert STANDARD.pitch(Note(1, 0)) == 64
-    assert STANDARD.pitch(Note(6, 0)) == 40
-    assert DROP_D.pitch(Note(6, 0)) == 38
+    assert STANDARD.pitch_of(Note(1, 0)) == 64
+    assert STANDARD.pitch_of(Note(6, 0)) == 40
+    assert DROP_D.pitch_of(Note(6, 0)) == 38
 
 
 def test_a_capo_raises_every_string():
-    assert Tuning(capo=3).pitch(Note(5, 2)) == 45 + 3 + 2
+    assert Tuning(capo=3).pitch_of(Note(5, 2)) == 45 + 3 + 2
 
 
 def test_positions_are_all_the_places_of_a_pitch():
-    assert STANDARD.positions(64) == [Note(5, 19), Note(4, 14), Note(3, 9), Note(2, 5), Note(1, 0)]
-    assert Tuning(capo=2).positions(64) == [
+    assert STANDARD.positions_of(64) == [Note(5, 19), Note(4, 14), Note(3, 9), Note(2, 5), Note(1, 0)]
+    assert Tuning(capo=2).positions_of(64) == [
         Note(5, 17),
         Note(4, 12),
         Note(3, 7),
         Note(2, 3),
     ]
-    assert STANDARD.positions(39) == []
+    assert STANDARD.positions_of(39) == []
 
 
 @pytest.mark.parametrize("note", [Note(0, 1), Note(7, 1), Note(1, -1)])
 def test_a_note_off_the_fretboard_is_refused(note):
     with pytest.raises(ValueError, match="does not exist"):
-        STANDARD.pitch(note)
+        STANDARD.pitch_of(note)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_a_note_off_the_fretboard_is_refused(note):
     ],
 )
 def test_one_hand_holds_four_frets_and_a_string_once(notes, playable):
-    assert is_playable(notes) is playable
+    assert is_playable_grip(notes) is playable
 
 
 def test_tunings_have_their_letters():
-    low_to_high = {name: "".join(string_names(t)[::-1]) for name, t in TUNINGS.items()}
+    low_to_high = {name: "".join(get_string_names(t)[::-1]) for name, t in TUNINGS.items()}
     assert low_to_high == {
         "standard": "EADGBE",
         "drop-D": "DADGBE",
@@ -76,7 +76,7 @@ def test_tunings_have_their_letters():
 
 
 def test_tuning_name_ignores_the_capo():
-    assert tuning_name(Tuning(DADGAD.open_pitches, capo=5)) == "DADGAD"
-    assert tuning_name(OPEN_D) == "open-D"
-    assert tuning_name(HALF_STEP_DOWN) == "half-step-down"
-    assert tuning_name(Tuning((60, 59, 55, 50, 45, 40))) is None
+    assert get_tuning_name(Tuning(DADGAD.open_pitches, capo=5)) == "DADGAD"
+    assert get_tuning_name(OPEN_D) == "open-D"
+    assert get_tuning_name(HALF_STEP_DOWN) == "half-step-down"
+    assert get_tuning_name(Tuning((60, 59, 55, 50, 45, 40))) is None

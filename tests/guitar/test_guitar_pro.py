@@ -7,9 +7,9 @@ import pytest
 from guitar_pieces import random_piece
 
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
-from slp_transformer.guitar.formats.notation import Value, as_read, measures_of
+from slp_transformer.guitar.formats.notation import NoteValue, round_trip_tab, measures_from_tab
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
 
 ORDERED = ("hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato")
 
@@ -35,21 +35,21 @@ def same(tab, back):
 
 
 def test_time_is_cut_where_notes_begin_and_end():
-    low, high = Played(Note(6, 0), 7), Played(Note(1, 3), 2)
-    tab = timed(Bar(8, (Event.of(0, [low]), Event.of(2, [high]))), unit=2)
-    (measure,) = measures_of(tab)
-    assert measure.bar.metre == (4, 4)
+    low, high = TabNote(Note(6, 0), 7), TabNote(Note(1, 3), 2)
+    tab = timed(Bar(8, (Event.from_notes(0, [low]), Event.from_notes(2, [high]))), unit=2)
+    (measure,) = measures_from_tab(tab)
+    assert measure.bar.time_signature == (4, 4)
     voice, other = measure.voices
     assert other == ()
     seen = [
-        (beat.step, beat.value, [(t.played.note.string, t.begins, t.goes_on) for t in beat.notes])
+        (beat.step, beat.note_value, [(t.tab_note.note.string, t.is_struck, t.is_tied_to_next) for t in beat.notes])
         for beat in voice
     ]
     assert seen == [
-        (0, Value(4), [(6, True, True)]),
-        (2, Value(4), [(6, False, True), (1, True, False)]),
-        (4, Value(4, True), [(6, False, False)]),
-        (7, Value(8), []),
+        (0, NoteValue(4), [(6, True, True)]),
+        (2, NoteValue(4), [(6, False, True), (1, True, False)]),
+        (4, NoteValue(4, True), [(6, False, False)]),
+        (7, NoteValue(8), []),
     ]
 
 
@@ -58,19 +58,19 @@ def test_every_length_is_made_of_note_values(unit):
     lengths = range(1, 20 * unit, unit // 4 or 1)
     for steps in lengths:
         bar = Bar(40 * unit, (event(0, (1, 0), durations=(steps,)),))
-        beats = measures_of(timed(bar, unit=unit))[0].voices[0]
-        held = [beat.value.quarters for beat in beats if beat.notes]
+        beats = measures_from_tab(timed(bar, unit=unit))[0].voices[0]
+        held = [beat.note_value.duration_quarters for beat in beats if beat.notes]
         assert sum(held) * unit == steps
         assert len(held) <= 5 + steps // (4 * unit)
 
 
 def test_a_unit_that_no_note_value_is_is_refused():
     with pytest.raises(ValueError, match="9 steps to a quarter note, and no note value"):
-        measures_of(timed(Bar(36, (event(1, (1, 0), durations=(1,)),)), unit=9))
+        measures_from_tab(timed(Bar(36, (event(1, (1, 0), durations=(1,)),)), unit=9))
 
 
 def test_strings_are_numbered_as_here(tmp_path):
-    tab = timed(Bar(4, (event(0, (6, 3), (2, 1)),), tempo=80), tuning=Tuning(capo=2), unit=1)
+    tab = timed(Bar(4, (event(0, (6, 3), (2, 1)),), tempo_bpm=80), tuning=Tuning(capo=2), unit=1)
     write_guitar_pro(tab, tmp_path / "out.gp5")
     track = guitarpro.parse(tmp_path / "out.gp5").tracks[0]
     assert [string.value for string in track.strings] == [64, 59, 55, 50, 45, 40]
@@ -87,7 +87,7 @@ def test_what_goes_out_comes_back(tmp_path, version, strings):
         tab = random_piece(rng, strings, plain=version == "gp3", voices=version == "gp5")
         path = tmp_path / f"{number}.{version}"
         write_guitar_pro(tab, path)
-        same(as_slurred(as_read(tab)), read_one(path))
+        same(as_slurred(round_trip_tab(tab)), read_one(path))
 
 
 def as_slurred(tab):
@@ -103,7 +103,7 @@ def as_slurred(tab):
                         each = each._replace(techniques=(Technique("pull"),))
                 notes.append(each)
             below |= {each.note.string: each.note.fret for each in notes}
-            events.append(Event.of(event.step, notes))
+            events.append(Event.from_notes(event.step, notes))
         bars.append(Bar(**{**vars(bar), "events": tuple(reversed(events))}))
     return Tab(**{**vars(tab), "bars": tuple(reversed(bars))})
 
@@ -112,31 +112,31 @@ def test_repeats_endings_and_tempi_come_back(tmp_path):
     notes = (event(0, (1, 0), durations=(16,)),)
     tab = timed(
         Bar(16, notes, (4, 4), 100),
-        Bar(16, notes, repeat_from=True),
-        Bar(16, notes, endings=(1, 2), repeats=3, tempo=60),
+        Bar(16, notes, starts_repeat=True),
+        Bar(16, notes, endings=(1, 2), num_plays=3, tempo_bpm=60),
         Bar(16, notes, endings=(3,)),
-        Bar(12, (event(0, (2, 5), durations=(12,)),), (6, 8), repeats=2),
+        Bar(12, (event(0, (2, 5), durations=(12,)),), (6, 8), num_plays=2),
     )
     for version in ("gp4", "gp5"):
         write_guitar_pro(tab, tmp_path / f"out.{version}")
-        same(as_read(tab), read_one(tmp_path / f"out.{version}"))
+        same(round_trip_tab(tab), read_one(tmp_path / f"out.{version}"))
 
 
 def test_all_techniques_come_back_in_one_order(tmp_path):
     several = (Technique("bend", 3), Technique("let ring"), Technique("vibrato"))
-    notes = [Played(Note(3, 7), 4, several), Played(Note(5, 0), 4, (Technique("harmonic"),))]
-    tab = timed(Bar(4, (Event.of(0, notes),), (1, 4), 90))
+    notes = [TabNote(Note(3, 7), 4, several), TabNote(Note(5, 0), 4, (Technique("harmonic"),))]
+    tab = timed(Bar(4, (Event.from_notes(0, notes),), (1, 4), 90))
     write_guitar_pro(tab, tmp_path / "out.gp5")
-    same(as_read(tab), read_one(tmp_path / "out.gp5"))
+    same(round_trip_tab(tab), read_one(tmp_path / "out.gp5"))
 
 
 def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
     tab = timed(
-        Bar(4, (event(0, (2, 3), durations=(9,)), event(1, (2, 5), durations=(9,))), tempo=90),
+        Bar(4, (event(0, (2, 3), durations=(9,)), event(1, (2, 5), durations=(9,))), tempo_bpm=90),
         unit=1,
     )
     write_guitar_pro(tab, tmp_path / "out.gp5")
-    assert [e.durations for e in read_one(tmp_path / "out.gp5").events()] == [(1,), (3,)]
+    assert [e.durations for e in read_one(tmp_path / "out.gp5").iter_events()] == [(1,), (3,)]
 
 
 def test_what_is_not_said_is_said_when_it_comes_back(tmp_path):
@@ -157,7 +157,7 @@ def test_what_is_not_said_is_said_when_it_comes_back(tmp_path):
         (timed(Bar(4, ()), tuning=Tuning(tuple(range(70, 30, -5)))), "out.gp5", "has 8"),
         (timed(Bar(4, (event(0, (1, 100)),))), "out.gp5", "Bar 1: .* up to 99"),
         (timed(Bar(4, (Event(0, (Note(1, 0),), voices=(2,)),))), "out.gp4", "second voice"),
-        (timed(Bar(4, (), repeats=200)), "out.gp4", "Bar 1 is repeated too often"),
+        (timed(Bar(4, (), num_plays=200)), "out.gp4", "Bar 1 is repeated too often"),
         (
             timed(Bar(4, (Event(0, (Note(1, 0),), techniques=((Technique("vibrato"),),)),))),
             "out.gp3",

@@ -56,7 +56,7 @@ def test_an_excerpt_by_hand():
     notes += [(2, 2.167, 1.0, 51.9)]
     excerpt, problems = read_jams(jams(notes), "02_Rock3-120-F#_comp.jams")
     assert problems == []
-    assert (excerpt.player, excerpt.mode) == ("02", "comp")
+    assert (excerpt.player_id, excerpt.mode) == ("02", "comp")
     assert excerpt.tab.title == "Rock3-120-F# comp"
     assert excerpt.tab.style == "Rock"
     assert events_of(excerpt) == [
@@ -64,7 +64,7 @@ def test_an_excerpt_by_hand():
         (0, 12, [(5, 0)], (5,)),
         (1, 4, [(4, 2)], (24,)),
     ]
-    assert [(bar.steps, bar.metre, bar.tempo) for bar in excerpt.tab.bars] == [
+    assert [(bar.steps, bar.time_signature, bar.tempo_bpm) for bar in excerpt.tab.bars] == [
         (48, (4, 4), 120), (48, None, None), (48, None, None),
     ]  # fmt: skip
     assert excerpt.tab.steps_per_quarter == 12
@@ -79,7 +79,7 @@ def test_bars_begin_where_the_beats_say():
 def test_what_no_guitar_has_is_left_out_and_told():
     notes = [(0, 0.0, 0.5, 39.0), (3, 1.0, 0.5, 80.0), (4, 1.5, 0.5, 59.0), (4, 1.52, 0.5, 60.0)]
     excerpt, problems = read_jams(jams(notes), "00_BN1-120-C_solo.jams")
-    assert [tuple(n) for event in excerpt.tab.events() for n in event.notes] == [(2, 0)]
+    assert [tuple(n) for event in excerpt.tab.iter_events() for n in event.notes] == [(2, 0)]
     assert [str(problem) for problem in problems] == [
         "00_BN1-120-C_solo.jams: a note at 0.000 s is left out: string 6, fret -1",
         "00_BN1-120-C_solo.jams: a note at 1.000 s is left out: string 3, fret 25",
@@ -90,7 +90,7 @@ def test_what_no_guitar_has_is_left_out_and_told():
 def test_the_known_errors_are_corrected():
     twice = [(0, 10.860, 0.2, 43.0), (0, 10.860, 0.2, 43.0)]
     excerpt, problems = read_jams(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
-    assert len(list(excerpt.tab.events())) == 1
+    assert len(list(excerpt.tab.iter_events())) == 1
     assert "a note at 10.860 s stands there twice; it is read once" in str(problems[0])
     for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
         for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
@@ -161,12 +161,12 @@ def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
 @pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
 def test_the_real_files():
     excerpts, problems = read_guitarset(Path(REAL))
-    counts = {e.name: sum(len(event.notes) for event in e.tab.events()) for e in excerpts}
+    counts = {e.name: sum(len(event.notes) for event in e.tab.iter_events()) for e in excerpts}
     assert all(excerpt.tab.style in excerpt.name for excerpt in excerpts)
     assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71
     for excerpt in excerpts[:2]:
         assert len(excerpt.tab.bars) == 12
-        assert excerpt.tab.bars[0].tempo == 129
+        assert excerpt.tab.bars[0].tempo_bpm == 129
         starts = [step for step in range(0, 12 * 48, 48)]
         assert starts[-1] + excerpt.tab.bars[-1].steps == 48 * 12
     assert all("fret 61" in problem.message for problem in problems)

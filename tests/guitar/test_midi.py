@@ -10,9 +10,9 @@ from guitar_pieces import random_piece
 from slp_transformer.guitar.formats import safe_read
 from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
 from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
-from slp_transformer.guitar.score import Sounding
+from slp_transformer.guitar.score import ScoreNote
 from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.timing import coarsest, with_metres
+from slp_transformer.guitar.timing import coarsest_grid, add_time_signatures
 
 
 def midi_file(path, *tracks, ticks=480, kind=1):
@@ -51,17 +51,17 @@ def test_a_file_by_hand(tmp_path):
     score, problems = read_midi(path)
     assert score.steps_per_quarter == 2 and score.title == "Two voices"
     assert score.notes == (
-        Sounding(0, 6, 40, 2),
-        Sounding(0, 2, 64, 1),
-        Sounding(2, 1, 67, 1),
-        Sounding(3, 1, 69, 1),
+        ScoreNote(0, 6, 40, 2),
+        ScoreNote(0, 2, 64, 1),
+        ScoreNote(2, 1, 67, 1),
+        ScoreNote(3, 1, 69, 1),
     )
-    assert (score.metres, score.tempi) == (((0, (3, 4)),), ((0, 120), (6, 60)))
+    assert (score.time_signatures, score.tempos) == (((0, (3, 4)),), ((0, 120), (6, 60)))
     assert [str(problem) for problem in problems] == [
         "song.mid: 1 notes of drums, on channel 10, are left out",
         "song.mid: 1 pitch bends on channel 1 are left out",
     ]
-    assert read_midi(path, tracks=[3])[0].notes == (Sounding(0, 3, 40, 2),)
+    assert read_midi(path, tracks=[3])[0].notes == (ScoreNote(0, 3, 40, 2),)
     assert [n.pitch for n in read_midi(path, channels=[10])[0].notes] == [35]
     with pytest.raises(
         ValueError, match="no notes there: there are notes in track 2, channel 1: 3"
@@ -73,24 +73,24 @@ def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(961, 1300, 64)]
     score, problems = read_midi(midi_file(tmp_path / "played.mid", said))
     assert score.steps_per_quarter == 12
-    assert score.notes == (Sounding(0, 12, 60, 1), Sounding(12, 11, 62, 1), Sounding(24, 11, 64, 1))
+    assert score.notes == (ScoreNote(0, 12, 60, 1), ScoreNote(12, 11, 62, 1), ScoreNote(24, 11, 64, 1))
     message = "4 notes are moved to the nearest of 12 steps to a quarter note"
     assert problems[0].message == message
     coarse, _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)
-    assert [n.onset for n in coarse.notes] == [0, 2, 4]
+    assert [n.onset_step for n in coarse.notes] == [0, 2, 4]
 
 
 def test_short_ends_do_not_make_steps_finer(tmp_path):
     said = [*note(0, 229, 60), *note(240, 469, 62), *note(480, 709, 64)]
     score, problems = read_midi(midi_file(tmp_path / "short.mid", said))
     assert (score.steps_per_quarter, problems) == (2, [])
-    assert [n.duration for n in score.notes] == [1, 1, 1]
+    assert [n.duration_steps for n in score.notes] == [1, 1, 1]
 
 
 def test_a_note_that_never_ends_ends_with_its_track(tmp_path):
     said = [note(0, 0, 60)[0], *note(480, 960, 62)]
     score, problems = read_midi(midi_file(tmp_path / "stuck.mid", said))
-    assert score.notes[0] == Sounding(0, 2, 60, 1)
+    assert score.notes[0] == ScoreNote(0, 2, 60, 1)
     assert [p.message for p in problems] == ["1 notes never end; they end with their track"]
 
 
@@ -116,7 +116,7 @@ def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
     tab = Tab(bars=(Bar(4, notes, (4, 4), 90),), steps_per_quarter=1)
     write_midi(tab, tmp_path / "out.mid")
     back, _ = read_midi_tab(tmp_path / "out.mid")
-    assert [event.durations for event in back.events()] == [(1,), (3,)]
+    assert [event.durations for event in back.iter_events()] == [(1,), (3,)]
 
 
 @pytest.mark.parametrize("strings", [4, 5, 6, 7, 8])
@@ -127,7 +127,7 @@ def test_what_goes_out_comes_back(tmp_path, strings):
         path = tmp_path / f"{number}.mid"
         write_midi(tab, path)
         back, _ = read_midi_tab(path)
-        wanted = coarsest(with_metres(tab))
+        wanted = coarsest_grid(add_time_signatures(tab))
         assert (back.bars, back.tuning, back.title) == (wanted.bars, wanted.tuning, wanted.title)
         assert back.steps_per_quarter == wanted.steps_per_quarter
 

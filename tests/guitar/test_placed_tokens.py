@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from slp_transformer.data.document_windows import PieceWindows
+from slp_transformer.data.document_windows import DocumentWindows
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
-from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.styles import styles_of
+from slp_transformer.guitar.practice import make_practice_corpus
+from slp_transformer.guitar.styles import collect_styles
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
-from slp_transformer.guitar.tab_tokenizer import UNITS, TabTokenizer
-from slp_transformer.guitar.theory import KEYS, SCALES, key_of, most_in_one_scale
+from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER, TabTokenizer
+from slp_transformer.guitar.theory import KEY_NAMES, SCALE_HALF_STEPS, estimate_key, count_notes_in_best_scale
 
 STYLES = ("Jazz", "Drop D, slow")
-PLACED = TabTokenizer(units=UNITS, code="placed")
-STYLED = TabTokenizer(units=UNITS, code="placed", styles=STYLES)
+PLACED = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed")
+STYLED = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=STYLES)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
@@ -53,7 +53,7 @@ def test_a_piece_by_hand():
         "SAME<2>", "BAR<16>", "BAR<16>", "SAME<4>", "<eos>",
     ]  # fmt: skip
     back = PLACED.decode(PLACED.encode(tab))
-    assert back.tab == tab and (back.ill_formed, back.complete) == (0, True)
+    assert back.tab == tab and (back.num_invalid_tokens, back.is_complete) == (0, True)
 
 
 def test_in_the_placed_code_every_moment_tells_where_it_is():
@@ -65,7 +65,7 @@ def test_in_the_placed_code_every_moment_tells_where_it_is():
     ]  # fmt: skip
     before = PLACED.to_ids([*HEADER, "BAR<4>", "TAB<3,0>", "POS<1>", "TAB<3,0>"])
     asked = {"TAB<6,0>", "TAB<2,0>", "POS<1>", "POS<2>", "POS<3>", "WITH<2,0>"}
-    told = set(PLACED.to_tokens(PLACED.allowed_next(before)))
+    told = set(PLACED.to_tokens(PLACED.allowed_next_ids(before)))
     assert told & asked == {"POS<2>", "POS<3>", "WITH<2,0>"}
 
 
@@ -80,13 +80,13 @@ def test_long_bars_by_hand():
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_practice_corpus_comes_back_in_fewer_tokens(seed):
-    corpus = practice_corpus(seed, 150)
+    corpus = make_practice_corpus(seed, 150)
     for tab in corpus:
         ids = PLACED.encode(tab)
         result = PLACED.decode(ids)
         assert result.tab.tuning == tab.tuning and plainly(result.tab) == plainly(tab)
-        assert (result.ill_formed, result.length, result.complete) == (0, len(ids), True)
-    plain = TabTokenizer(units=UNITS)
+        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (0, len(ids), True)
+    plain = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER)
     lengths = [(len(PLACED.encode(tab)), len(plain.encode(tab))) for tab in corpus]
     assert sum(a for a, _ in lengths) < 0.75 * sum(b for _, b in lengths)
 
@@ -117,35 +117,35 @@ def test_any_tab_comes_back():
     for _ in range(200):
         tab = random_tab(rng)
         result = PLACED.decode(PLACED.encode(tab))
-        assert plainly(result.tab) == plainly(tab) and result.ill_formed == 0
+        assert plainly(result.tab) == plainly(tab) and result.num_invalid_tokens == 0
         assert result.tab.tuning == tab.tuning
 
 
 def test_every_token_of_a_piece_is_allowed_where_it_stands():
     rng = random.Random(5)
-    for tab in [random_tab(rng) for _ in range(30)] + practice_corpus(1, 5):
+    for tab in [random_tab(rng) for _ in range(30)] + make_practice_corpus(1, 5):
         ids = PLACED.encode(tab)
         for i in range(0, len(ids), 3):
-            assert ids[i] in PLACED.allowed_next(ids[:i])
-        assert PLACED.allowed_next(ids) == set()
+            assert ids[i] in PLACED.allowed_next_ids(ids[:i])
+        assert PLACED.allowed_next_ids(ids) == set()
 
 
 @pytest.mark.parametrize("styles", [(), STYLES])
 def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
-    small = TabTokenizer(max_fret=2, max_position=3, units=(1,), code="placed", styles=styles)
+    small = TabTokenizer(max_fret=2, max_position=3, steps_per_quarter_options=(1,), scheme="placed", styles=styles)
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
         while not ids or (ids[-1] != small.eos_id and len(ids) < 60):
-            may = sorted(small.allowed_next(ids))
+            may = sorted(small.allowed_next_ids(ids))
             stay = [i for i in may if i != small.eos_id and "BAR<1>" != small.vocabulary[i]]
             ids.append(rng.choice(stay or may if len(ids) < 30 else may))
         result = small.decode(ids)
-        assert result.ill_formed == 0
+        assert result.num_invalid_tokens == 0
         again = small.decode(small.encode(result.tab)).tab
         assert plainly(again) == plainly(result.tab) and again.style == result.tab.style
-        seen |= {small.parts[i][0] for i in ids}
-        kinds = [small.parts[i][0] for i in ids]
+        seen |= {small.parsed_vocabulary[i][0] for i in ids}
+        kinds = [small.parsed_vocabulary[i][0] for i in ids]
         header = kinds[: kinds.index("BAR")]
         assert header[-3:] == ["METRE", "KEY", "STYLE"] if styles else header[-1] == "KEY"
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
@@ -180,7 +180,7 @@ def test_allowed_next_by_hand(before, allowed):
         "METRE<3/4>", "KEY<C>", "BAR<4>", "<eos>", "SAME<1>", "SAME<2>", "TAB<6,0>", "TAB<2,0>",
         "WITH<6,0>", "WITH<2,0>", "POS<1>", "POS<3>", "LONG", "LONGER", "<bos>", "COLUMNS",
     }  # fmt: skip
-    assert set(PLACED.to_tokens(PLACED.allowed_next(PLACED.to_ids(before)))) & asked == allowed
+    assert set(PLACED.to_tokens(PLACED.allowed_next_ids(PLACED.to_ids(before)))) & asked == allowed
 
 
 def test_what_cannot_stand_is_counted_and_a_bar_ends_all_the_same():
@@ -188,43 +188,43 @@ def test_what_cannot_stand_is_counted_and_a_bar_ends_all_the_same():
     back = PLACED.decode(
         PLACED.to_ids([*told, "TAB<1,0>", "SAME<2>", "SAME<9>", "TAB<1,1>", "<eos>"])
     )
-    assert back.ill_formed == 6  # SAME<1>, WITH, the BAR after a POS, a TAB, SAME<9>, a TAB
+    assert back.num_invalid_tokens == 6  # SAME<1>, WITH, the BAR after a POS, a TAB, SAME<9>, a TAB
     first, second = Bar(4, (event(0, (3, 1)),)), Bar(2, (event(0, (1, 0)),))
-    assert back.tab.bars == (first, second, first) and back.complete
+    assert back.tab.bars == (first, second, first) and back.is_complete
 
 
 def test_the_middle_of_a_piece_is_read():
     back = PLACED.decode(PLACED.to_ids(["TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>"]))
     middle = Bar(6, (event(0, (3, 1)), event(5, (3, 2))))
-    assert back.tab.bars == (middle, Bar(9, ()), middle) and back.ill_formed == 0
+    assert back.tab.bars == (middle, Bar(9, ()), middle) and back.num_invalid_tokens == 0
 
 
 def test_the_settings_keep_the_code():
     kept = json.loads(PLACED.to_json())
     again = TabTokenizer.from_json(PLACED.to_json())
-    assert again.code == "placed" and again.vocabulary == PLACED.vocabulary
+    assert again.scheme == "placed" and again.vocabulary == PLACED.vocabulary
     del kept["code"]
     with pytest.raises(ValueError, match="code is missing"):
         TabTokenizer.from_json(json.dumps(kept))
     with pytest.raises(ValueError, match='code must be "plain" or "placed"'):
-        TabTokenizer(code="short")
+        TabTokenizer(scheme="short")
 
 
 # --- Styles --------------------------------------------------------------------------------------
 
 
 def test_a_style_ends_the_header_and_comes_back():
-    for tab in practice_corpus(2, 20):
+    for tab in make_practice_corpus(2, 20):
         for style in ("", "Blues", *STYLES):
             ids = STYLED.encode(replace(tab, style=style))
             told = style if style in STYLES else "none"
-            kinds = [STYLED.parts[i][0] for i in ids[:7]]
+            kinds = [STYLED.parsed_vocabulary[i][0] for i in ids[:7]]
             assert kinds == ["<bos>", "TUNING", "CAPO", "STEPS", "METRE", "KEY", "STYLE"]
             assert STYLED.to_tokens(ids)[6] == f"STYLE<{told}>"
             back = STYLED.decode(ids)
-            assert back.tab.style == style.replace("Blues", "") and back.ill_formed == 0
+            assert back.tab.style == style.replace("Blues", "") and back.num_invalid_tokens == 0
             assert plainly(back.tab) == plainly(tab)
-            assert [STYLED.vocabulary[i] for i in ids if STYLED.parts[i][0] != "STYLE"] == names(
+            assert [STYLED.vocabulary[i] for i in ids if STYLED.parsed_vocabulary[i][0] != "STYLE"] == names(
                 tab
             )
 
@@ -237,18 +237,18 @@ def test_styles_come_last_so_that_all_other_ids_stay():
 
 def test_without_styles_nothing_is_said_of_them():
     assert not any("STYLE" in token for token in PLACED.vocabulary)
-    tab = practice_corpus(2, 1)[0]
+    tab = make_practice_corpus(2, 1)[0]
     assert PLACED.encode(replace(tab, style="Jazz")) == PLACED.encode(tab)
     assert PLACED.decode(PLACED.encode(replace(tab, style="Jazz"))).tab.style == ""
 
 
 def test_a_style_may_stand_after_the_key_alone():
     told = ("STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>")
-    assert set(STYLED.to_tokens(STYLED.allowed_next(STYLED.to_ids(HEADER)))) == set(told)
-    after = STYLED.to_tokens(STYLED.allowed_next(STYLED.to_ids([*HEADER, "STYLE<none>"])))
+    assert set(STYLED.to_tokens(STYLED.allowed_next_ids(STYLED.to_ids(HEADER)))) == set(told)
+    after = STYLED.to_tokens(STYLED.allowed_next_ids(STYLED.to_ids([*HEADER, "STYLE<none>"])))
     assert {"BAR<4>", "<eos>"} < set(after) and not set(told) & set(after)
     back = STYLED.decode(STYLED.to_ids([*HEADER, "BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]))
-    assert back.ill_formed == 2 and back.tab.style == ""  # the BAR too, which is obeyed
+    assert back.num_invalid_tokens == 2 and back.tab.style == ""  # the BAR too, which is obeyed
     assert back.tab.bars == (Bar(4, (event(0, (3, 1)),)),)
 
 
@@ -264,14 +264,14 @@ def test_the_settings_keep_the_styles():
 )
 def test_a_style_without_a_sane_name_is_refused(name):
     with pytest.raises(ValueError, match="without < and >, and other than none: ") as refusal:
-        TabTokenizer(code="placed", styles=("Jazz", name))
+        TabTokenizer(scheme="placed", styles=("Jazz", name))
     assert str(refusal.value).endswith(f"{name!r} will not do.")
-    assert TabTokenizer(code="placed", styles=("x" * 40,)).styles == ("x" * 40,)
+    assert TabTokenizer(scheme="placed", styles=("x" * 40,)).styles == ("x" * 40,)
 
 
 def test_a_style_twice_and_styles_in_the_plain_code_are_refused():
     with pytest.raises(ValueError, match="The style 'Jazz' is there twice"):
-        TabTokenizer(code="placed", styles=("Jazz", "Rock", "Jazz"))
+        TabTokenizer(scheme="placed", styles=("Jazz", "Rock", "Jazz"))
     with pytest.raises(ValueError, match="by the placed code, not by the plain"):
         TabTokenizer(styles=("Jazz", "Rock"))
 
@@ -280,11 +280,11 @@ def test_styles_of_tabs_are_those_that_tell_something():
     def tabs(*styles):
         return [Tab(style=style) for style in styles]
 
-    assert styles_of(tabs("Rock", "", "Jazz", "Rock")) == (("Jazz", "Rock"), [])
-    assert styles_of(tabs("Rock", "", "Rock")) == styles_of(tabs("")) == ((), [])
+    assert collect_styles(tabs("Rock", "", "Jazz", "Rock")) == (("Jazz", "Rock"), [])
+    assert collect_styles(tabs("Rock", "", "Rock")) == collect_styles(tabs("")) == ((), [])
     many = [f"style {number:02}" for number in range(65)]
-    assert styles_of(tabs(*many[1:])) == (tuple(many[1:]), [])
-    assert styles_of(tabs(*many)) == (
+    assert collect_styles(tabs(*many[1:])) == (tuple(many[1:]), [])
+    assert collect_styles(tabs(*many)) == (
         (), ["no token tells a style: there are 65 styles, more than 64"],
     )  # fmt: skip
 
@@ -294,7 +294,7 @@ def test_styles_of_tabs_are_those_that_tell_something():
 
 def scale_in(root, scale):
     """A piece of one octave of a scale that begins and ends on its root, the fifth repeated."""
-    steps = [*SCALES[scale], 12, 7, 7, 0, 0]
+    steps = [*SCALE_HALF_STEPS[scale], 12, 7, 7, 0, 0]
     frets = [(root - 4) % 12 + step for step in steps]
     bar = Bar(16, tuple(event(i, (6, fret)) for i, fret in enumerate(frets)))
     return Tab(bars=(bar,))
@@ -302,26 +302,26 @@ def scale_in(root, scale):
 
 @pytest.mark.parametrize("root", range(12))
 def test_the_key_of_a_scale_is_its_own(root):
-    assert key_of(scale_in(root, "major")) == KEYS[root]
-    assert key_of(scale_in(root, "harmonic minor")) == KEYS[12 + root]
+    assert estimate_key(scale_in(root, "major")) == KEY_NAMES[root]
+    assert estimate_key(scale_in(root, "harmonic minor")) == KEY_NAMES[12 + root]
 
 
 def test_a_piece_without_notes_has_no_key():
-    assert key_of(Tab()) is None and most_in_one_scale([Tab()]) == (0, 0)
+    assert estimate_key(Tab()) is None and count_notes_in_best_scale([Tab()]) == (0, 0)
 
 
 def test_a_capo_and_a_tuning_move_the_key():
     tab = scale_in(0, "major")
-    assert key_of(replace(tab, tuning=replace(STANDARD, capo=2))) == "D"
-    assert key_of(replace(tab, tuning=DADGAD)) == "Bb"
+    assert estimate_key(replace(tab, tuning=replace(STANDARD, capo=2))) == "D"
+    assert estimate_key(replace(tab, tuning=DADGAD)) == "Bb"
 
 
 def test_notes_in_one_scale_are_those_of_the_best_major_scale():
     chromatic = Tab(bars=(Bar(12, tuple(event(i, (6, i)) for i in range(12))),))
-    assert most_in_one_scale([chromatic]) == (7, 12)
+    assert count_notes_in_best_scale([chromatic]) == (7, 12)
     natural = scale_in(9, "minor")
-    assert most_in_one_scale([natural]) == (12, 12)
-    assert most_in_one_scale([natural, chromatic]) == (19, 24)
+    assert count_notes_in_best_scale([natural]) == (12, 12)
+    assert count_notes_in_best_scale([natural, chromatic]) == (19, 24)
 
 
 # --- Windows -------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_notes_in_one_scale_are_those_of_the_best_major_scale():
 def test_half_of_the_windows_begin_with_a_piece():
     pieces = [[1, 5, 6, 2], [1, 7, 2], [1, 8, 9, 8, 9, 8, 2], [1, 3, 2]]
     stream = torch.tensor([token for piece in pieces for token in piece])
-    source = PieceWindows(stream, 5, begin_id=1)
+    source = DocumentWindows(stream, 5, begin_id=1)
     generator = torch.Generator().manual_seed(0)
     seconds = set()
     for _ in range(50):
@@ -341,4 +341,4 @@ def test_half_of_the_windows_begin_with_a_piece():
         assert (inputs[:3, 0] == 1).all()
         seconds |= set(inputs[:3, 1].tolist())
     assert seconds == {5, 7, 8}  # the last piece leaves no room for a window
-    assert PieceWindows(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)
+    assert DocumentWindows(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)

@@ -16,20 +16,20 @@ from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
     Tuning,
-    is_playable,
+    is_playable_grip,
 )
-from slp_transformer.guitar.practice import KINDS, practice_corpus, practice_studies
-from slp_transformer.guitar.practice.lines import sequence_steps
-from slp_transformer.guitar.practice.study import window
+from slp_transformer.guitar.practice import STUDY_KINDS, make_practice_corpus, make_practice_studies
+from slp_transformer.guitar.practice.lines import scale_sequence_degrees
+from slp_transformer.guitar.practice.study import notes_in_position
 from slp_transformer.guitar.theory import (
-    barre_shapes,
-    chord_classes,
-    chord_on,
-    chord_shape,
-    grip,
-    open_shape,
-    pitch_class,
-    scale_classes,
+    find_barre_shapes,
+    chord_pitch_classes,
+    chord_above_root,
+    find_chord_shape,
+    parse_grip_diagram,
+    find_open_shape,
+    parse_pitch_class,
+    scale_pitch_classes,
 )
 
 SEEDS = (0, 1, 2, 11, 1009)
@@ -38,7 +38,7 @@ DIGEST = "13fe8bb093f6e5caac3061ac50a7360f880f0372576f889187a3ca515d990fdf"
 
 @pytest.fixture(scope="module", params=SEEDS)
 def studies(request):
-    return practice_studies(request.param, 300)
+    return make_practice_studies(request.param, 300)
 
 
 def heard(study, note):
@@ -50,7 +50,7 @@ def heard(study, note):
 def named(harmony):
     """Pitch classes of a bar's harmony: a scale has a space in its name, a chord none."""
     root, _, scale = harmony.partition(" ")
-    return scale_classes(root, scale) if scale else chord_classes(harmony)
+    return scale_pitch_classes(root, scale) if scale else chord_pitch_classes(harmony)
 
 
 def bars_of(study):
@@ -61,7 +61,7 @@ def bars_of(study):
 def test_every_event_can_be_played(studies):
     for study in studies:
         for event in study.tab.events():
-            assert is_playable(event.notes), study.tab.title
+            assert is_playable_grip(event.notes), study.tab.title
             top = MAX_FRET - study.tab.tuning.capo
             assert all(0 <= note.fret <= top for note in event.notes), study.tab.title
 
@@ -86,7 +86,7 @@ def test_every_note_belongs_to_the_scale_or_chord(studies):
         for bar, harmony in bars_of(study):
             legal = set(named(harmony))
             if study.kind == "riff":
-                legal.add(pitch_class("D"))
+                legal.add(parse_pitch_class("D"))
             played = {heard(study, note) for event in bar.events for note in event.notes}
             assert played <= legal, (study.tab.title, harmony)
 
@@ -102,15 +102,15 @@ def test_a_blues_has_one_four_and_five_in_their_bars(studies):
     for study in studies:
         if study.kind not in ("shuffle", "walking bass"):
             continue
-        key = pitch_class(study.tab.title.partition(" in ")[2].split(",")[0])
+        key = parse_pitch_class(study.tab.title.partition(" in ")[2].split(",")[0])
         quick = "quick-change" in study.tab.title
-        degrees = [(pitch_class(chord[:-1]) - key) % 12 for chord in study.harmony]
+        degrees = [(parse_pitch_class(chord[:-1]) - key) % 12 for chord in study.harmony]
         assert degrees[:11] == [0, 5 if quick else 0, 0, 0, 5, 5, 0, 0, 7, 5, 0]
         assert degrees[11] in (0, 7)
         for bar, chord in bars_of(study):
             first = bar.events[0]
             assert first.step == 0
-            assert heard(study, first.notes[0]) == pitch_class(chord[:-1]), study.tab.title
+            assert heard(study, first.notes[0]) == parse_pitch_class(chord[:-1]), study.tab.title
 
 
 def test_a_shuffle_keeps_to_fifth_sixth_and_seventh(studies):
@@ -118,12 +118,12 @@ def test_a_shuffle_keeps_to_fifth_sixth_and_seventh(studies):
         if study.kind != "shuffle":
             continue
         for bar, chord in list(bars_of(study))[:10]:
-            root = pitch_class(chord[:-1])
+            root = parse_pitch_class(chord[:-1])
             for event in bar.events:
                 low, high = (heard(study, note) for note in event.notes)
                 assert low == root and (high - root) % 12 in (7, 9, 10)
         top = [heard(study, e.notes[0]) for e in study.tab.bars[10].events if len(e.notes) == 2]
-        key = pitch_class(study.harmony[10][:-1])
+        key = parse_pitch_class(study.harmony[10][:-1])
         assert [(p - key) % 12 for p in top] == [10, 9, 8, 7]
 
 
@@ -133,7 +133,7 @@ def test_walking_bass_leads_by_half_steps_or_stays_in_the_chord(studies):
             continue
         bars = list(bars_of(study))
         for (bar, chord), (following, _) in zip(bars, bars[1:], strict=False):
-            root = pitch_class(chord[:-1])
+            root = parse_pitch_class(chord[:-1])
             beat = bar.steps // 4
             pitches = [heard(study, event.notes[0]) for event in bar.events]
             mixolydian = {(root + step) % 12 for step in (0, 2, 4, 5, 7, 9, 10)}
@@ -148,70 +148,70 @@ def test_chords_are_whole_when_strummed(studies):
         if study.kind == "strumming":
             for bar, chord in bars_of(study):
                 played = {heard(study, note) for event in bar.events for note in event.notes}
-                missing = set(chord_classes(chord)) - played
-                fifth = (chord_classes(chord)[0] + 7) % 12
+                missing = set(chord_pitch_classes(chord)) - played
+                fifth = (chord_pitch_classes(chord)[0] + 7) % 12
                 assert missing <= {fifth}, (study.tab.title, chord)
 
 
 def test_kinds_keys_and_tunings_vary():
-    studies = practice_studies(0, 600)
+    studies = make_practice_studies(0, 600)
     kinds = Counter(study.kind for study in studies)
-    assert set(kinds) == set(KINDS) and min(kinds.values()) >= 10
+    assert set(kinds) == set(STUDY_KINDS) and min(kinds.values()) >= 10
     tunings = Counter(study.tab.tuning.open_pitches for study in studies)
     for tuning in (STANDARD, DROP_D, OPEN_G, DADGAD, HALF_STEP_DOWN):
         assert tunings[tuning.open_pitches] >= 10
     assert sum(study.tab.tuning.capo > 0 for study in studies) >= 60
-    roots = {study.harmony[-1].split()[0].rstrip("m7") for study in studies}
+    roots = {study.harmony_by_bar[-1].split()[0].rstrip("m7") for study in studies}
     assert len(roots) >= 12
     assert len({(study.tab.tuning, study.tab.bars) for study in studies}) == 600
 
 
 def test_fewer_pieces_begin_more():
-    assert practice_corpus(5, 40) == practice_corpus(5, 90)[:40]
-    assert practice_corpus(5, 40) != practice_corpus(6, 40)
-    assert practice_corpus(5, 0) == []
+    assert make_practice_corpus(5, 40) == make_practice_corpus(5, 90)[:40]
+    assert make_practice_corpus(5, 40) != make_practice_corpus(6, 40)
+    assert make_practice_corpus(5, 0) == []
 
 
 def test_a_negative_number_of_pieces_is_refused():
     with pytest.raises(ValueError, match="-1 pieces"):
-        practice_corpus(pieces=-1)
+        make_practice_corpus(num_pieces=-1)
 
 
 def test_the_corpus_is_the_same_everywhere():
     plain = [
         [t.title, t.tuning.open_pitches, t.tuning.capo, [[b.steps, b.events] for b in t.bars]]
-        for t in practice_corpus(seed=7, pieces=200)
+        for t in make_practice_corpus(seed=7, num_pieces=200)
     ]
     text = json.dumps(plain, default=lambda event: [event.step, event.notes])
     assert hashlib.sha256(text.encode("utf-8")).hexdigest() == DIGEST
 
 
 def test_scales_and_chords_by_hand():
-    assert scale_classes("G", "major") == [7, 9, 11, 0, 2, 4, 6]
-    assert scale_classes("A", "blues") == [9, 0, 2, 3, 4, 7]
-    assert scale_classes("E", "harmonic minor") == [4, 6, 7, 9, 11, 0, 3]
-    assert chord_classes("F#m7b5") == [6, 9, 0, 4]
-    assert chord_classes("Bb7") == [10, 2, 5, 8]
-    assert chord_on("G", 7, "7") == "D7"
+    assert scale_pitch_classes("G", "major") == [7, 9, 11, 0, 2, 4, 6]
+    assert scale_pitch_classes("A", "blues") == [9, 0, 2, 3, 4, 7]
+    assert scale_pitch_classes("E", "harmonic minor") == [4, 6, 7, 9, 11, 0, 3]
+    assert chord_pitch_classes("F#m7b5") == [6, 9, 0, 4]
+    assert chord_pitch_classes("Bb7") == [10, 2, 5, 8]
+    assert chord_above_root("G", 7, "7") == "D7"
 
 
 def test_shapes_by_hand():
-    assert grip("x32010") == (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
-    assert barre_shapes("F")[0] == grip("133211")
-    assert barre_shapes("Bm") == [grip("x24432"), grip("022000", 7)]
-    assert chord_shape("G", DROP_D) == grip("520003")
-    assert open_shape("Bbm") is None
+    assert parse_grip_diagram("x32010") == (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
+    assert find_barre_shapes("F")[0] == parse_grip_diagram("133211")
+    assert find_barre_shapes("Bm") == [parse_grip_diagram("x24432"), parse_grip_diagram("022000", 7)]
+    assert find_chord_shape("G", DROP_D) == parse_grip_diagram("520003")
+    assert find_open_shape("Bbm") is None
     with pytest.raises(ValueError, match="No shape for the chord Ebm7"):
-        chord_shape("Ebm7", DADGAD)
+        find_chord_shape("Ebm7", DADGAD)
 
 
 @pytest.mark.parametrize("tuning", [STANDARD, DROP_D, OPEN_G, DADGAD])
 def test_every_shape_is_its_chord_with_the_root_below(tuning):
     for chord in theory._SHAPES[tuning.open_pitches]:
-        shape = open_shape(chord, tuning)
-        tones = chord_classes(chord)
+        shape = find_open_shape(chord, tuning)
+        tones = chord_pitch_classes(chord)
         played = [tuning.pitch(note) % 12 for note in shape]
-        assert is_playable(shape) and len(shape) >= 3
+        assert is_playable_grip(shape) and len(shape) >= 3
         assert played[0] == tones[0], chord
         assert set(played) <= set(tones) and set(tones) - set(played) <= {(tones[0] + 7) % 12}, (
             chord
@@ -221,38 +221,38 @@ def test_every_shape_is_its_chord_with_the_root_below(tuning):
 @pytest.mark.parametrize("wrong", ["H", "", "C##", "e"])
 def test_what_is_no_note_name_is_refused(wrong):
     with pytest.raises(ValueError, match="no note name"):
-        pitch_class(wrong)
+        parse_pitch_class(wrong)
 
 
 def test_unknown_scales_and_chords_are_refused():
     with pytest.raises(ValueError, match="Unknown scale 'locrian'"):
-        scale_classes("B", "locrian")
+        scale_pitch_classes("B", "locrian")
     with pytest.raises(ValueError, match="Unknown chord 'C13'"):
-        chord_classes("C13")
+        chord_pitch_classes("C13")
 
 
 def test_the_a_minor_pentatonic_box_at_the_fifth_fret():
-    box = window(scale_classes("A", "minor pentatonic"), STANDARD, 5)
+    box = notes_in_position(scale_pitch_classes("A", "minor pentatonic"), STANDARD, 5)
     frets = {string: [n.fret for n in box if n.string == string] for string in range(6, 0, -1)}
     assert frets == {6: [5, 8], 5: [5, 7], 4: [5, 7], 3: [5, 7], 2: [5, 8], 1: [5, 8]}
 
 
 def test_the_open_c_major_scale():
-    box = window(scale_classes("C", "major"), STANDARD, 0)
+    box = notes_in_position(scale_pitch_classes("C", "major"), STANDARD, 0)
     frets = [[n.fret for n in box if n.string == string] for string in range(6, 0, -1)]
     assert frets == [[0, 1, 3], [0, 2, 3], [0, 2, 3], [0, 2], [0, 1, 3], [0, 1, 3, 5]]
 
 
 def test_a_hole_in_a_tuning_cuts_the_window():
     high_strung = Tuning((64, 59, 55, 50, 45, 30))
-    box = window(range(12), high_strung, 5)
+    box = notes_in_position(range(12), high_strung, 5)
     assert {note.string for note in box} == {1, 2, 3, 4, 5}
 
 
 def test_sequences_by_hand():
-    assert sequence_steps("up and down", 1, 3) == [1, 2, 3, 3, 2, 1]
-    assert sequence_steps("thirds", 0, 3) == [0, 2, 1, 3, 3, 1, 2, 0]
-    assert sequence_steps("groups of four", 0, 4) == [
+    assert scale_sequence_degrees("up and down", 1, 3) == [1, 2, 3, 3, 2, 1]
+    assert scale_sequence_degrees("thirds", 0, 3) == [0, 2, 1, 3, 3, 1, 2, 0]
+    assert scale_sequence_degrees("groups of four", 0, 4) == [
         0,
         1,
         2,

@@ -5,24 +5,24 @@ import random
 import pytest
 
 from slp_transformer.guitar.ascii_frets import (
-    Run,
-    cheapest_reading,
-    columns_of,
-    readings,
-    split_digits,
+    DigitRun,
+    find_cheapest_reading,
+    read_fret_columns,
+    all_fret_readings,
+    split_run_into_notes,
 )
-from slp_transformer.guitar.ascii_reader import read_text
-from slp_transformer.guitar.ascii_realign import line_up
-from slp_transformer.guitar.ascii_tab import choose_systems
-from slp_transformer.guitar.tab_header import stated_capo
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.ascii_realign import realign_bar_rows
+from slp_transformer.guitar.ascii_tab import split_group_into_systems
+from slp_transformer.guitar.tab_header import parse_capo
 
 
 @pytest.mark.parametrize("digit", ["1", "5"])
 def test_a_row_of_one_digit_is_read(digit):
     row = "|--" + digit * 1500 + "--|"
-    tabs, problems = read_text("\n".join([row, *["|" + "-" * 1504 + "|"] * 5]))
+    tabs, problems = parse_ascii_tabs("\n".join([row, *["|" + "-" * 1504 + "|"] * 5]))
     assert problems == []
-    read = "".join(str(note.fret) for event in tabs[0].events() for note in event.notes)
+    read = "".join(str(note.fret) for event in tabs[0].iter_events() for note in event.notes)
     assert read == digit * 1500
 
 
@@ -37,8 +37,8 @@ def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
             steps = sum(leaps[a][b] for a, b in zip(frets, frets[1:], strict=False))
             return sum(costs[fret] for fret in frets) + steps
 
-        found = cheapest_reading(digits, costs.__getitem__, lambda a, b, t=leaps: t[a][b])
-        assert found == min(readings(digits), key=whole)
+        found = find_cheapest_reading(digits, costs.__getitem__, lambda a, b, t=leaps: t[a][b])
+        assert found == min(all_fret_readings(digits), key=whole)
 
 
 def test_runs_far_away_do_not_change_a_reading():
@@ -47,19 +47,19 @@ def test_runs_far_away_do_not_change_a_reading():
     for _ in range(20):
         runs = sorted(
             (
-                Run(string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"]))
+                DigitRun(string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"]))
                 for column in range(30)
                 for string in rng.sample(range(1, 7), rng.randint(0, 6))
             ),
-            key=lambda run: (run.column, -run.string),
+            key=lambda run: (run.start_column, -run.string),
         )
         read = {
-            (column.column, note) for column in columns_of(runs, 4.0, 5.0) for note in column.notes
+            (column.start_column, note) for column in read_fret_columns(runs, 4.0, 5.0) for note in column.notes
         }
         for run in runs:
             others = [other for other in runs if other is not run]
             if len(run.digits) == 3:
-                frets = [fret for _, fret in split_digits(run, others, 4.0, 5.0)]
+                frets = [fret for _, fret in split_run_into_notes(run, others, 4.0, 5.0)]
                 found = [n.fret for c, n in sorted(read) if n.string == run.string]
                 assert "".join(map(str, frets)) == run.digits
                 assert any(found[i : i + len(frets)] == frets for i in range(len(found)))
@@ -67,8 +67,8 @@ def test_runs_far_away_do_not_change_a_reading():
 
 def test_what_is_far_too_long_has_not_slipped():
     wide, narrow = "12-11-10" * 900, "-" * 50
-    assert line_up((wide, *[narrow] * 5)) == (wide, *[narrow] * 5)
-    tabs, problems = read_text(
+    assert realign_bar_rows((wide, *[narrow] * 5)) == (wide, *[narrow] * 5)
+    tabs, problems = parse_ascii_tabs(
         "\n".join("|" + ("-" * i + "12-11-10" * 4) * 99 + "|" for i in range(6))
     )
     assert problems
@@ -76,16 +76,16 @@ def test_what_is_far_too_long_has_not_slipped():
 
 def test_slipped_long_bars_are_lined_up():
     row = "-1-3" * 300
-    assert line_up((row, row + "--", row, row, row, row)) == (row,) * 6
+    assert realign_bar_rows((row, row + "--", row, row, row, row)) == (row,) * 6
 
 
 def test_columns_are_not_taken_out_where_two_frets_would_become_one():
     rows = ("-12--", "-1-2--", *["-----"] * 4)
-    assert line_up(rows)[1] == "-1-2-"
+    assert realign_bar_rows(rows)[1] == "-1-2-"
 
 
 def test_many_rows_without_blanks_are_systems():
-    found = choose_systems(["|-1-2-3-|"] * 600, list(range(600)))
+    found = split_group_into_systems(["|-1-2-3-|"] * 600, list(range(600)))
     assert [six[0] for six in found] == list(range(0, 600, 6))
 
 
@@ -113,10 +113,10 @@ def hostile(size):
 
 @pytest.mark.parametrize("shape", hostile(6))
 def test_small_hostile_texts_are_read(shape):
-    tabs, problems = read_text(hostile(1000)[shape])
+    tabs, problems = parse_ascii_tabs(hostile(1000)[shape])
     assert tabs or problems
 
 
 def test_a_sentence_of_blanks_states_no_capo():
-    assert stated_capo("a" + " " * 20_000 + "b") is None
-    assert stated_capo("key of G   capo 2") == 2
+    assert parse_capo("a" + " " * 20_000 + "b") is None
+    assert parse_capo("key of G   capo 2") == 2

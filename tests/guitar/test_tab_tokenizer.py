@@ -6,17 +6,17 @@ import random
 import pytest
 
 from slp_transformer.guitar.fretboard import DADGAD, STANDARD, Note, Tuning
-from slp_transformer.guitar.practice import practice_corpus
+from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_metrics import (
-    hand_shifts,
-    mean_hand_shift,
-    playable_share,
-    well_formed_share,
+    compute_hand_shifts,
+    compute_mean_hand_shift,
+    compute_playable_share,
+    valid_sequence_share,
 )
-from slp_transformer.guitar.tab_tokenizer import UNITS, TabTokenizer, token_stream
+from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER, TabTokenizer, encode_all_tabs
 
-TOKENIZER = TabTokenizer(units=UNITS)
+TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS"]
 
 
@@ -58,11 +58,11 @@ def test_the_vocabulary_is_small_and_has_no_doubles():
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_practice_corpus_comes_back(seed):
-    for tab in practice_corpus(seed, 150):
+    for tab in make_practice_corpus(seed, 150):
         ids = TOKENIZER.encode(tab)
         result = TOKENIZER.decode(ids)
         assert (result.tab.tuning, result.tab.bars) == (tab.tuning, tab.bars)
-        assert (result.ill_formed, result.length, result.complete) == (0, len(ids), True)
+        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (0, len(ids), True)
 
 
 def random_tab(rng):
@@ -84,7 +84,7 @@ def test_any_tab_comes_back():
     for _ in range(200):
         tab = random_tab(rng)
         result = TOKENIZER.decode(TOKENIZER.encode(tab))
-        assert result.tab == tab and result.ill_formed == 0
+        assert result.tab == tab and result.num_invalid_tokens == 0
 
 
 def test_any_ids_are_read_and_what_is_well_formed_comes_back():
@@ -100,19 +100,19 @@ def test_what_the_grammar_allows_is_well_formed_and_written_in_one_way():
     for _ in range(15):
         ids = []
         while not ids or (ids[-1] != TOKENIZER.eos_id and len(ids) < 40):
-            ids.append(rng.choice(sorted(TOKENIZER.allowed_next(ids))))
+            ids.append(rng.choice(sorted(TOKENIZER.allowed_next_ids(ids))))
         result = TOKENIZER.decode(ids)
-        assert result.ill_formed == 0
-        if result.complete:
+        assert result.num_invalid_tokens == 0
+        if result.is_complete:
             assert TOKENIZER.encode(result.tab) == ids
 
 
 def test_every_token_of_the_corpus_is_allowed_where_it_stands():
-    for tab in practice_corpus(1, 5):
+    for tab in make_practice_corpus(1, 5):
         ids = TOKENIZER.encode(tab)
         for i in range(0, len(ids), 3):
-            assert ids[i] in TOKENIZER.allowed_next(ids[:i])
-        assert TOKENIZER.allowed_next(ids) == set()
+            assert ids[i] in TOKENIZER.allowed_next_ids(ids[:i])
+        assert TOKENIZER.allowed_next_ids(ids) == set()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_allowed_next_by_hand(before, allowed):
         "<pad>", "<bos>", "<eos>", "TUNING<standard>", "OPEN<40>", "OPEN<45>", "CAPO<0>", "BAR",
         "LONG", "POS<4>", "POS<5>", "TAB<6,0>", "TAB<3,0>", "TAB<2,0>", "TAB<1,0>",
     }  # fmt: skip
-    found = set(TOKENIZER.to_tokens(TOKENIZER.allowed_next(TOKENIZER.to_ids(before))))
+    found = set(TOKENIZER.to_tokens(TOKENIZER.allowed_next_ids(TOKENIZER.to_ids(before))))
     if any("OPEN" in name for name in allowed):
         allowed = allowed | {"OPEN<40>", "OPEN<45>"}
     if "TAB<6,0>" in allowed:
@@ -174,39 +174,39 @@ def test_allowed_next_by_hand(before, allowed):
 )  # fmt: skip
 def test_ill_formed_tokens_are_counted_and_the_rest_is_kept(names, ill_formed, bars):
     result = decoded(*names)
-    assert result.ill_formed == ill_formed
+    assert result.num_invalid_tokens == ill_formed
     assert result.tab.bars == bars
-    assert result.complete
+    assert result.is_complete
 
 
 def test_a_piece_that_breaks_off_is_kept_and_is_not_complete():
     result = decoded(*HEADER, "BAR", "POS<2>", "TAB<5,3>", "TAB<1,0>")
     assert result.tab.bars == (Bar(3, (event(2, (5, 3), (1, 0)),)),)
-    assert result.ill_formed == 0 and not result.complete
+    assert result.num_invalid_tokens == 0 and not result.is_complete
 
 
 def test_a_middle_is_read_in_the_tuning_that_is_given():
     ids = TOKENIZER.to_ids(["TAB<5,3>", "POS<4>", "BAR", "POS<8>"])
-    result = TOKENIZER.decode(ids, tuning=DADGAD)
+    result = TOKENIZER.decode(ids, default_tuning=DADGAD)
     assert result.tab == piece(Bar(4, (event(0, (5, 3)),)), Bar(8, ()), tuning=DADGAD)
-    assert result.ill_formed == 0
+    assert result.num_invalid_tokens == 0
 
 
 def test_the_share_of_well_formed_tokens():
     result = decoded(*HEADER, "BAR", "TAB<1,0>", "TAB<1,0>", "POS<1>", "<eos>")
-    assert (result.ill_formed, result.length) == (1, 9)
-    assert result.well_formed_share == 1 - 1 / 9
-    assert TOKENIZER.decode([]).well_formed_share == 1.0
+    assert (result.num_invalid_tokens, result.num_tokens) == (1, 9)
+    assert result.valid_token_share == 1 - 1 / 9
+    assert TOKENIZER.decode([]).valid_token_share == 1.0
 
 
 def test_ids_outside_the_vocabulary_are_ill_formed():
     ids = [*TOKENIZER.to_ids([*HEADER, "BAR"]), -1, len(TOKENIZER), 10**6]
-    assert TOKENIZER.decode(ids).ill_formed == 3
+    assert TOKENIZER.decode(ids).num_invalid_tokens == 3
 
 
 def test_an_unknown_tuning_is_spelled_from_the_low_string_up():
     tuning = Tuning((65, 60, 55, 50, 45, 40), capo=1)
-    assert TOKENIZER.header(tuning) == [
+    assert TOKENIZER.tuning_tokens(tuning) == [
         "OPEN<40>", "OPEN<45>", "OPEN<50>", "OPEN<55>", "OPEN<60>", "OPEN<65>", "CAPO<1>",
     ]  # fmt: skip
     assert TOKENIZER.decode(TOKENIZER.encode(piece(tuning=tuning))).tab.tuning == tuning
@@ -236,11 +236,11 @@ def test_what_cannot_be_encoded_is_named(tab, sentence):
 
 
 def test_a_stream_has_every_piece_from_beginning_to_end():
-    tabs = practice_corpus(2, 3)
-    stream = token_stream(tabs, TOKENIZER)
+    tabs = make_practice_corpus(2, 3)
+    stream = encode_all_tabs(tabs, TOKENIZER)
     assert stream == [i for tab in tabs for i in TOKENIZER.encode(tab)]
     with pytest.raises(ValueError, match="etude.txt: Bar 1 has 0 steps"):
-        token_stream([Tab(source="etude.txt", bars=(Bar(0, ()),))], TOKENIZER)
+        encode_all_tabs([Tab(source="etude.txt", bars=(Bar(0, ()),))], TOKENIZER)
 
 
 def test_the_settings_come_back():
@@ -279,7 +279,7 @@ def test_the_unit_of_time_is_said():
     assert TOKENIZER.to_tokens(ids)[3] == "STEPS<3>" and TOKENIZER.decode(ids).tab == timed
     after = TOKENIZER.to_ids(HEADER[:3])
     units = {"COLUMNS", *(f"STEPS<{n}>" for n in (1, 2, 3, 4, 6, 8, 12, 16, 24))}
-    assert set(TOKENIZER.to_tokens(TOKENIZER.allowed_next(after))) == units
+    assert set(TOKENIZER.to_tokens(TOKENIZER.allowed_next_ids(after))) == units
     with pytest.raises(ValueError, match="no token for 7 steps to a quarter note"):
         TOKENIZER.encode(Tab(bars=bars, steps_per_quarter=7))
 
@@ -287,17 +287,17 @@ def test_the_unit_of_time_is_said():
 def test_without_units_no_token_tells_the_unit():
     timeless = TabTokenizer()
     assert set(TOKENIZER.vocabulary) - set(timeless.vocabulary) == {
-        "COLUMNS", *(f"STEPS<{unit}>" for unit in UNITS),
+        "COLUMNS", *(f"STEPS<{unit}>" for unit in DEFAULT_STEPS_PER_QUARTER),
     }  # fmt: skip
     ids = timeless.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
     assert timeless.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
-    assert timeless.decode(ids).ill_formed == 0
+    assert timeless.decode(ids).num_invalid_tokens == 0
 
 
 def test_what_has_no_token_of_its_own_is_left_out():
     dead = (Technique("dead"),)
     first = Event(0, (Note(6, 3), Note(5, 0)), (2, 2), ((), dead))
-    bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo=90)
+    bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo_bpm=90)
     plain = piece(Bar(4, (event(0, (6, 3)),)))
     assert TOKENIZER.decode(TOKENIZER.encode(piece(bar))).tab == plain
 
@@ -315,15 +315,15 @@ def test_playable_share_by_hand():
         event(3, (2, 20)),
         Event(4, (Note(2, 1), Note(2, 3))),
     ]
-    assert playable_share(events) == 2 / 5
-    assert playable_share(events, max_span=5) == 3 / 5
-    assert playable_share(events, max_fret=24) == 3 / 5
-    assert playable_share([]) == 0.0
+    assert compute_playable_share(events) == 2 / 5
+    assert compute_playable_share(events, max_span=5) == 3 / 5
+    assert compute_playable_share(events, max_fret=24) == 3 / 5
+    assert compute_playable_share([]) == 0.0
 
 
 @pytest.mark.parametrize("note", [Note(0, 1), Note(7, 1), Note(3, -1)])
 def test_a_note_off_the_guitar_cannot_be_played(note):
-    assert playable_share([Event(0, (note,))]) == 0.0
+    assert compute_playable_share([Event(0, (note,))]) == 0.0
 
 
 def test_hand_shifts_by_hand():
@@ -333,15 +333,15 @@ def test_hand_shifts_by_hand():
         event(2, (1, 7), (2, 0)),
         event(3, (1, 5)),
     ]
-    assert hand_shifts(events) == [4, 2]
-    assert mean_hand_shift(events) == 3.0
-    assert mean_hand_shift(events[:2]) == 0.0
+    assert compute_hand_shifts(events) == [4, 2]
+    assert compute_mean_hand_shift(events) == 3.0
+    assert compute_mean_hand_shift(events[:2]) == 0.0
 
 
 def test_well_formed_share_by_hand():
-    assert well_formed_share([0, 3, 0, 0]) == 0.75
-    assert well_formed_share([]) == 0.0
+    assert valid_sequence_share([0, 3, 0, 0]) == 0.75
+    assert valid_sequence_share([]) == 0.0
 
 
 def test_the_whole_corpus_can_be_played():
-    assert playable_share(e for tab in practice_corpus(4, 60) for e in tab.events()) == 1.0
+    assert compute_playable_share(e for tab in make_practice_corpus(4, 60) for e in tab.iter_events()) == 1.0

@@ -5,7 +5,7 @@ Every tab text in here was written for these tests.
 
 import pytest
 
-from slp_transformer.guitar.ascii_reader import read_text
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.tab import Technique
 
 EMPTY = ["D|-----------|-----|", "A|-----------|-----|", "E|-3---------|-----|"]
@@ -13,8 +13,8 @@ EMPTY = ["D|-----------|-----|", "A|-----------|-----|", "E|-3---------|-----|"]
 
 def on_string(text, string):
     """The frets on one string of the tabs in a text, and the problems."""
-    tabs, problems = read_text(text)
-    notes = [note for tab in tabs for event in tab.events() for note in event.notes]
+    tabs, problems = parse_ascii_tabs(text)
+    notes = [note for tab in tabs for event in tab.iter_events() for note in event.notes]
     return [note.fret for note in notes if note.string == string], [str(p) for p in problems]
 
 
@@ -85,9 +85,9 @@ def test_the_low_row_of_a_strange_seven_is_reported():
 def test_other_instruments_are_read_by_their_labels(labels, pitches):
     width = max(map(len, labels))
     rows = [f"{label:<{width}}|-{i}-----|" for i, label in enumerate(labels)]
-    (tab,), problems = read_text("Groove\n\n" + "\n".join(rows) + "\n\n" + "\n".join(rows))
+    (tab,), problems = parse_ascii_tabs("Groove\n\n" + "\n".join(rows) + "\n\n" + "\n".join(rows))
     assert problems == [] and tab.tuning.open_pitches == pitches and len(tab.bars) == 2
-    (first, _) = tab.events()
+    (first, _) = tab.iter_events()
     assert [tuple(note) for note in first.notes] == [
         (string, string - 1) for string in range(len(pitches), 0, -1)
     ]
@@ -95,7 +95,7 @@ def test_other_instruments_are_read_by_their_labels(labels, pitches):
 
 def test_a_stated_tuning_of_other_than_six_strings_is_read():
     rows = "\n".join(f"{label}|-2--|" for label in ("G", "D", "A", "D"))
-    (tab,), _ = read_text(f"tuning: D1 A1 D2 G2\n\n{rows}")
+    (tab,), _ = parse_ascii_tabs(f"tuning: D1 A1 D2 G2\n\n{rows}")
     assert tab.tuning.open_pitches == (43, 38, 33, 26)
 
 
@@ -107,9 +107,9 @@ def test_two_guitars_one_above_the_other_are_two_tabs():
         f"Gtr {name}\n{system(fret)}" for name, fret in (("1", 1), ("2", 5), ("1", 2), ("2", 6))
     )
     for written in (text, text.replace("Gtr 1", "Guitar I:").replace("Gtr 2", "Guitar II:")):
-        tabs, problems = read_text("Duet\n\n" + written)
+        tabs, problems = parse_ascii_tabs("Duet\n\n" + written)
         assert problems == []
-        frets = [[event.notes[0].fret for event in tab.events()] for tab in tabs]
+        frets = [[event.notes[0].fret for event in tab.iter_events()] for tab in tabs]
         assert frets == [[1, 1, 2, 2], [5, 5, 6, 6]]
 
 
@@ -126,9 +126,9 @@ def one_above_the_other(gap, widths=((5, 9), (7, 6), (8, 5))):
 
 @pytest.mark.parametrize("gap", [0, 1])
 def test_two_guitars_without_a_name_are_told_by_their_bars(gap):
-    tabs, problems = read_text(one_above_the_other(gap))
+    tabs, problems = parse_ascii_tabs(one_above_the_other(gap))
     assert problems == []
-    frets = [[event.notes[0].fret for event in tab.events()] for tab in tabs]
+    frets = [[event.notes[0].fret for event in tab.iter_events()] for tab in tabs]
     assert frets == [[1, 1, 2, 2, 3, 3], [5, 5, 6, 6, 7, 7]]
 
 
@@ -137,10 +137,10 @@ def test_systems_that_only_look_so_go_on_as_one_guitar():
     regular = one_above_the_other(1, widths=((7, 7), (7, 7), (7, 7)))
     evenly = one_above_the_other(1).replace("\n\n\n", "\n\n")
     for text in (regular, evenly):
-        (tab,), _ = read_text(text)
-        assert [event.notes[0].fret for event in tab.events()][::2] == [1, 5, 2, 6, 3, 7]
+        (tab,), _ = parse_ascii_tabs(text)
+        assert [event.notes[0].fret for event in tab.iter_events()][::2] == [1, 5, 2, 6, 3, 7]
     one = one_above_the_other(1).replace("|-7------|-7---|", "|-7---|-7------|")
-    assert len(read_text(one)[0]) == 1
+    assert len(parse_ascii_tabs(one)[0]) == 1
 
 
 def test_a_seventh_row_without_labels_is_reported():
@@ -163,19 +163,19 @@ def test_a_seventh_row_without_labels_is_reported():
 )
 def test_a_bend_is_one_note_that_says_how_far_it_goes(bar, frets, size):
     rest = "\n".join(["|------------|"] * 5)
-    (tab,), problems = read_text(f"|{bar}|\n{rest}")
+    (tab,), problems = parse_ascii_tabs(f"|{bar}|\n{rest}")
     assert problems == []
-    assert [event.notes[0].fret for event in tab.events()] == frets
-    said = [event.techniques for event in tab.events()]
+    assert [event.notes[0].fret for event in tab.iter_events()] == frets
+    said = [event.techniques for event in tab.iter_events()]
     assert said == [((Technique("bend", size),),), ()]
 
 
 def test_how_notes_are_played_is_read_from_their_marks():
     row = "|-2h3p2-5/7\\5-<12>-3~~-10h12-|"
     empty = "|" + "-" * (len(row) - 2) + "|"
-    (tab,), problems = read_text("\n".join([row, *[empty] * 5]))
+    (tab,), problems = parse_ascii_tabs("\n".join([row, *[empty] * 5]))
     assert problems == []
-    played = [(event.notes[0].fret, event.techniques) for event in tab.events()]
+    played = [(event.notes[0].fret, event.techniques) for event in tab.iter_events()]
     kinds = [(fret, [t.kind for each in said for t in each]) for fret, said in played]
     assert kinds == [
         (2, ["hammer"]), (3, ["pull"]), (2, []), (5, ["slide"]), (7, ["slide"]), (5, []),
@@ -192,13 +192,13 @@ def test_dead_notes_are_told():
 
 def test_two_frets_at_the_only_bar_line_are_notes():
     rows = ["e|---0-|", "B|-----|", "G|4----|", "D|4----|", "A|-----|", "E|-----|"]
-    (tab,), problems = read_text("\n".join(rows))
+    (tab,), problems = parse_ascii_tabs("\n".join(rows))
     assert problems == []
-    assert [[tuple(n) for n in e.notes] for e in tab.events()] == [[(4, 4), (3, 4)], [(1, 0)]]
+    assert [[tuple(n) for n in e.notes] for e in tab.iter_events()] == [[(4, 4), (3, 4)], [(1, 0)]]
 
 
 def test_a_metre_in_a_bar_line_is_no_chord():
     rows = ["||-0--|", "||----|", "|3----|", "|4-2--|", "||----|", "||-3--|"]
-    tabs, problems = read_text("\n".join(rows))
+    tabs, problems = parse_ascii_tabs("\n".join(rows))
     assert problems == []
-    assert [[tuple(n) for n in e.notes] for e in tabs[0].events()] == [[(6, 3), (4, 2), (1, 0)]]
+    assert [[tuple(n) for n in e.notes] for e in tabs[0].iter_events()] == [[(6, 3), (4, 2), (1, 0)]]

@@ -3,18 +3,18 @@
 import pytest
 
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
-from slp_transformer.guitar.practice import practice_studies
-from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique, check_tab
+from slp_transformer.guitar.practice import make_practice_studies
+from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique, check_tab
 from slp_transformer.guitar.timing import (
-    coarsest,
-    common_unit,
-    fitted,
-    in_time,
-    metre_of,
-    unfolded,
-    with_metres,
-    with_steps_per_quarter,
+    coarsest_grid,
+    find_common_steps_per_quarter,
+    fit_bars_to_time_signature,
+    columns_to_steps,
+    time_signature_of,
+    expand_repeats,
+    add_time_signatures,
+    change_steps_per_quarter,
 )
 
 HAMMER = (Technique("hammer"),)
@@ -26,58 +26,58 @@ def event(step, *places, durations=()):
 
 def named(tempo, steps=4, **said):
     """A bar that is known by its tempo."""
-    return Bar(steps, (), tempo=tempo, **said)
+    return Bar(steps, (), tempo_bpm=tempo, **said)
 
 
 def order(*bars):
     """The tempi of bars in the order in which they are played, and their metres as said."""
     tempo, tempi = None, []
-    for bar in unfolded(Tab(bars=bars)).bars:
-        assert (bar.repeat_from, bar.repeats, bar.endings) == (False, 0, ())
-        tempo = bar.tempo or tempo
+    for bar in expand_repeats(Tab(bars=bars)).bars:
+        assert (bar.starts_repeat, bar.num_plays, bar.endings) == (False, 0, ())
+        tempo = bar.tempo_bpm or tempo
         tempi.append(tempo)
     return tempi
 
 
 def test_an_event_says_what_is_said_of_its_notes_and_no_more():
-    high, low = Played(Note(1, 3), 2, HAMMER), Played(Note(6, 0), 4, (), 2)
-    made = Event.of(5, [high, low])
+    high, low = TabNote(Note(1, 3), 2, HAMMER), TabNote(Note(6, 0), 4, (), 2)
+    made = Event.from_notes(5, [high, low])
     assert made == Event(5, (Note(6, 0), Note(1, 3)), (4, 2), ((), HAMMER), (2, 1))
-    assert made.played() == (low, high)
-    plain = Event.of(0, [Played(Note(2, 1))])
-    assert plain == Event(0, (Note(2, 1),)) and plain.played() == (Played(Note(2, 1)),)
+    assert made.tab_notes() == (low, high)
+    plain = Event.from_notes(0, [TabNote(Note(2, 1))])
+    assert plain == Event(0, (Note(2, 1),)) and plain.tab_notes() == (TabNote(Note(2, 1)),)
 
 
 def test_columns_become_time_by_an_explicit_step_alone():
     columns = Tab(bars=(Bar(6, (event(3, (1, 0)),)),))
-    for needs_time in (score_of, coarsest, with_metres):
+    for needs_time in (score_from_tab, coarsest_grid, add_time_signatures):
         with pytest.raises(ValueError, match="columns of a text, not time"):
             needs_time(columns)
-    timed = in_time(columns, 2)
+    timed = columns_to_steps(columns, 2)
     assert (timed.steps_per_quarter, timed.bars) == (2, columns.bars)
     with pytest.raises(ValueError, match="has time already, 2 steps"):
-        in_time(timed)
+        columns_to_steps(timed)
     with pytest.raises(ValueError, match="1 to 96 steps, not 97"):
-        in_time(columns, 97)
+        columns_to_steps(columns, 97)
 
 
 def test_finer_and_coarser_steps_are_the_same_music():
     tab = Tab(bars=(Bar(12, (event(6, (1, 0), durations=(9,)),)),), steps_per_quarter=12)
-    fine = with_steps_per_quarter(tab, 24)
+    fine = change_steps_per_quarter(tab, 24)
     assert fine.bars == (Bar(24, (event(12, (1, 0), durations=(18,)),)),)
-    assert coarsest(fine) == with_steps_per_quarter(tab, 4)
-    assert with_steps_per_quarter(tab, 4).bars == (Bar(4, (event(2, (1, 0), durations=(3,)),)),)
+    assert coarsest_grid(fine) == change_steps_per_quarter(tab, 4)
+    assert change_steps_per_quarter(tab, 4).bars == (Bar(4, (event(2, (1, 0), durations=(3,)),)),)
     for odd in (6, 3):
         with pytest.raises(ValueError, match=f"cannot have {odd} steps.*fall between two"):
-            with_steps_per_quarter(tab, odd)
+            change_steps_per_quarter(tab, odd)
 
 
 def test_the_unit_that_holds_some_moments():
     from fractions import Fraction
 
-    assert common_unit([Fraction(1, 3), Fraction(3, 4), Fraction(5)]) == 12
-    assert common_unit([]) == 1
-    assert common_unit([Fraction(1, 5), Fraction(1, 7), Fraction(1, 3)]) is None
+    assert find_common_steps_per_quarter([Fraction(1, 3), Fraction(3, 4), Fraction(5)]) == 12
+    assert find_common_steps_per_quarter([]) == 1
+    assert find_common_steps_per_quarter([Fraction(1, 5), Fraction(1, 7), Fraction(1, 3)]) is None
 
 
 @pytest.mark.parametrize(
@@ -93,33 +93,33 @@ def test_the_unit_that_holds_some_moments():
     ],
 )
 def test_a_bar_has_its_own_metre_if_that_is_as_long(steps, unit, said, metre):
-    assert metre_of(Bar(steps, (), said), unit) == metre
+    assert time_signature_of(Bar(steps, (), said), unit) == metre
 
 
 def test_a_bar_that_no_metre_fits_is_refused():
     with pytest.raises(ValueError, match="4 steps, 3 to a quarter note, has no metre"):
-        metre_of(Bar(4, ()), 3)
+        time_signature_of(Bar(4, ()), 3)
 
 
 def test_metres_are_said_where_they_change():
     bars = (Bar(12, (), (6, 8)), Bar(12, ()), Bar(16, ()), Bar(16, ()))
-    metres = [bar.metre for bar in with_metres(Tab(bars=bars, steps_per_quarter=4)).bars]
+    metres = [bar.time_signature for bar in add_time_signatures(Tab(bars=bars, steps_per_quarter=4)).bars]
     assert metres == [(6, 8), None, (4, 4), None]
 
 
 def test_bars_without_a_metre_are_lengthened_and_long_ones_cut():
     notes = (event(0, (1, 0)), event(12, (1, 2)), event(20, (1, 3)))
-    odd = Bar(25, notes, tempo=90, repeat_from=True, repeats=2)
-    tab, changed = fitted(Tab(bars=(Bar(12, ()), odd), steps_per_quarter=3), quarters=4)
+    odd = Bar(25, notes, tempo_bpm=90, starts_repeat=True, num_plays=2)
+    tab, changed = fit_bars_to_time_signature(Tab(bars=(Bar(12, ()), odd), steps_per_quarter=3), max_bar_quarters=4)
     assert changed == [2]
     assert tab.bars == (
         Bar(12, ()),
-        Bar(12, (event(0, (1, 0)),), tempo=90, repeat_from=True),
+        Bar(12, (event(0, (1, 0)),), tempo_bpm=90, starts_repeat=True),
         Bar(12, (event(0, (1, 2)), event(8, (1, 3)))),
-        Bar(3, (), repeats=2),
+        Bar(3, (), num_plays=2),
     )
     whole = Tab(bars=(Bar(12, ()), Bar(7, ())), steps_per_quarter=4)
-    assert fitted(whole) == (whole, [])
+    assert fit_bars_to_time_signature(whole) == (whole, [])
 
 
 def test_repeats_are_unfolded():
@@ -139,58 +139,58 @@ def test_repeats_are_unfolded():
 
 
 def test_a_jump_back_says_metre_and_tempo_again():
-    bars = (Bar(4, (), (4, 4), 60), Bar(3, (), (3, 4), 90, repeats=2), Bar(3, ()))
-    said = [(bar.metre, bar.tempo) for bar in unfolded(Tab(bars=bars)).bars]
+    bars = (Bar(4, (), (4, 4), 60), Bar(3, (), (3, 4), 90, num_plays=2), Bar(3, ()))
+    said = [(bar.time_signature, bar.tempo_bpm) for bar in expand_repeats(Tab(bars=bars)).bars]
     assert said == [((4, 4), 60), ((3, 4), 90), ((4, 4), 60), ((3, 4), 90), (None, None)]
 
 
 def test_repeats_without_end_are_refused():
     with pytest.raises(ValueError, match="more than 100,000 bars"):
-        unfolded(Tab(bars=(Bar(1, (), repeats=10**9),)))
+        expand_repeats(Tab(bars=(Bar(1, (), num_plays=10**9),)))
 
 
 def test_a_score_by_hand():
     first = Bar(4, (event(0, (6, 0), (1, 3)), event(2, (1, 5), durations=(6,))), (4, 4), 90)
     dead = Event(1, (Note(2, 0), Note(1, 0)), techniques=((), (Technique("dead"),)))
     tab = Tab("Two bars", Tuning(DROP_D.open_pitches, 2), (first, Bar(4, (dead,))), "", 4)
-    assert score_of(tab) == Score(
+    assert score_from_tab(tab) == Score(
         (
-            Sounding(0, 4, 40, 6),
-            Sounding(0, 2, 69, 1),
-            Sounding(2, 6, 71, 1),
-            Sounding(5, 3, 61, 2),
+            ScoreNote(0, 4, 40, 6),
+            ScoreNote(0, 2, 69, 1),
+            ScoreNote(2, 6, 71, 1),
+            ScoreNote(5, 3, 61, 2),
         ),
         4,
         ((0, (4, 4)),),
         ((0, 90),),
         "Two bars",
-        length=8,
+        min_length_steps=8,
     )
 
 
 def test_a_score_and_places_for_its_notes_are_a_tab():
-    notes = (Sounding(0, 4, 40), Sounding(0, 4, 64), Sounding(10, 9, 52), Sounding(15, 1, 55))
+    notes = (ScoreNote(0, 4, 40), ScoreNote(0, 4, 64), ScoreNote(10, 9, 52), ScoreNote(15, 1, 55))
     score = Score(notes, 2, ((6, (4, 4)), (0, (3, 4))), ((6, 90), (8, 100)), "Piece", style="Jazz")
-    assert score.moments() == [[0, 1], [2], [3]]
-    tab = tab_of(score, [Note(6, 0), Note(1, 0), Note(4, 2), None])
+    assert score.group_by_onset() == [[0, 1], [2], [3]]
+    tab = tab_from_score(score, [Note(6, 0), Note(1, 0), Note(4, 2), None])
     assert (tab.title, tab.style, tab.steps_per_quarter) == ("Piece", "Jazz", 2)
-    assert score_of(tab).style == "Jazz"
+    assert score_from_tab(tab).style == "Jazz"
     assert tab.bars == (
         Bar(6, (event(0, (6, 0), (1, 0), durations=(4, 4)),), (3, 4)),
         Bar(8, (event(4, (4, 2), durations=(9,)),), (4, 4), 90),
-        Bar(8, (), tempo=100),
+        Bar(8, (), tempo_bpm=100),
     )
     with pytest.raises(ValueError, match="3 places for 4 notes"):
-        tab_of(score, [None] * 3)
+        tab_from_score(score, [None] * 3)
     with pytest.raises(ValueError, match="at step 0, are on one string"):
-        tab_of(score, [Note(6, 0), Note(6, 1), None, None])
+        tab_from_score(score, [Note(6, 0), Note(6, 1), None, None])
 
 
 def test_a_score_that_would_need_too_many_bars_is_refused():
     with pytest.raises(ValueError, match="more than 100,000 bars"):
-        tab_of(Score((Sounding(10**9, 1, 60),), 1), [None])
+        tab_from_score(Score((ScoreNote(10**9, 1, 60),), 1), [None])
     with pytest.raises(ValueError, match="1/32 is no whole number of steps"):
-        tab_of(Score((Sounding(0, 1, 60),), 4, ((0, (1, 32)),)), [None])
+        tab_from_score(Score((ScoreNote(0, 1, 60),), 4, ((0, (1, 32)),)), [None])
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_score_that_would_need_too_many_bars_is_refused():
         (Tab(tuning=Tuning((60, 50, 40))), "4 to 8 strings; this tuning has 3"),
         (Tab(steps_per_quarter=0), "1 to 96 steps, not 0"),
         (Tab(bars=(Bar(4, (), (4, 3)),)), "Bar 1: 4/3 is no metre"),
-        (Tab(bars=(Bar(4, (), tempo=0),)), "Bar 1: a tempo is 1 to 1000"),
+        (Tab(bars=(Bar(4, (), tempo_bpm=0),)), "Bar 1: a tempo is 1 to 1000"),
         (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(1, 2)),)),)), "2 details for 1 notes"),
         (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(-1,)),)),)), "less than no time"),
         (
@@ -214,7 +214,7 @@ def test_what_cannot_be_written_down_is_named(tab, sentence):
 
 
 def test_practice_studies_are_in_time():
-    for study in practice_studies(0, 60):
+    for study in make_practice_studies(0, 60):
         check_tab(study.tab)
-        metres = {bar.metre for bar in with_metres(study.tab).bars}
+        metres = {bar.time_signature for bar in add_time_signatures(study.tab).bars}
         assert metres - {None} <= {(4, 4), (3, 4)} or study.kind == "riff", study.tab.title

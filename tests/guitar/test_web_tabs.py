@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.ascii_reader import read_text
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fretboard import STANDARD
 
 DATA = Path(__file__).with_name("web_tabs.txt").read_text(encoding="utf-8")
@@ -32,9 +32,9 @@ def as_said(tab):
 def test_a_tab_is_read_as_it_is_meant(said, text):
     if "crlf" in said:
         text = text.replace("\n", "\r\n")
-    (tab,), problems = read_text(text)
+    (tab,), problems = parse_ascii_tabs(text)
     assert problems == [] and as_said(tab) == said["reads"]
-    techniques = [t.kind for event in tab.events() for each in event.techniques for t in each]
+    techniques = [t.kind for event in tab.iter_events() for each in event.techniques for t in each]
     assert techniques == said.get("marks", "").split()
     pitches = tuple(map(int, said["tuning"].split())) if "tuning" in said else STANDARD.open_pitches
     assert tab.tuning.open_pitches == pitches

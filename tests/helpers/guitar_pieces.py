@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
 
 OPEN = (64, 59, 55, 50, 45, 40, 35, 30)
 METRES = [(4, 4), (3, 4), (6, 8), (5, 8), (2, 2)]
@@ -51,7 +51,7 @@ def filled(tab, rng, plain, voices):
     bars, start = [], 0
     for bar in tab.bars:
         events = [
-            Event.of(now - start, moments[now])
+            Event.from_notes(now - start, moments[now])
             for now in range(start, start + bar.steps)
             if now in moments
         ]
@@ -65,4 +65,4 @@ def played(rng, string, length, voice, plain):
     if not plain and rng.random() < 0.4:
         kind = rng.choice(ONE_SIDED)
         techniques = [Technique(kind, rng.randint(1, 6) if kind == "bend" else 0)]
-    return Played(Note(string, rng.randint(0, 19)), length, tuple(techniques), voice)
+    return TabNote(Note(string, rng.randint(0, 19)), length, tuple(techniques), voice)

@@ -13,19 +13,19 @@ from slp_transformer import (
     causal_mask,
     lm_head,
 )
-from slp_transformer.hooks import HookedModule, tracing
+from slp_transformer.hooks import HookedModule, record_activations
 from slp_transformer.interpret import (
-    in_words,
+    circuit_in_vocabulary,
     induction_score,
     logit_lens,
     ov_circuit,
-    points,
+    find_hook_points,
     previous_token_score,
     qk_circuit,
     repeated_tokens,
     residual_stream,
-    watching,
-    zeroed,
+    patch_activations,
+    zero_ablate,
 )
 
 CONFIG = TransformerConfig(23, 11, 15, 3, 2, value_dim=7)
@@ -50,9 +50,9 @@ def close(a, b):
 
 @torch.no_grad()
 def test_every_point_holds_what_the_equations_say(model):
-    with watching(model) as seen:
+    with patch_activations(model) as seen:
         U = model(IDS)
-    assert list(seen) and set(seen) == set(points(model))
+    assert list(seen) and set(seen) == set(find_hook_points(model))
     X = model.embedding(IDS)
     for l, block in enumerate(model.stack.blocks):
         at = {name.removeprefix(f"{l}."): Z for name, Z in seen.items() if name[0] == str(l)}
@@ -76,10 +76,10 @@ def test_every_point_holds_what_the_equations_say(model):
 
 
 def test_only_what_is_asked_for_is_kept(model):
-    with watching(model, ["1.T3"]) as seen:
+    with patch_activations(model, ["1.T3"]) as seen:
         model(IDS)
     assert list(seen) == ["1.T3"]
-    with watching(model, changes={"1.T3": zeroed()}) as seen:
+    with patch_activations(model, changes={"1.T3": zero_ablate()}) as seen:
         model(IDS)
     assert seen == {}
 
@@ -87,9 +87,9 @@ def test_only_what_is_asked_for_is_kept(model):
 def test_the_points_of_an_encoder_decoder_say_which_stack():
     torch.manual_seed(0)
     model = EncoderDecoder(CONFIG).eval()
-    with watching(model) as seen:
+    with patch_activations(model) as seen:
         model(IDS, IDS[:, :7])
-    assert set(seen) == set(points(model))
+    assert set(seen) == set(find_hook_points(model))
     assert seen["encoder.1.alpha"].shape == (2, 3, 11, 11)
     assert seen["decoder.0.alpha"].shape == (2, 3, 7, 7)
     assert seen["decoder.0.alpha_cross"].shape == (2, 3, 7, 11)
@@ -101,7 +101,7 @@ def test_the_points_of_an_encoder_decoder_say_which_stack():
 
 @torch.no_grad()
 def test_a_head_that_is_zeroed_is_a_head_whose_output_matrix_is_0(model):
-    with watching(model, changes={"1.head": zeroed(2)}):
+    with patch_activations(model, changes={"1.head": zero_ablate(2)}):
         U = model(IDS)
     model.stack.blocks[1].attention.heads[2].W_O = torch.zeros(7, 15)
     close(U, model(IDS))
@@ -110,7 +110,7 @@ def test_a_head_that_is_zeroed_is_a_head_whose_output_matrix_is_0(model):
 @torch.no_grad()
 def test_weights_put_in_their_place_are_those_that_values_are_gathered_with(model):
     itself = torch.eye(11).expand(2, 3, 11, 11)
-    with watching(model, ["0.head", "0.V", "0.alpha"], {"0.alpha": itself}) as seen:
+    with patch_activations(model, ["0.head", "0.V", "0.alpha"], {"0.alpha": itself}) as seen:
         model(IDS)
     close(seen["0.head"], seen["0.V"])
     assert torch.equal(seen["0.alpha"], itself)
@@ -119,14 +119,14 @@ def test_weights_put_in_their_place_are_those_that_values_are_gathered_with(mode
 @torch.no_grad()
 def test_a_stream_put_in_its_place_is_gone_on_with(model):
     """What one run had after block 0, put into another's, gives the first one's words."""
-    with watching(model, ["0.H"]) as seen:
+    with patch_activations(model, ["0.H"]) as seen:
         U = model(IDS)
-    with watching(model, changes={"0.H": seen["0.H"]}):
+    with patch_activations(model, changes={"0.H": seen["0.H"]}):
         close(model(IDS.flip(0)), U)
 
 
 def test_gradients_flow_through_points(model):
-    with watching(model, ["0.T3"]) as seen:
+    with patch_activations(model, ["0.T3"]) as seen:
         U = model(IDS)
     (gradient,) = torch.autograd.grad(U.sum(), seen["0.T3"])
     assert gradient.shape == (2, 11, 15) and gradient.abs().sum() > 0
@@ -139,10 +139,10 @@ def test_gradients_flow_through_points(model):
 def test_who_does_not_ask_keeps_the_fused_kernel(model, kernel):
     model(IDS)
     assert len(kernel) == 2
-    with watching(model, ["0.T3", "1.T5"]):
+    with patch_activations(model, ["0.T3", "1.T5"]):
         model(IDS)
     assert len(kernel) == 4, "the stream is no reason to compute weights"
-    with watching(model, ["1.alpha"]):
+    with patch_activations(model, ["1.alpha"]):
         model(IDS)
     assert len(kernel) == 5, "only the block that is asked for its weights computes them"
     model(IDS)
@@ -152,9 +152,9 @@ def test_who_does_not_ask_keeps_the_fused_kernel(model, kernel):
 @torch.no_grad()
 def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
     U = model(IDS)
-    with pytest.raises(RuntimeError, match="inside"), watching(model):
+    with pytest.raises(RuntimeError, match="inside"), patch_activations(model):
         raise RuntimeError("inside")
-    with watching(model, changes={"0.T2": zeroed()}) as seen:
+    with patch_activations(model, changes={"0.T2": zero_ablate()}) as seen:
         model(IDS)
     seen.clear()
     assert torch.equal(model(IDS), U) and seen == {}
@@ -163,14 +163,14 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
 
 @torch.no_grad()
 def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
-    with watching(model, changes={"0.T2": zeroed()}):
-        with tracing(model):
+    with patch_activations(model, changes={"0.T2": zero_ablate()}):
+        with record_activations(model):
             pass
-        with watching(model, ["0.T2"]) as seen:
+        with patch_activations(model, ["0.T2"]) as seen:
             model(IDS)
         changed = model(IDS)
     assert (seen["0.T2"] == 0).all()
-    with watching(model, changes={"0.T2": torch.zeros(2, 11, 15)}):
+    with patch_activations(model, changes={"0.T2": torch.zeros(2, 11, 15)}):
         assert torch.equal(model(IDS), changed)
 
 
@@ -179,24 +179,24 @@ def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
 
 def test_points_that_there_are_not_are_refused_by_name(model):
     with pytest.raises(ValueError, match='no point "2.T1": there are 0.X, 0.T1'):
-        with watching(model, ["2.T1"]):
+        with patch_activations(model, ["2.T1"]):
             pass
     with pytest.raises(ValueError, match='no point "0.C1"'):
-        with watching(model, changes={"0.C1": zeroed()}):
+        with patch_activations(model, changes={"0.C1": zero_ablate()}):
             pass
 
 
 @pytest.mark.parametrize("change", [torch.zeros(1), lambda X: X[:, :5], lambda X: None])
 def test_what_does_not_fit_a_point_is_refused(model, change):
     with pytest.raises(ValueError, match='At the point "0.T2" passes a tensor of \\[2×11×15\\]'):
-        with watching(model, changes={"0.T2": change}):
+        with patch_activations(model, changes={"0.T2": change}):
             model(IDS)
     assert model(IDS).shape == (2, 11, 23)
 
 
 def test_a_head_that_there_is_not_is_refused(model):
     with pytest.raises(ValueError, match="no head 3: there are 3, from 0 on"):
-        with watching(model, changes={"0.head": zeroed(3)}):
+        with patch_activations(model, changes={"0.head": zero_ablate(3)}):
             model(IDS)
 
 
@@ -271,6 +271,6 @@ def test_circuits_are_what_a_head_does_with_two_tokens():
 def test_a_circuit_in_words_asks_each_word_about_each_other():
     torch.manual_seed(0)
     E, circuit = torch.randn(5, 3), torch.randn(3, 3)
-    words = in_words(circuit, E)
+    words = circuit_in_vocabulary(circuit, E)
     close(words[2, 4], E[2] @ circuit @ E[4])
-    close(in_words(circuit, E, 2 * E), 2 * words)
+    close(circuit_in_vocabulary(circuit, E, 2 * E), 2 * words)

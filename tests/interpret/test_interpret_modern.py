@@ -2,7 +2,7 @@
 
 import torch
 
-from slp_transformer.interpret import logit_lens, points, residual_stream, watching, zeroed
+from slp_transformer.interpret import logit_lens, find_hook_points, residual_stream, patch_activations, zero_ablate
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import ModernLM
 
@@ -12,12 +12,12 @@ def test_points_and_the_lens_work_on_a_model_of_today():
     torch.manual_seed(0)
     config = ModernConfig(23, 11, 24, 6, 2, num_kv_heads=3, tied=False)
     model, ids = ModernLM(config).eval(), torch.randint(23, (2, 11))
-    with watching(model) as seen:
+    with patch_activations(model) as seen:
         U = model(ids)
-    assert set(seen) == set(points(model))
+    assert set(seen) == set(find_hook_points(model))
     torch.testing.assert_close(seen["1.T2"] + seen["1.X"], seen["1.T3"])
     stream = residual_stream(model, ids)
     torch.testing.assert_close(logit_lens(model, stream["1.H"]), U)
-    with watching(model, changes={"0.head": zeroed(5)}):
+    with patch_activations(model, changes={"0.head": zero_ablate(5)}):
         assert not torch.equal(model(ids), U)
     torch.testing.assert_close(model(ids), U)

@@ -83,7 +83,7 @@ def test_rotations_by_hand():
 def test_a_score_depends_on_the_distance_alone(long):
     """Wherever the two stand; and it does depend on that."""
     q, k = normal(1, EVEN).detach(), normal(1, EVEN, seed=1).detach()
-    rotary = RotaryPositions(EVEN, base=50.0, long=long)
+    rotary = RotaryPositions(EVEN, base=50.0, scaling=long)
 
     def score(i, j):
         return (rotary(q, i) @ rotary(k, j).T).item()
@@ -191,8 +191,8 @@ def test_a_single_token_gathers_the_same_without_repeating(groups):
 def test_the_cache_holds_the_shared_keys_once():
     cache, ours = KVCache(N), GroupedQueryAttention(D, HEADS, GROUPS, EVEN, 7)
     with torch.no_grad():
-        ours(torch.randn(B, N, D), causal=True, cache=cache[0].own)
-    assert cache[0].own.K.shape == (B, GROUPS, N, EVEN)
+        ours(torch.randn(B, N, D), causal=True, cache=cache[0].self_attention)
+    assert cache[0].self_attention.K.shape == (B, GROUPS, N, EVEN)
 
 
 def test_biases_are_added_to_each_product():

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from slp_transformer.cli.published_model import about
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
-from slp_transformer.hooks import tracing
-from slp_transformer.model_sizes import PUBLISHED
+from slp_transformer.hooks import record_activations
+from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
@@ -177,7 +177,7 @@ def test_named_points_are_seen_in_them(tmp_path):
     foreign("llama", tmp_path)
     ours = from_pretrained(tmp_path)
     plain = say(ours)
-    with tracing(ours) as trace:
+    with record_activations(ours) as trace:
         torch.testing.assert_close(say(ours), plain)
     assert trace[1]["alpha"].shape == (B, 6, N, N) and trace[1]["K"].shape == (B, 3, N, 10)
     torch.testing.assert_close(trace[1]["alpha"].sum(-1), torch.ones(B, 6, N))
@@ -224,7 +224,7 @@ def test_the_books_model_becomes_a_gpt2(choices, tmp_path):
         TransformerConfig(V, norm="post"),
         TransformerConfig(V, model_dim=12, num_heads=3, key_dim=5),
         ModernConfig(V, norm="post"),
-        ModernConfig(V, normalisation="layer"),
+        ModernConfig(V, normalization="layer"),
         ModernConfig(V, activation="gelu"),
         ModernConfig(V, qk_norm=True, ffn_bias=True),
         ModernConfig(V, value_dim=6),
@@ -258,9 +258,9 @@ def test_berts_segments_and_padding_are_theirs(tmp_path):
         mask = padding_mask(ids, 0)
         words, H = ours(ids, mask, segments), ours.encode(ids, mask, segments)
     torch.testing.assert_close(words, said.prediction_logits, **CLOSE)
-    torch.testing.assert_close(ours.follows(H), said.seq_relationship_logits, **CLOSE)
+    torch.testing.assert_close(ours.next_sentence_logits(H), said.seq_relationship_logits, **CLOSE)
     with pytest.raises(ValueError, match="next sentence"):
-        Bert(BertConfig(V, model_dim=12)).follows(torch.zeros(1, N, 12))
+        Bert(BertConfig(V, model_dim=12)).next_sentence_logits(torch.zeros(1, N, 12))
 
 
 def test_a_sentence_head_that_config_json_is_silent_of_is_loaded(tmp_path):
@@ -309,13 +309,13 @@ def test_published_settings_make_the_published_model(name, tmp_path):
 @pytest.mark.parametrize("name", ["GPT-2 XL", "Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B",
                                   "Llama 3.1 405B"])  # fmt: skip
 def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
-    it = PUBLISHED[name]
+    it = PUBLISHED_MODELS[name]
     config = {"vocab_size": it.vocab_size, "model_dim": it.model_dim, "num_heads": it.num_heads}
     config |= {"num_blocks": it.num_blocks, "hidden_dim": it.hidden_dim, "tied": it.tied}
     config |= {"num_kv_heads": it.num_kv_heads, "key_dim": it.key_dim, "value_dim": it.key_dim}
     if name.startswith("GPT"):
         config |= {"normalisation": "layer", "positions": "learned", "activation": "gelu_tanh"}
-        config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.positions}
+        config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.num_positions}
     with torch.device("meta"):
         model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))
     assert sum(p.numel() for p in model.parameters()) == it.total

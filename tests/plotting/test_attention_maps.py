@@ -7,9 +7,9 @@ import pytest
 import torch
 from comparing import randomised, some_ids
 
-from slp_transformer import EncoderDecoder, TransformerConfig, plotting, tracing
+from slp_transformer import EncoderDecoder, TransformerConfig, plotting, record_activations
 from slp_transformer.interpret import attention_weights
-from slp_transformer.plotting.translation_maps import attention_pictures
+from slp_transformer.plotting.translation_maps import translation_attention_figure
 
 V, M, N = 23, 5, 4
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,7 +29,7 @@ def test_weights_are_those_of_the_forward_pass():
     source, target = some_ids(M), some_ids(N, seed=9)
     found = attention_weights(model.train(), source, target)
     assert model.training  # as it was, and no weight was dropped
-    with tracing(model.eval()) as trace:
+    with record_activations(model.eval()) as trace:
         model(source, target)
     encoder = torch.stack([steps["alpha"] for steps in trace[:3]])
     decoder = torch.stack([steps["alpha"] for steps in trace[3:]])
@@ -47,7 +47,7 @@ def told(svg: str) -> dict[str, float]:
 
 def test_each_weight_stands_beside_its_own_words():
     weights = torch.tensor([[[[0.25, 0.75, 0.0], [0.004, 0.006, 0.99]]]])
-    svg = plotting.attention(plotting.Maps("Across", weights, ["un", "dos"], ["a", "b", "c"])).svg()
+    svg = plotting.attention_figure(plotting.AttentionMaps("Across", weights, ["un", "dos"], ["a", "b", "c"])).svg()
     expected = {"un → a": 0.25, "un → b": 0.75, "dos → c": 0.99}
     assert told(svg) == expected
     cells = {
@@ -62,7 +62,7 @@ def test_each_weight_stands_beside_its_own_words():
 
 def test_a_map_for_every_layer_and_head_of_each_attention():
     ids = [1, *some_ids(N).tolist()]
-    picture = attention_pictures(
+    picture = translation_attention_figure(
         translator(), some_ids(M).tolist(), ids, words("s", M), words("t", N + 1)
     )
     svg = picture.svg()
@@ -77,8 +77,8 @@ def test_a_map_for_every_layer_and_head_of_each_attention():
 
 def test_files_stand_alone_and_say_every_sign_as_it_is(tmp_path):
     weights = torch.full((1, 1, 1, 1), 1.0)
-    picture = plotting.attention(
-        plotting.Maps("<b>", weights, ["&"], ["día</svg>"]), title='"Tab" & <b>'
+    picture = plotting.attention_figure(
+        plotting.AttentionMaps("<b>", weights, ["&"], ["día</svg>"]), title='"Tab" & <b>'
     )
     for name in ("a.html", "a.svg"):
         picture.save(tmp_path / name)
@@ -94,21 +94,21 @@ def test_files_stand_alone_and_say_every_sign_as_it_is(tmp_path):
 def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
     weights = torch.ones(1, 1, 2, 3)
     with pytest.raises(ValueError, match="has? ?.* 2 rows, but 1 words"):
-        plotting.Maps("x", weights, ["a"], ["a", "b", "c"])
+        plotting.AttentionMaps("x", weights, ["a"], ["a", "b", "c"])
     with pytest.raises(
         ValueError, match=r"must be \[layers × heads × rows × columns\], not \[2, 3"
     ):
-        plotting.Maps("x", weights[0, 0], ["a", "b"], ["a", "b", "c"])
+        plotting.AttentionMaps("x", weights[0, 0], ["a", "b"], ["a", "b", "c"])
     with pytest.raises(ValueError, match="at least one"):
-        plotting.attention()
-    picture = plotting.attention(plotting.Maps("x", weights, ["a", "b"], ["a", "b", "c"]))
+        plotting.attention_figure()
+    picture = plotting.attention_figure(plotting.AttentionMaps("x", weights, ["a", "b"], ["a", "b", "c"]))
     with pytest.raises(ValueError, match=r"\.html or \.svg, and a\.pdf is neither"):
         picture.save(tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
     model = translator()
     with pytest.raises(ValueError, match="a start token and one word more"):
-        attention_pictures(model, [3], [1], ["a"], ["[SOS]"])
+        translation_attention_figure(model, [3], [1], ["a"], ["[SOS]"])
     with pytest.raises(ValueError, match="2 ids of the target and 3 words"):
-        attention_pictures(model, [3], [1, 2], ["a"], ["[SOS]", "b", "c"])
+        translation_attention_figure(model, [3], [1, 2], ["a"], ["[SOS]", "b", "c"])
     with pytest.raises(ValueError, match="need a token each"):
         attention_weights(model, torch.tensor([], dtype=torch.long), torch.tensor([1]))

@@ -33,15 +33,15 @@ def without_docstrings(tree):
 
 @pytest.mark.parametrize("thing", [causal_mask, MultiHeadAttention, MultiHeadAttention.forward])
 def test_source_is_the_package_s_own_less_its_docstrings(thing):
-    shown = plotting.source(thing)
+    shown = plotting.show_source(thing)
     whole = textwrap.dedent(inspect.getsource(thing))
     assert ast.dump(ast.parse(shown.code)) == without_docstrings(ast.parse(whole))
     assert '"""' not in shown.code
-    assert str(plotting.source(thing, docstring=True)) == whole.rstrip()
+    assert str(plotting.show_source(thing, docstring=True)) == whole.rstrip()
 
 
 def test_source_links_to_the_reference_and_tells_methods_apart():
-    text = plotting.source(causal_mask, MultiHeadAttention.forward)._repr_markdown_()
+    text = plotting.show_source(causal_mask, MultiHeadAttention.forward)._repr_markdown_()
     assert '<autoref identifier="slp_transformer.masks.causal_mask">' in text
     assert 'identifier="slp_transformer.multi_head.MultiHeadAttention.forward"' in text
     assert "# MultiHeadAttention.forward\n" in text
@@ -52,14 +52,14 @@ def test_source_of_a_reader_s_own_function_has_no_link():
     def mine():
         return 1
 
-    assert "autoref" not in plotting.source(mine)._repr_markdown_()
+    assert "autoref" not in plotting.show_source(mine)._repr_markdown_()
 
 
 def test_source_says_what_it_cannot_show():
     with pytest.raises(ValueError, match="at least one"):
-        plotting.source()
+        plotting.show_source()
     with pytest.raises(ValueError, match="written in Python"):
-        plotting.source(torch.relu)
+        plotting.show_source(torch.relu)
 
 
 # --- Figures -------------------------------------------------------------------------------------

@@ -23,10 +23,10 @@ from tempfile import TemporaryDirectory
 
 from mutations import BYTES, SECONDS, cut, flip, high_water, insert
 
-from slp_transformer.guitar.formats.registry import read_pieces, write_piece
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab_as
 from slp_transformer.guitar.guitarset import read_guitarset
-from slp_transformer.guitar.practice import practice_corpus
-from slp_transformer.guitar.score import score_of
+from slp_transformer.guitar.practice import make_practice_corpus
+from slp_transformer.guitar.score import score_from_tab
 from slp_transformer.guitar.tab import Tab
 
 KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".atex", ".jams", ".zip")
@@ -48,12 +48,12 @@ class Trial:
 
 def excerpt_of(tab: Tab) -> bytes:
     """A piece as GuitarSet would have it, at 120 quarter notes a minute."""
-    score = score_of(tab)
+    score = score_from_tab(tab)
     strings: dict[int, list[dict[str, float]]] = {string: [] for string in range(6)}
     for note in score.notes:
         place, unit = min(max(note.channel, 1), 6), 2 * score.steps_per_quarter
         strings[6 - place].append({
-            "time": note.onset / unit, "duration": note.duration / unit,
+            "time": note.onset_step / unit, "duration": note.duration_steps / unit,
             "value": note.pitch + 0.1,
         })  # fmt: skip
     beat = {"measure": 1, "num_beats": 4, "beat_units": 4}
@@ -78,7 +78,7 @@ def write(tab: Tab, kind: str, folder: Path) -> Path:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{name}.jams", excerpt_of(tab))
     else:
-        write_piece(tab, path)
+        write_tab_as(tab, path)
     return path
 
 
@@ -138,7 +138,7 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
     before, begun = high_water(reset=True), time.process_time()
     problem = ""
     try:
-        read = read_guitarset if kind in (".jams", ".zip") else read_pieces
+        read = read_guitarset if kind in (".jams", ".zip") else read_any_tab_file
         tabs_read, problems = read(path)
         outcome = "read" if not problems else "read in part"
         if any(len(str(each)) > 500 or "\n" in str(each) for each in problems):
@@ -158,7 +158,7 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
 
 def campaign(count: int, seed: int, kinds: tuple[str, ...] = KINDS) -> list[Trial]:
     """So many trials of each kind; those that were lost are told as they come."""
-    tabs, trials = practice_corpus(0, 40), []
+    tabs, trials = make_practice_corpus(0, 40), []
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         for kind in kinds:
             for number in range(count):

@@ -43,7 +43,7 @@ import tqdm
 import tqdm.auto
 
 from slp_transformer.cli import main as command_line
-from slp_transformer.data import moby_dick
+from slp_transformer.data import load_moby_dick
 from slp_transformer.training.checkpoint_files import (
     EVALUATED_SUFFIX,
     checkpoint_folder,
@@ -296,7 +296,7 @@ def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         os.chdir(folder)
         try:
-            Path("text.txt").write_text(moby_dick()[:6000], encoding="utf-8")
+            Path("text.txt").write_text(load_moby_dick()[:6000], encoding="utf-8")
             with redirect_stdout(io.StringIO()):  # loads all that the forks then have
                 command_line([*TRAIN, "loaded", "--quiet"])
             begun = time.monotonic()

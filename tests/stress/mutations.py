@@ -36,7 +36,7 @@ import safetensors.torch
 import torch
 
 from slp_transformer.cli import main as command_line
-from slp_transformer.data import english_number, moby_dick, spanish_number
+from slp_transformer.data import number_to_english, load_moby_dick, number_to_spanish
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
 HANGS = 60.0  # seconds by the clock, after which a command will not end
@@ -282,8 +282,8 @@ def fix_sizes(folder: Path) -> None:
 
 def make_runs(folder: Path) -> None:
     """Train the runs that are damaged."""
-    (folder / "text.txt").write_text(moby_dick()[:3000], encoding="utf-8")
-    pairs = [(english_number(n), spanish_number(n)) for n in range(99)]
+    (folder / "text.txt").write_text(load_moby_dick()[:3000], encoding="utf-8")
+    pairs = [(number_to_english(n), number_to_spanish(n)) for n in range(99)]
     table = "".join(f"{source},{target}\n" for source, target in [("English", "Spanish"), *pairs])
     (folder / "pairs.csv").write_text(table, encoding="utf-8")
     for name, words in RUNS.items():

@@ -38,7 +38,7 @@ from slp_transformer.guitar.fingering.keeping import load_hand
 
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import practice_corpus, write_tab
+from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training import load_model, train
 
 # --- Every command line --------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def make_material() -> None:
         Path(name).write_text(text, encoding="utf-8")
     Path("latin.txt").write_bytes("El señor toca la guitarra.\n".encode("latin-1") * 20)
     Path("tabs-in").mkdir()
-    for n, tab in enumerate(practice_corpus(seed=0, pieces=30)):
+    for n, tab in enumerate(make_practice_corpus(seed=0, num_pieces=30)):
         write_tab(tab, f"tabs-in/{n:02}.txt")
     write_midi("song.mid", SONG)
     write_midi("low.mid", [28, *SONG])

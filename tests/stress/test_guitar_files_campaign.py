@@ -17,14 +17,14 @@ import guitar_files  # noqa: E402
 def test_a_file_that_is_not_damaged_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(guitar_files, "WAYS", (lambda path, draw: "nothing",))
     monkeypatch.setattr(guitar_files, "reword", lambda path, draw: "nothing")
-    tabs = guitar_files.practice_corpus(0, 5)
+    tabs = guitar_files.make_practice_corpus(0, 5)
     for kind in guitar_files.KINDS:
         trial = guitar_files.one_trial(tmp_path, kind, 0, 0, tabs)
         assert (trial.outcome, trial.problem) == ("read", ""), trial
 
 
 def test_a_traceback_and_a_long_tale_are_lost(tmp_path, monkeypatch):
-    tabs = guitar_files.practice_corpus(0, 5)
+    tabs = guitar_files.make_practice_corpus(0, 5)
     for wrong in (KeyError("x"), ValueError("two\nlines"), ValueError("long " * 200)):
 
         def fail(path, wrong=wrong):

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from test_trainer import STREAM, encoder_decoder, language_model
 
 from slp_transformer.lora import add_lora
-from slp_transformer.scaling_laws import training_flops
+from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training import device_monitor, train
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.device_monitor import DeviceMonitor
@@ -23,7 +23,7 @@ def test_operations_are_counted_by_hand():
     """One block: 4d² and 8d² weights and E, six times each; scores and values, both ways."""
     config = language_model().config  # d = 6, A·d_k = 6, d_ff = 24, |V| = 7
     weights = 4 * 6 * 6 + 2 * 6 * 24 + 7 * 6
-    assert training_flops(config, 5) == 6 * weights + 12 * 6 * 5
+    assert training_flops_per_token(config, 5) == 6 * weights + 12 * 6 * 5
 
 
 def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():
@@ -40,7 +40,7 @@ def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():
 
 
 def training_flops_of_a_token() -> int:
-    return training_flops(language_model().config, 5)
+    return training_flops_per_token(language_model().config, 5)
 
 
 def test_the_speed_of_a_product_counts_its_operations(monkeypatch):

@@ -13,8 +13,8 @@ from commands import SENTENCE, SMALL, fine, weights
 
 from slp_transformer import TransformerConfig, TransformerLM, generate
 from slp_transformer.cli import main
-from slp_transformer.data.batches import PaddedPairs, TokenWindows, part_of
-from slp_transformer.guitar import practice_corpus, write_tab
+from slp_transformer.data.batches import PaddedPairs, TokenWindows, eval_subset
+from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training import trainer
 from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
@@ -45,18 +45,18 @@ class Own:
 
 def test_a_part_is_windows_from_all_over_by_hand():
     windows = TokenWindows(torch.arange(23), 5)  # four windows, two of which are the part
-    part = part_of(windows, 2)
-    batch = next(part.in_order(9))
+    part = eval_subset(windows, 2)
+    batch = next(part.iter_eval(9))
     assert batch.inputs[0].tolist() == [[0, 1, 2, 3, 4], [10, 11, 12, 13, 14]]
     assert batch.targets.tolist() == [[1, 2, 3, 4, 5], [11, 12, 13, 14, 15]]
     assert len(windows) == 4 and len(part) == 2
     for size in (4, 5, None):
-        assert part_of(windows, size) is windows
+        assert eval_subset(windows, size) is windows
     rows = [(torch.tensor([n]), torch.tensor([n])) for n in range(7)]
     pairs = PaddedPairs(rows, pad_id=0, begin_id=1, end_id=2)
-    assert [int(source) for source, _ in part_of(pairs, 3).pairs] == [0, 2, 4]
+    assert [int(source) for source, _ in eval_subset(pairs, 3).pairs] == [0, 2, 4]
     own = Own()
-    assert part_of(own, 2) is own
+    assert eval_subset(own, 2) is own
 
 
 def test_while_training_a_part_is_measured_and_all_at_the_end():
@@ -68,7 +68,7 @@ def test_while_training_a_part_is_measured_and_all_at_the_end():
     )
     windows = TokenWindows(held_out, 5)
     assert [record.full_val_loss for record in records[:-1]] == [None]
-    assert records[-1].val_loss == pytest.approx(mean_loss(model, part_of(windows, 3)))
+    assert records[-1].val_loss == pytest.approx(mean_loss(model, eval_subset(windows, 3)))
     assert records[-1].full_val_loss == pytest.approx(mean_loss(model, windows))
     assert records[-1].full_val_loss != pytest.approx(records[-1].val_loss, abs=1e-6)
     everything = train(
@@ -91,7 +91,7 @@ def test_the_command_says_what_it_was_measured_on(at, capsys):
 
 def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys):
     Path("tabs").mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=14)):
         write_tab(tab, f"tabs/{number:02}.txt")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     held_out = json.loads(Path("g/tokens/held-out.json").read_text("utf-8"))
@@ -103,7 +103,7 @@ def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys
         return json.loads(capsys.readouterr().out)
 
     before = measured()
-    for number, tab in enumerate(practice_corpus(seed=5, pieces=9)):
+    for number, tab in enumerate(make_practice_corpus(seed=5, num_pieces=9)):
         write_tab(tab, f"tabs/a{number}.txt")
     assert measured() == before
     shutil.rmtree("tabs")
@@ -112,7 +112,7 @@ def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys
 
 def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
     Path("tabs").mkdir()
-    for number, tab in enumerate(practice_corpus(seed=3, pieces=14)):
+    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=14)):
         write_tab(tab, f"tabs/{number:02}.txt")
     fine("train", "tabs", "tabs", "--out-dir", "whole", *SMALL)
     step = trainer.training_step

@@ -13,7 +13,7 @@ from commands import SMALL, fine, refused, weights
 from slp_transformer.cli.loaded_run import find_recipe
 
 from slp_transformer import TransformerConfig
-from slp_transformer._internal.atomic_write import reason_of
+from slp_transformer._internal.atomic_write import error_message
 from slp_transformer.cli import main
 from slp_transformer.cli.train import how_to_go_on
 from slp_transformer.training.checkpoint_files import checkpoint_folder, load_trainer_state
@@ -114,9 +114,9 @@ def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
 
 def test_reasons_have_no_numbers_and_no_temporary_names():
     full = OSError(errno.ENOSPC, "No space left on device", "/run/.a.json.writing")
-    assert reason_of(full) == "No space left on device"
+    assert error_message(full) == "No space left on device"
     rust = Exception("Error while serializing: I/O error: No space left on device (os error 28)")
-    assert reason_of(rust) == "No space left on device"
+    assert error_message(rust) == "No space left on device"
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])

@@ -17,7 +17,7 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
 from slp_transformer.cli import train as command
 from slp_transformer.training.checkpoint_files import scan_checkpoints
-from slp_transformer.training.run_lock import sole_owner
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.trainer import train
 
 HOLD = """
@@ -63,12 +63,12 @@ def test_a_dead_owner_lets_go(holder, at):
 
 def test_whoever_holds_it_may_ask_again_and_a_folder_made_in_vain_goes(tmp_path):
     folder = tmp_path / "a" / "b"
-    with sole_owner(folder):
-        with sole_owner(folder):
+    with run_lock(folder):
+        with run_lock(folder):
             assert (folder / ".lock").exists()
         assert (folder / ".lock").exists()
     assert list(tmp_path.iterdir()) == []
-    with sole_owner(folder):
+    with run_lock(folder):
         (folder / "kept").touch()
     assert [path.name for path in folder.iterdir()] == ["kept"]
 
@@ -78,7 +78,7 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         said = rf"Nothing can be kept in {re.escape(str(place))}: .*file is a file\. Choose another"
         with pytest.raises(ValueError, match=said):
-            with sole_owner(place):
+            with run_lock(place):
                 pass
 
 
@@ -201,8 +201,8 @@ def test_a_signal_while_it_is_taken_leaves_nothing(where, tmp_path, monkeypatch)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(home, where, stopped)
-        with sole_owner(tmp_path / "a" / "b"):
+        with run_lock(tmp_path / "a" / "b"):
             pass
     assert list(tmp_path.iterdir()) == []
-    with sole_owner(tmp_path / "a"):
+    with run_lock(tmp_path / "a"):
         pass

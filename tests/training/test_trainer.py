@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 import slp_transformer
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer.data.batches import IGNORED, BatchSource, PaddedPairs, TokenWindows
+from slp_transformer.data.batches import IGNORE_INDEX, DataSource, PaddedPairs, TokenWindows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
 from slp_transformer.training import trainer as training_module
@@ -117,7 +117,7 @@ def test_a_stream_without_a_length_of_window_is_refused():
 
 def test_accumulated_parts_give_the_gradient_of_the_whole():
     """Also where padding is spread unevenly: each target counts the same."""
-    batch = next(pairs((3, 5), (2, 1), (7, 2), (1, 6)).in_order(4))
+    batch = next(pairs((3, 5), (2, 1), (7, 2), (1, 6)).iter_eval(4))
     whole, parts = TrainConfig(steps=9, batch_size=4), TrainConfig(steps=9, batch_size=1)
     loss, weights = weights_after_a_step(whole, encoder_decoder(), batch)
     loss_of_parts, weights_of_parts = weights_after_a_step(parts, encoder_decoder(), batch)
@@ -177,7 +177,7 @@ def test_label_smoothing_is_for_training_and_not_for_measuring():
 
 def test_the_loss_does_not_see_what_is_ignored():
     U = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
-    targets = torch.tensor([[1, 2, IGNORED], [3, IGNORED, IGNORED]])
+    targets = torch.tensor([[1, 2, IGNORE_INDEX], [3, IGNORE_INDEX, IGNORE_INDEX]])
     kept = torch.stack([U[0, 0], U[0, 1], U[1, 0]])
     for smoothing in (0.0, 0.3):
         loss = next_token_loss(U, targets, label_smoothing=smoothing)
@@ -253,20 +253,20 @@ def test_validation_goes_by_training_mode():
 def test_pairs_are_padded_and_shifted_by_hand():
     rows = [(torch.tensor([5, 6, 7]), torch.tensor([8])), (torch.tensor([9]), torch.tensor([3, 4]))]
     source = PaddedPairs(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
-    batch = next(source.in_order(2))
+    batch = next(source.iter_eval(2))
     sources, reads, mask = batch.inputs
     assert sources.tolist() == [[5, 6, 7], [9, PAD, PAD]]
     assert reads.tolist() == [[BEGIN, 8, PAD], [BEGIN, 3, 4]]
-    assert batch.targets.tolist() == [[8, END, IGNORED], [3, 4, END]]
-    assert torch.equal(mask, padding_mask(sources, PAD)) and batch.count == 5
+    assert batch.targets.tolist() == [[8, END, IGNORE_INDEX], [3, 4, END]]
+    assert torch.equal(mask, padding_mask(sources, PAD)) and batch.num_targets == 5
 
 
 def test_padding_changes_no_loss():
     """Pairs scored together, padded, come to what each alone comes to."""
     model, source = encoder_decoder().eval(), pairs((3, 5), (2, 1), (7, 2))
-    alone = [next(iter([source.batch(torch.tensor([i]))])) for i in range(3)]
+    alone = [next(iter([source.collate(torch.tensor([i]))])) for i in range(3)]
     total = sum(next_token_loss(model(*b.inputs), b.targets, reduction="sum").item() for b in alone)
-    mean = total / sum(b.count for b in alone)
+    mean = total / sum(b.num_targets for b in alone)
     assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
     assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
 
@@ -290,8 +290,8 @@ def test_bad_pairs_are_refused():
 
 
 def test_both_sources_are_batch_sources():
-    assert isinstance(pairs((1, 1)), BatchSource) and isinstance(
-        TokenWindows(STREAM, 5), BatchSource
+    assert isinstance(pairs((1, 1)), DataSource) and isinstance(
+        TokenWindows(STREAM, 5), DataSource
     )
 
 

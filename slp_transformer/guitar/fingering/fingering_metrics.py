@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning, is_playable
+from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning, is_playable_grip
 
 
 @dataclass(frozen=True)
-class Agreement:
+class FingeringMetrics:
     """Counts over one piece, or several: they are added with ``+``.
 
     A note is right if it is on the string that people chose; its pitch is then right too. A note is
@@ -27,51 +27,51 @@ class Agreement:
         pitches_kept: how many notes sound at the pitch that was asked for.
     """
 
-    notes: int = 0
-    right: int = 0
-    free_notes: int = 0
-    free_right: int = 0
-    chords: int = 0
-    chords_right: int = 0
-    events: int = 0
-    events_right: int = 0
-    playable: int = 0
-    pitches_kept: int = 0
+    num_notes: int = 0
+    correct_notes: int = 0
+    ambiguous_notes: int = 0
+    correct_ambiguous_notes: int = 0
+    num_chords: int = 0
+    correct_chords: int = 0
+    num_events: int = 0
+    correct_events: int = 0
+    playable_events: int = 0
+    correct_pitches: int = 0
 
-    def __add__(self, other: "Agreement") -> "Agreement":
-        return total_of([self, other])
+    def __add__(self, other: "FingeringMetrics") -> "FingeringMetrics":
+        return sum_metrics([self, other])
 
-    def shares(self) -> dict[str, float]:
+    def to_shares(self) -> dict[str, float]:
         """What is reported, from 0 to 1 each."""
         parts = {
-            "strings": (self.right, self.notes),
-            "free_strings": (self.free_right, self.free_notes),
-            "chords": (self.chords_right, self.chords),
-            "events": (self.events_right, self.events),
-            "playable": (self.playable, self.events),
-            "pitch": (self.pitches_kept, self.notes),
+            "strings": (self.correct_notes, self.num_notes),
+            "free_strings": (self.correct_ambiguous_notes, self.ambiguous_notes),
+            "chords": (self.correct_chords, self.num_chords),
+            "events": (self.correct_events, self.num_events),
+            "playable": (self.playable_events, self.num_events),
+            "pitch": (self.correct_pitches, self.num_notes),
         }
         return {name: part / max(1, whole) for name, (part, whole) in parts.items()}
 
 
-def agreement(
-    written: Sequence[Grip],
-    chosen: Sequence[Grip],
+def compare_fingerings(
+    reference_grips: Sequence[Grip],
+    predicted_grips: Sequence[Grip],
     tuning: Tuning,
     max_span: int = MAX_SPAN,
-) -> Agreement:
+) -> FingeringMetrics:
     """Compare a fingering with the one that people wrote, both event by event.
 
     Raises:
         ValueError: if they have not equally many events, or notes in an event.
     """
-    total = Agreement()
-    for theirs, ours in zip(written, chosen, strict=True):
+    total = FingeringMetrics()
+    for theirs, ours in zip(reference_grips, predicted_grips, strict=True):
         right = [a == b for a, b in zip(theirs, ours, strict=True)]
-        pitches = [tuning.pitch(note) for note in theirs]
-        free = [len(tuning.positions(pitch)) > 1 for pitch in pitches]
+        pitches = [tuning.pitch_of(note) for note in theirs]
+        free = [len(tuning.positions_of(pitch)) > 1 for pitch in pitches]
         chord = len(theirs) > 1
-        total += Agreement(
+        total += FingeringMetrics(
             len(right),
             sum(right),
             sum(free),
@@ -80,13 +80,13 @@ def agreement(
             int(chord and all(right)),
             1,
             int(all(right)),
-            int(is_playable(ours, max_span)),
-            sum(tuning.pitch(n) == p for n, p in zip(ours, pitches, strict=True)),
+            int(is_playable_grip(ours, max_span)),
+            sum(tuning.pitch_of(n) == p for n, p in zip(ours, pitches, strict=True)),
         )
     return total
 
 
-def total_of(pieces: Sequence[Agreement]) -> Agreement:
+def sum_metrics(metrics: Sequence[FingeringMetrics]) -> FingeringMetrics:
     """The counts of several pieces added up."""
-    columns = zip(*(tuple(vars(piece).values()) for piece in pieces), strict=True)
-    return Agreement(*map(sum, columns))
+    columns = zip(*(tuple(vars(piece).values()) for piece in metrics), strict=True)
+    return FingeringMetrics(*map(sum, columns))

@@ -6,16 +6,16 @@ from itertools import accumulate
 
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playability import PinError, Weigh, Wishes, choose, fit
+from slp_transformer.guitar.fingering.playability import PinError, GripScorer, FingeringOptions, find_fingerings, fit_moment
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.score import Score, bars_of_score, tab_of
+from slp_transformer.guitar.score import Score, make_empty_bars, tab_from_score
 from slp_transformer.guitar.tab import Bar, Event, Tab
 
-Places = Sequence[Sequence[Note | None]]
+MomentNotes = Sequence[Sequence[Note | None]]
 
 
 @dataclass(frozen=True)
-class Piece:
+class PlayablePiece:
     """Something to be fingered.
 
     Attributes:
@@ -29,30 +29,30 @@ class Piece:
 
     moments: tuple[tuple[int, ...], ...]
     onsets: tuple[float, ...]
-    lengths: tuple[tuple[float, ...] | None, ...]
-    bars: tuple[int, ...]
-    told: tuple[tuple[str, str], ...]
-    tab: Callable[[Places, Tuning], Tab]
+    durations: tuple[tuple[float, ...] | None, ...]
+    bar_numbers: tuple[int, ...]
+    changes: tuple[tuple[str, str], ...]
+    build_tab: Callable[[MomentNotes, Tuning], Tab]
 
-    def where(self, moment: int) -> str:
+    def describe_moment(self, moment: int) -> str:
         """A moment in words."""
-        bar = self.bars[moment]
-        return f"bar {bar}, moment {moment - self.bars.index(bar) + 1}"
+        bar = self.bar_numbers[moment]
+        return f"bar {bar}, moment {moment - self.bar_numbers.index(bar) + 1}"
 
-    def number_of(self, bar: int, moment: int) -> int:
+    def moment_index(self, bar_number: int, moment_in_bar: int) -> int:
         """The number of a bar's moment, both counted from 1.
 
         Raises:
             ValueError: if there is none.
         """
-        count = self.bars.count(bar)
-        if not 1 <= moment <= count:
-            raise ValueError(f"Bar {bar} has {count} moments, so there is no {bar}:{moment}.")
-        return self.bars.index(bar) + moment - 1
+        count = self.bar_numbers.count(bar_number)
+        if not 1 <= moment_in_bar <= count:
+            raise ValueError(f"Bar {bar_number} has {count} moments, so there is no {bar_number}:{moment_in_bar}.")
+        return self.bar_numbers.index(bar_number) + moment_in_bar - 1
 
 
 @dataclass(frozen=True)
-class Taken:
+class Fingering:
     """What came of a piece.
 
     Attributes:
@@ -60,48 +60,48 @@ class Taken:
         told: what was changed: where, and what.
     """
 
-    tabs: list[tuple[Tab, list[Grip]]]
-    told: list[tuple[str, str]]
+    tabs_and_grips: list[tuple[Tab, list[Grip]]]
+    changes: list[tuple[str, str]]
 
 
-def of_score(score: Score) -> Piece:
+def piece_from_score(score: Score) -> PlayablePiece:
     """A score as a piece."""
-    moments = score.moments()
-    starts = list(accumulate((bar.steps for bar in bars_of_score(score)), initial=0))
-    onsets = [score.notes[same[0]].onset for same in moments]
+    moments = score.group_by_onset()
+    starts = list(accumulate((bar.steps for bar in make_empty_bars(score)), initial=0))
+    onsets = [score.notes[same[0]].onset_step for same in moments]
     bars, number = [], 1
     for onset in onsets:
         while number < len(starts) - 1 and onset >= starts[number]:
             number += 1
         bars.append(number)
 
-    def tab(places: Places, tuning: Tuning) -> Tab:
+    def tab(places: MomentNotes, tuning: Tuning) -> Tab:
         row: list[Note | None] = [None] * len(score.notes)
         for same, chosen in zip(moments, places, strict=True):
             for i, place in zip(same, chosen, strict=True):
                 row[i] = place
-        return tab_of(score, row, tuning)
+        return tab_from_score(score, row, tuning)
 
-    return Piece(
+    return PlayablePiece(
         tuple(tuple(score.notes[i].pitch for i in same) for same in moments),
         tuple(map(float, onsets)),
-        tuple(tuple(float(score.notes[i].duration) for i in same) for same in moments),
+        tuple(tuple(float(score.notes[i].duration_steps) for i in same) for same in moments),
         tuple(bars),
         (),
         tab,
     )
 
 
-def of_tab(written: Tab) -> Piece:
+def piece_from_tab(source_tab: Tab) -> PlayablePiece:
     """A tab as a piece: its pitches, to be fingered anew, perhaps on another guitar."""
     moments, onsets, lengths, bars, told = [], [], [], [], []
     kept: list[list[tuple[Event, list]]] = []
     start = 0
-    for number, bar in enumerate(written.bars, start=1):
+    for number, bar in enumerate(source_tab.bars, start=1):
         own = []
         for event in bar.events:
-            sounding = set(event.sounding())
-            played = [each for each in event.played() if each.note in sounding]
+            sounding = set(event.sounding_notes())
+            played = [each for each in event.tab_notes() if each.note in sounding]
             if len(played) < len(event.notes):
                 told.append((f"bar {number}", "a note without a pitch is left out"))
             if any(each.techniques for each in played):
@@ -109,31 +109,31 @@ def of_tab(written: Tab) -> Piece:
             if not played:
                 continue
             own.append((event, played))
-            moments.append(tuple(written.tuning.pitch(each.note) for each in played))
+            moments.append(tuple(source_tab.tuning.pitch_of(each.note) for each in played))
             onsets.append(float(start + event.step))
-            durations = tuple(float(each.duration) for each in played)
+            durations = tuple(float(each.duration_steps) for each in played)
             lengths.append(durations if all(durations) else None)
             bars.append(number)
         kept.append(own)
         start += bar.steps
 
-    def tab(places: Places, tuning: Tuning) -> Tab:
+    def tab(places: MomentNotes, tuning: Tuning) -> Tab:
         rows = iter(places)
         made: list[Bar] = []
-        for bar, own in zip(written.bars, kept, strict=True):
+        for bar, own in zip(source_tab.bars, kept, strict=True):
             events = []
             for event, played in own:
                 pairs = zip(played, next(rows), strict=True)
                 anew = [p._replace(note=place, techniques=()) for p, place in pairs if place]
                 if anew:
-                    events.append(Event.of(event.step, anew))
+                    events.append(Event.from_notes(event.step, anew))
             made.append(replace(bar, events=tuple(events)))
-        return replace(written, tuning=tuning, bars=tuple(made))
+        return replace(source_tab, tuning=tuning, bars=tuple(made))
 
-    return Piece(tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(told), tab)
+    return PlayablePiece(tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(told), tab)
 
 
-def take(piece: Piece, wishes: Wishes, alternatives: int = 1, weigh: Weigh | None = None) -> Taken:
+def finger_piece(piece: PlayablePiece, options: FingeringOptions, num_alternatives: int = 1, score_grips: GripScorer | None = None) -> Fingering:
     """Finger a piece as a guitarist wishes.
 
     Args:
@@ -146,51 +146,51 @@ def take(piece: Piece, wishes: Wishes, alternatives: int = 1, weigh: Weigh | Non
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    there, notes, told, refused = [], [], list(piece.told), []
+    there, notes, told, refused = [], [], list(piece.changes), []
     for n, pitches in enumerate(piece.moments):
-        left, changes, reason = fit(pitches, wishes)
-        told += [(piece.where(n), what) for what in changes]
+        left, changes, reason = fit_moment(pitches, options)
+        told += [(piece.describe_moment(n), what) for what in changes]
         if reason:
-            refused.append((piece.where(n), reason))
+            refused.append((piece.describe_moment(n), reason))
         elif left:
             there.append(n)
             notes.append(left)
     if refused:
-        raise ValueError(out_of_reach(refused))
+        raise ValueError(format_unplayable_message(refused))
     if not there:
         raise ValueError("There is nothing to play: no note is left.")
-    lengths = [piece.lengths[n] for n in there]
+    lengths = [piece.durations[n] for n in there]
     passage = Passage(
-        wishes.tuning,
+        options.tuning,
         tuple(map(tuple, notes)),
         onsets=tuple(piece.onsets[n] for n in there),
-        lengths=tuple(
+        durations=tuple(
             None if all_lengths is None else tuple(all_lengths[place] for place in own.values())
             for all_lengths, own in zip(lengths, notes, strict=True)
         ),
     )
     pins = {}
-    for n, pinned in wishes.pins.items():
+    for n, pinned in options.pinned_notes.items():
         if n not in there:
-            raise ValueError(f"{piece.where(n)}: nothing that is pinned there is left.")
+            raise ValueError(f"{piece.describe_moment(n)}: nothing that is pinned there is left.")
         pins[there.index(n)] = pinned
     try:
-        paths = choose(passage, replace(wishes, pins=pins), alternatives, weigh)
+        paths = find_fingerings(passage, replace(options, pins=pins), num_alternatives, score_grips)
     except PinError as error:
-        raise ValueError(f"{piece.where(there[error.moment])}: {error}.") from None
+        raise ValueError(f"{piece.describe_moment(there[error.moment_index])}: {error}.") from None
     tabs = []
     for path in paths:
         rows = [[None] * len(pitches) for pitches in piece.moments]
         for n, own, grip in zip(there, notes, path, strict=True):
             for source, place in zip(own.values(), grip, strict=True):
                 rows[n][source] = place
-        tabs.append((piece.tab(rows, wishes.tuning), path))
-    return Taken(tabs, told)
+        tabs.append((piece.build_tab(rows, options.tuning), path))
+    return Fingering(tabs, told)
 
 
-def out_of_reach(refused: Sequence[tuple[str, str]]) -> str:
+def format_unplayable_message(unplayable_moments: Sequence[tuple[str, str]]) -> str:
     """A sentence about moments that this guitar cannot play, naming the first three."""
-    first = "; ".join(f"{where}: {why}" for where, why in refused[:3])
-    many = f"{len(refused)} moments are" if len(refused) > 1 else "One moment is"
-    more = ", and so on" if len(refused) > 3 else ""
+    first = "; ".join(f"{where}: {why}" for where, why in unplayable_moments[:3])
+    many = f"{len(unplayable_moments)} moments are" if len(unplayable_moments) > 1 else "One moment is"
+    more = ", and so on" if len(unplayable_moments) > 3 else ""
     return f"{many} out of this guitar's reach: {first}{more}."

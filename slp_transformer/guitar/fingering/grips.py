@@ -8,17 +8,17 @@ not placed one by one: its grips are listed, and one of them is chosen.
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, pitch_name
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, format_pitch
 
 Grip = tuple[Note, ...]
 
 
-class OutOfReach(ValueError):
+class UnplayableError(ValueError):
     """Notes that no hand can take together on this guitar; the message says why."""
 
 
 @lru_cache(maxsize=65536)
-def grips(
+def find_grips(
     pitches: tuple[int, ...],
     tuning: Tuning,
     max_fret: int = MAX_FRET,
@@ -35,38 +35,38 @@ def grips(
     Returns:
         The grips, each with one note a pitch, in the order of `pitches`; none if there are none.
     """
-    places = [tuning.positions(pitch, max_fret) for pitch in pitches]
+    places = [tuning.positions_of(pitch, max_fret) for pitch in pitches]
     if len(pitches) > len(tuning.open_pitches):
         return ()
-    return tuple(_grown((), pitches, places, max_span))
+    return tuple(_extend_grip((), pitches, places, max_span))
 
 
-def _grown(
-    begun: Grip, pitches: tuple[int, ...], places: list[list[Note]], max_span: int
+def _extend_grip(
+    partial_grip: Grip, pitches: tuple[int, ...], positions_by_pitch: list[list[Note]], max_span: int
 ) -> Iterator[Grip]:
     """The grips that begin with these notes."""
-    if len(begun) == len(pitches):
-        yield begun
+    if len(partial_grip) == len(pitches):
+        yield partial_grip
         return
-    for note in places[len(begun)]:
-        if fits(begun, pitches, note, max_span):
-            yield from _grown((*begun, note), pitches, places, max_span)
+    for note in positions_by_pitch[len(partial_grip)]:
+        if can_add_note(partial_grip, pitches, note, max_span):
+            yield from _extend_grip((*partial_grip, note), pitches, positions_by_pitch, max_span)
 
 
-def fits(begun: Grip, pitches: tuple[int, ...], note: Note, max_span: int) -> bool:
+def can_add_note(partial_grip: Grip, pitches: tuple[int, ...], note: Note, max_span: int) -> bool:
     """Whether the hand that holds the first notes of a chord can also take the next one."""
-    frets = [fret for _, fret in (*begun, note) if fret]
+    frets = [fret for _, fret in (*partial_grip, note) if fret]
     if frets and max(frets) - min(frets) > max_span:
         return False
-    pitch = pitches[len(begun)]
+    pitch = pitches[len(partial_grip)]
     return all(
         note.string != other.string and (earlier != pitch or note.string < other.string)
-        for earlier, other in zip(pitches, begun, strict=False)
+        for earlier, other in zip(pitches, partial_grip, strict=False)
     )
 
 
-def next_notes(
-    begun: Sequence[Note],
+def allowed_next_notes(
+    partial_grip: Sequence[Note],
     pitches: tuple[int, ...],
     tuning: Tuning,
     max_fret: int = MAX_FRET,
@@ -84,16 +84,16 @@ def next_notes(
     Returns:
         The places, each once, lowest string first.
     """
-    start, count = tuple(begun), len(begun)
+    start, count = tuple(partial_grip), len(partial_grip)
     goes_on = {
         grip[count]
-        for grip in grips(pitches, tuning, max_fret, max_span)
+        for grip in find_grips(pitches, tuning, max_fret, max_span)
         if grip[:count] == start and len(grip) > count
     }
     return sorted(goes_on, key=lambda note: -note.string)
 
 
-def reachable_grips(
+def find_playable_grips(
     pitches: tuple[int, ...],
     tuning: Tuning,
     max_fret: int = MAX_FRET,
@@ -106,27 +106,27 @@ def reachable_grips(
             way: a pitch, the number of strings, or two notes that need the same one.
     """
     for span in range(min(max_span, max_fret), max_fret + 1):
-        if found := grips(pitches, tuning, max_fret, span):
+        if found := find_grips(pitches, tuning, max_fret, span):
             return found
-    raise OutOfReach(why_out_of_reach(pitches, tuning, max_fret))
+    raise UnplayableError(explain_unplayable(pitches, tuning, max_fret))
 
 
-def why_out_of_reach(pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET) -> str:
+def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET) -> str:
     """Why notes have no grip, in words that end without a full stop."""
     for pitch in pitches:
-        if not tuning.positions(pitch, max_fret):
-            lowest = pitch_name(min(tuning.open_pitches) + tuning.capo)
-            highest = pitch_name(max(tuning.open_pitches) + max_fret)
-            name = pitch_name(pitch)
+        if not tuning.positions_of(pitch, max_fret):
+            lowest = format_pitch(min(tuning.open_pitches) + tuning.capo)
+            highest = format_pitch(max(tuning.open_pitches) + max_fret)
+            name = format_pitch(pitch)
             return f"{name} is not on this neck, which goes from {lowest} to {highest}"
     strings = len(tuning.open_pitches)
     if len(pitches) > strings:
         return f"{len(pitches)} notes at once need more than {strings} strings"
-    names = ", ".join(map(pitch_name, pitches))
+    names = ", ".join(map(format_pitch, pitches))
     return f"{names} cannot sound together: one needs a string that another takes"
 
 
-def lowest_fret(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
+def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
     """Each note on the lowest fret that is left, the lowest note of a chord first.
 
     Spans are not looked at: this is the rule of many tab editors.
@@ -135,6 +135,6 @@ def lowest_fret(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip
         OutOfReach: for the first moment whose notes do not find a string each.
     """
     return [
-        min(reachable_grips(p, tuning, max_span=MAX_FRET), key=lambda grip: [n.fret for n in grip])
+        min(find_playable_grips(p, tuning, max_span=MAX_FRET), key=lambda grip: [n.fret for n in grip])
         for p in moments
     ]

@@ -11,15 +11,15 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.guitar.fingering.hand_features import GAPS, Columns
-from slp_transformer.guitar.fingering.lattice import FEATURES
-from slp_transformer.guitar.fingering.viterbi import HANDS
+from slp_transformer.guitar.fingering.hand_features import NUM_GAP_CLASSES, LatticeBatch
+from slp_transformer.guitar.fingering.lattice import NUM_FEATURES
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 
-NEVER = -1e4  # the score of a state that is not there
+MASKED_SCORE = -1e4  # the score of a state that is not there
 
 
 @dataclass(frozen=True)
-class HandConfig:
+class HandModelConfig:
     """What a model of the hand is made of.
 
     Attributes:
@@ -36,64 +36,64 @@ class HandModel(nn.Module):
         config: what it was made from.
     """
 
-    def __init__(self, config: HandConfig):
+    def __init__(self, config: HandModelConfig):
         """Make a model."""
         super().__init__()
         self.config = config
-        self.state_weights = nn.Parameter(torch.zeros(FEATURES))
-        self.leaves = nn.Linear(FEATURES, config.move_dim, bias=False)
-        self.arrives = nn.Linear(FEATURES, config.move_dim, bias=False)
+        self.state_weights = nn.Parameter(torch.zeros(NUM_FEATURES))
+        self.leaves = nn.Linear(NUM_FEATURES, config.move_dim, bias=False)
+        self.arrives = nn.Linear(NUM_FEATURES, config.move_dim, bias=False)
         for layer in (self.leaves, self.arrives):
             nn.init.normal_(layer.weight, std=0.05)
         # Moving the hand: by gap in time, whether a fretted note rings on, and frets moved.
-        self.moves = nn.Parameter(torch.zeros(GAPS, 2, 2 * len(HANDS) - 1))
+        self.moves = nn.Parameter(torch.zeros(NUM_GAP_CLASSES, 2, 2 * len(HAND_FRETS) - 1))
         self.taken = nn.Parameter(torch.zeros(1))  # for a ringing string that is taken again
         self.trust = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
 
     def forward(
-        self, columns: Columns
+        self, batch: LatticeBatch
     ) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
         """Scores of the states of each moment, and of the moves from each moment to the next.
 
         Returns:
             The two; a move's rows are the states it leaves, its columns those it comes to.
         """
-        phi, where = columns.features, columns.where
-        score = phi @ self.state_weights - self.trust[0] * columns.costs
+        phi, where = batch.features, batch.moment_type_ids
+        score = phi @ self.state_weights - self.trust[0] * batch.costs
         leaves, arrives = self.leaves(phi), self.arrives(phi)
         U = score[where]
         left, right = leaves[where[:, :-1]], arrives[where[:, 1:]]
-        U = U.masked_fill(~columns.there[where], NEVER)
-        leaves, arrives = self.of_moves(columns)
+        U = U.masked_fill(~batch.state_mask[where], MASKED_SCORE)
+        leaves, arrives = self.move_factors(batch)
         return U, torch.cat([left, leaves], -1) @ torch.cat([right, arrives], -1).mT
 
-    def of_moves(
-        self, columns: Columns
+    def move_factors(
+        self, batch: LatticeBatch
     ) -> tuple[Float[Tensor, "batch U S h"], Float[Tensor, "batch U S h"]]:
         """Two rows a pair of states, whose product scores the hand's move and strings that ring."""
-        places = torch.tensor(HANDS)
+        places = torch.tensor(HAND_FRETS)
         apart = places - places.unsqueeze(1)  # from a row's place to a column's
         cost = torch.where(apart == 0, 0.0, 0.4 + 0.6 * apart.abs())
-        table = self.moves[..., apart + len(HANDS) - 1]
+        table = self.moves[..., apart + len(HAND_FRETS) - 1]
         table = torch.stack([table[:, 0] - self.trust[1] * cost, table[:, 1]], 1)[
-            columns.gaps[:, 1:]
+            batch.gap_classes[:, 1:]
         ]
-        at = nn.functional.one_hot(columns.hands - 1, len(HANDS)).float()
-        before, after = at[columns.where[:, :-1]], at[columns.where[:, 1:]]
-        held = columns.held_fret[:, :-1].unsqueeze(-1)
+        at = nn.functional.one_hot(batch.hand_frets - 1, len(HAND_FRETS)).float()
+        before, after = at[batch.moment_type_ids[:, :-1]], at[batch.moment_type_ids[:, 1:]]
+        held = batch.has_sustained_fret[:, :-1].unsqueeze(-1)
         to = before @ table[:, :, 0] + held * (before @ table[:, :, 1])
-        ring = self.taken * columns.held_strings[:, :-1]
-        return torch.cat([to, ring], -1), torch.cat([after, columns.used[columns.where[:, 1:]]], -1)
+        ring = self.taken * batch.sustained_strings[:, :-1]
+        return torch.cat([to, ring], -1), torch.cat([after, batch.strings_used[batch.moment_type_ids[:, 1:]]], -1)
 
 
 # --- Sums over all fingerings ------------------------------------------------------------------
 
 
-def log_sums(
-    U: Float[Tensor, "batch T S"],
-    M: Float[Tensor, "batch U S S"],
-    allowed: Float[Tensor, "kinds batch T S"],
-    valid: Tensor,
+def log_partition(
+    state_scores: Float[Tensor, "batch T S"],
+    move_scores: Float[Tensor, "batch U S S"],
+    state_masks: Float[Tensor, "kinds batch T S"],
+    moment_mask: Tensor,
 ) -> Float[Tensor, "kinds batch"]:
     """Logarithm of the summed scores of all paths through allowed states.
 
@@ -106,10 +106,10 @@ def log_sums(
     Returns:
         The sums, one for each kind and batch.
     """
-    peak = U.amax(-1, keepdim=True).detach()
-    E = torch.exp(U - peak) * allowed
-    highest = M.flatten(2).amax(-1).detach() if M.shape[1] else M.new_zeros(M.shape[:2])
-    steps = torch.exp(M - highest[..., None, None]).unbind(1)
+    peak = state_scores.amax(-1, keepdim=True).detach()
+    E = torch.exp(state_scores - peak) * state_masks
+    highest = move_scores.flatten(2).amax(-1).detach() if move_scores.shape[1] else move_scores.new_zeros(move_scores.shape[:2])
+    steps = torch.exp(move_scores - highest[..., None, None]).unbind(1)
     heights, E = peak.squeeze(-1), E.unbind(2)
     total = 0.0
     a = E[0]
@@ -118,30 +118,30 @@ def log_sums(
     for t, step in enumerate(steps, start=1):
         b = torch.einsum("kbs,bsr->kbr", a, step) * E[t]
         s = b.sum(-1, keepdim=True).clamp(min=1e-30)
-        here = valid[:, t]
+        here = moment_mask[:, t]
         a = torch.where(here[:, None], b / s, a)
         total = total + here * (s.log().squeeze(-1) + heights[:, t] + highest[:, t - 1])
     return total
 
 
-def loss(model: HandModel, columns: Columns) -> Float[Tensor, ""]:
+def hand_model_loss(model: HandModel, batch: LatticeBatch) -> Float[Tensor, ""]:
     """Nats a moment that the model is surprised by the written fingering."""
-    U, M = model(columns)
-    there = columns.there[columns.where].float()
-    all_paths, written = log_sums(U, M, torch.stack([there, columns.written]), columns.valid)
-    return (all_paths - written).sum() / columns.valid.sum()
+    U, M = model(batch)
+    there = batch.state_mask[batch.moment_type_ids].float()
+    all_paths, written = log_partition(U, M, torch.stack([there, batch.target_states]), batch.moment_mask)
+    return (all_paths - written).sum() / batch.moment_mask.sum()
 
 
-def state_marginals(
-    U: Float[Tensor, "batch T S"],
-    M: Float[Tensor, "batch U S S"],
-    there: Tensor,
-    valid: Tensor,
+def compute_state_marginals(
+    state_scores: Float[Tensor, "batch T S"],
+    move_scores: Float[Tensor, "batch U S S"],
+    state_mask: Tensor,
+    moment_mask: Tensor,
 ) -> Float[Tensor, "batch T S"]:
     """Probability of each state, all fingerings considered: the gradient of the logarithm."""
     with torch.enable_grad():
-        U = U.detach().requires_grad_()
+        state_scores = state_scores.detach().requires_grad_()
         (grad,) = torch.autograd.grad(
-            log_sums(U, M.detach(), there.float().unsqueeze(0), valid).sum(), U
+            log_partition(state_scores, move_scores.detach(), state_mask.float().unsqueeze(0), moment_mask).sum(), state_scores
         )
     return grad

@@ -3,17 +3,17 @@
 import dataclasses
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import from_text_extra, whole_file, write_json
-from slp_transformer._internal.json_schema import read_as
-from slp_transformer.guitar.fingering.hand_inference import Hand
-from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel
+from slp_transformer._internal.atomic_write import require_extra, atomic_write, write_json
+from slp_transformer._internal.json_schema import load_validated
+from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
+from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel
 
-WEIGHTS, ABOUT = "hand.safetensors", "hand.json"
-FORMAT = 1
+WEIGHTS_FILE, METADATA_FILE = "hand.safetensors", "hand.json"
+FORMAT_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class About:
+class HandModelMetadata:
     """What a folder says of its model.
 
     Attributes:
@@ -24,14 +24,14 @@ class About:
         format: of the folder.
     """
 
-    config: HandConfig
+    config: HandModelConfig
     steps: int
     learned: int
     strings: float | None = None
-    format: int = FORMAT
+    format: int = FORMAT_VERSION
 
 
-def save_hand(folder: Path, model: HandModel, about: About) -> None:
+def save_hand_model(model_dir: Path, model: HandModel, metadata: HandModelMetadata) -> None:
     """Write a model, the weights first.
 
     Args:
@@ -43,42 +43,42 @@ def save_hand(folder: Path, model: HandModel, about: About) -> None:
         OSError: if it cannot be written.
         ImportError: if safetensors is not installed.
     """
-    safetensors = from_text_extra("safetensors.torch", "Models of the hand")
-    folder.mkdir(parents=True, exist_ok=True)
+    safetensors = require_extra("safetensors.torch", "Models of the hand")
+    model_dir.mkdir(parents=True, exist_ok=True)
     weights = {key: W.detach().contiguous() for key, W in model.state_dict().items()}
-    with whole_file(folder / WEIGHTS) as unfinished:
+    with atomic_write(model_dir / WEIGHTS_FILE) as unfinished:
         safetensors.save_file(weights, unfinished)
-    write_json(folder / ABOUT, dataclasses.asdict(about))
+    write_json(model_dir / METADATA_FILE, dataclasses.asdict(metadata))
 
 
-def load_hand(*folders: str | Path) -> Hand:
+def load_hand_ensemble(*model_dirs: str | Path) -> HandEnsemble:
     """Read models that `save_hand` has written, to be asked together.
 
     Raises:
         ValueError: if there is none, or it is damaged; the sentence names the file.
         ImportError: if safetensors or pydantic is not installed.
     """
-    return Hand([_load(Path(folder)) for folder in folders])
+    return HandEnsemble([_load_hand_model(Path(folder)) for folder in model_dirs])
 
 
-def _load(folder: Path) -> HandModel:
+def _load_hand_model(model_dir: Path) -> HandModel:
     """The model of one folder."""
-    for name in (ABOUT, WEIGHTS):
-        if not (folder / name).is_file():
+    for name in (METADATA_FILE, WEIGHTS_FILE):
+        if not (model_dir / name).is_file():
             raise ValueError(
-                f"{folder} holds no model of the hand: there is no {name}. `python -m "
+                f"{model_dir} holds no model of the hand: there is no {name}. `python -m "
                 "slp_transformer.guitar.fingering.hand_training` trains one."
             )
-    about = read_as(About, folder / ABOUT)
-    if about.format != FORMAT:
-        raise ValueError(f"{folder / ABOUT} is of another version of this package.")
+    about = load_validated(HandModelMetadata, model_dir / METADATA_FILE)
+    if about.format != FORMAT_VERSION:
+        raise ValueError(f"{model_dir / METADATA_FILE} is of another version of this package.")
     if not 1 <= about.config.move_dim <= 1024:
-        raise ValueError(f"{folder / ABOUT}: move_dim must be from 1 to 1024.")
+        raise ValueError(f"{model_dir / METADATA_FILE}: move_dim must be from 1 to 1024.")
     model = HandModel(about.config)
-    safetensors = from_text_extra("safetensors.torch", "Models of the hand")
+    safetensors = require_extra("safetensors.torch", "Models of the hand")
     try:
-        model.load_state_dict(safetensors.load_file(folder / WEIGHTS))
+        model.load_state_dict(safetensors.load_file(model_dir / WEIGHTS_FILE))
     except Exception as error:  # safetensors has an error of its own, PyTorch another
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{folder / WEIGHTS} does not fit {ABOUT}: {reason}") from None
+        raise ValueError(f"{model_dir / WEIGHTS_FILE} does not fit {METADATA_FILE}: {reason}") from None
     return model

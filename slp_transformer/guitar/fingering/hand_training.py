@@ -18,17 +18,17 @@ from pathlib import Path
 
 import torch
 
-from slp_transformer.guitar.ascii_reader import read_tabs
-from slp_transformer.guitar.fingering.fingering_metrics import agreement, total_of
-from slp_transformer.guitar.fingering.hand_features import Reader
-from slp_transformer.guitar.fingering.hand_inference import Hand
-from slp_transformer.guitar.fingering.hand_model import HandConfig, HandModel, loss
-from slp_transformer.guitar.fingering.hand_model_file import About, save_hand
-from slp_transformer.guitar.fingering.passages import Passage, passage_of, read_keys
+from slp_transformer.guitar.ascii_reader import read_tab_folder
+from slp_transformer.guitar.fingering.fingering_metrics import compare_fingerings, sum_metrics
+from slp_transformer.guitar.fingering.hand_features import PassageWindows
+from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
+from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel, hand_model_loss
+from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
+from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
 
 
 @dataclasses.dataclass(frozen=True)
-class HandTraining:
+class HandTrainingSettings:
     """How a model of the hand is trained.
 
     Attributes:
@@ -41,24 +41,24 @@ class HandTraining:
         seed: of weights and windows.
     """
 
-    steps: int = 600
+    num_steps: int = 600
     batch_size: int = 24
-    window: int = 96
+    window_moments: int = 96
     learning_rate: float = 3e-3
     weight_decay: float = 0.5
-    averaging: float = 0.995
+    ema_decay: float = 0.995
     seed: int = 0
 
-    def rate(self, step: int) -> float:
+    def learning_rate_at(self, step: int) -> float:
         """The learning rate of a step."""
-        cosine = 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        cosine = 0.5 * (1 + math.cos(math.pi * step / self.num_steps))
         return self.learning_rate * min(1.0, (step + 1) / 100) * (0.02 + 0.98 * cosine)
 
 
-def train_hand(
+def train_hand_model(
     passages: Sequence[Passage],
-    training: HandTraining | None = None,
-    report: Callable[[int, float], None] | None = None,
+    settings: HandTrainingSettings | None = None,
+    on_step: Callable[[int, float], None] | None = None,
 ) -> HandModel:
     """Train a model of the hand.
 
@@ -73,56 +73,56 @@ def train_hand(
     Raises:
         ValueError: if there is nothing to learn from.
     """
-    training = training or HandTraining()
+    settings = settings or HandTrainingSettings()
     if not any(passage.grips for passage in passages):
         raise ValueError("There is no fingered piece to learn from.")
-    reader = Reader([passage for passage in passages if passage.grips])
-    chance = random.Random(training.seed)
-    torch.manual_seed(training.seed)
-    model = HandModel(HandConfig())
-    rates = {"lr": training.learning_rate, "weight_decay": training.weight_decay}
+    reader = PassageWindows([passage for passage in passages if passage.grips])
+    chance = random.Random(settings.seed)
+    torch.manual_seed(settings.seed)
+    model = HandModel(HandModelConfig())
+    rates = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
     mean = {name: W.clone() for name, W in model.state_dict().items()}
-    lengths = [len(ids) for ids in reader.ids]
+    lengths = [len(ids) for ids in reader.moment_type_ids]
     weights = [length**0.75 for length in lengths]  # long pieces more often, but not in proportion
-    for step in range(training.steps):
-        optimiser.param_groups[0]["lr"] = training.rate(step)
+    for step in range(settings.num_steps):
+        optimiser.param_groups[0]["lr"] = settings.learning_rate_at(step)
         cuts = []
-        for n in chance.choices(range(len(lengths)), weights, k=training.batch_size):
-            start = chance.randrange(max(1, lengths[n] - training.window + 1))
-            cuts.append((n, start, min(lengths[n], start + training.window)))
+        for n in chance.choices(range(len(lengths)), weights, k=settings.batch_size):
+            start = chance.randrange(max(1, lengths[n] - settings.window_moments + 1))
+            cuts.append((n, start, min(lengths[n], start + settings.window_moments)))
         model.train()
-        surprised = loss(model, reader.windows(cuts))
+        surprised = hand_model_loss(model, reader.build_batch(cuts))
         optimiser.zero_grad()
         surprised.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
-        follow(mean, model, min(training.averaging, (step + 1) / (step + 10)))
-        if report is not None:
-            report(step + 1, surprised.item())
+        update_ema(mean, model, min(settings.ema_decay, (step + 1) / (step + 10)))
+        if on_step is not None:
+            on_step(step + 1, surprised.item())
     model.load_state_dict(mean)
     return model.eval()
 
 
 @torch.no_grad()
-def follow(mean: dict[str, torch.Tensor], model: HandModel, keep: float) -> None:
+def update_ema(ema_weights: dict[str, torch.Tensor], model: HandModel, decay: float) -> None:
     """Let a mean of weights follow them."""
     for name, W in model.state_dict().items():
-        mean[name].mul_(keep).add_(W, alpha=1 - keep)
+        ema_weights[name].mul_(decay).add_(W, alpha=1 - decay)
 
 
-def read_passages(source: Path) -> list[Passage]:
+def load_passages(path: Path) -> list[Passage]:
     """Fingered pieces from a folder of tabs, or from a file of JSON Lines.
 
     Raises:
         ValueError: if there are none.
     """
-    if source.suffix.lower() == ".jsonl":
-        return read_keys(source)
-    return [passage_of(tab) for tab in read_tabs(source)[0] if len(tab.tuning.open_pitches) <= 6]
+    if path.suffix.lower() == ".jsonl":
+        return read_passages_jsonl(path)
+    return [passage_from_tab(tab) for tab in read_tab_folder(path)[0] if len(tab.tuning.open_pitches) <= 6]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Train as a command line says; the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m slp_transformer.guitar.fingering.hand_training",
@@ -131,49 +131,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tabs", type=Path, help="a folder of ASCII tabs, or a .jsonl file")
     parser.add_argument("--run", type=Path, required=True, help="where the model is kept")
     parser.add_argument("--held-out", type=Path, help="tabs to measure on [a tenth of the pieces]")
-    parser.add_argument("--steps", type=int, default=HandTraining.steps)
+    parser.add_argument("--steps", type=int, default=HandTrainingSettings.num_steps)
     parser.add_argument("--seed", type=int, default=0)
-    known = parser.parse_args(arguments)
+    known = parser.parse_args(argv)
     if known.steps < 1:
         parser.error(f"--steps must be 1 or more, not {known.steps}.")
     try:
-        learn(known)
+        run_training(known)
     except (ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def learn(known: argparse.Namespace) -> None:
+def run_training(args: argparse.Namespace) -> None:
     """Read, train, measure and keep.
 
     Raises:
         ValueError: if there is nothing to learn from, or nothing to measure on.
     """
-    learned = read_passages(known.tabs)
-    if known.held_out is None:
+    learned = load_passages(args.tabs)
+    if args.held_out is None:
         random.Random(0).shuffle(learned)  # always the same pieces
         count = max(1, len(learned) // 10)
         learned, held_out = learned[count:], learned[:count]
     else:
-        held_out = read_passages(known.held_out)
-    training = HandTraining(steps=known.steps, seed=known.seed)
+        held_out = load_passages(args.held_out)
+    training = HandTrainingSettings(num_steps=args.steps, seed=args.seed)
     print(f"{len(learned)} pieces to learn from, {len(held_out)} held out", file=sys.stderr)
     begun, losses = time.perf_counter(), []
 
     def report(step: int, surprised: float) -> None:
         losses.append(surprised)
-        if step % 100 == 0 or step == training.steps:
+        if step % 100 == 0 or step == training.num_steps:
             mean = sum(losses[-100:]) / len(losses[-100:])
             took = time.perf_counter() - begun
             print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
 
-    model = train_hand(learned, training, report)
-    hand = Hand([model])
-    found = total_of([agreement(p.grips, hand.finger(p), p.tuning) for p in held_out])
-    shares = found.shares()
-    save_hand(
-        known.run, model, About(model.config, training.steps, len(learned), shares["strings"])
+    model = train_hand_model(learned, training, report)
+    hand = HandEnsemble([model])
+    found = sum_metrics([compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in held_out])
+    shares = found.to_shares()
+    save_hand_model(
+        args.run, model, HandModelMetadata(model.config, training.num_steps, len(learned), shares["strings"])
     )
     print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 

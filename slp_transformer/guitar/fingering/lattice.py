@@ -12,17 +12,17 @@ from functools import lru_cache
 import torch
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
-from slp_transformer.guitar.fingering.viterbi import HANDS, HandCosts
+from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 
-STRINGS = 6
-MOST = 40  # states of a moment; where there are more, those that cost a hand most are left out
-NOTES = 6
+NUM_STRINGS = 6
+MAX_STATES_PER_MOMENT = 40  # states of a moment; where there are more, those that cost a hand most are left out
+MAX_NOTES_PER_GRIP = 6
 
 
 @dataclass(frozen=True)
-class Column:
+class MomentStates:
     """The states of one moment.
 
     Attributes:
@@ -36,72 +36,72 @@ class Column:
     """
 
     grips: tuple[Grip, ...]
-    which: Int[Tensor, "states"]
-    hands: Int[Tensor, "states"]
+    grip_ids: Int[Tensor, "states"]
+    hand_frets: Int[Tensor, "states"]
     features: Float[Tensor, "states features"]
-    strings: Int[Tensor, "states notes"]
-    fretted: Float[Tensor, "states notes"]
+    note_strings: Int[Tensor, "states notes"]
+    is_fretted: Float[Tensor, "states notes"]
     costs: Float[Tensor, "states"]
 
 
 @lru_cache(maxsize=20_000)
-def column(pitches: tuple[int, ...], tuning: Tuning) -> Column:
+def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentStates:
     """The states of notes that sound together.
 
     Raises:
         OutOfReach: if no hand can play them.
     """
-    choices = reachable_grips(pitches, tuning)
+    choices = find_playable_grips(pitches, tuning)
     costs = HandCosts()
-    states = [(k, hand) for k, grip in enumerate(choices) for hand in hands_of(grip)]
-    if len(states) > MOST:
-        states.sort(key=lambda state: costs.of_grip(choices[state[0]], state[1]))
-        states = sorted(states[:MOST])
+    states = [(k, hand) for k, grip in enumerate(choices) for hand in possible_hand_frets(grip)]
+    if len(states) > MAX_STATES_PER_MOMENT:
+        states.sort(key=lambda state: costs.grip_cost(choices[state[0]], state[1]))
+        states = sorted(states[:MAX_STATES_PER_MOMENT])
     kept = [choices[k] for k, _ in states]
-    pad = [-1] * NOTES
-    return Column(
+    pad = [-1] * MAX_NOTES_PER_GRIP
+    return MomentStates(
         choices,
         torch.tensor([k for k, _ in states]),
         torch.tensor([hand for _, hand in states]),
-        torch.stack([features(grip, hand) for grip, (_, hand) in zip(kept, states, strict=True)]),
-        torch.tensor([([n.string - 1 for n in g] + pad)[:NOTES] for g in kept]),
-        torch.tensor([([float(n.fret > 0) for n in g] + [0.0] * NOTES)[:NOTES] for g in kept]),
-        torch.tensor([costs.of_grip(choices[k], hand) for k, hand in states]),
+        torch.stack([extract_features(grip, hand) for grip, (_, hand) in zip(kept, states, strict=True)]),
+        torch.tensor([([n.string - 1 for n in g] + pad)[:MAX_NOTES_PER_GRIP] for g in kept]),
+        torch.tensor([([float(n.fret > 0) for n in g] + [0.0] * MAX_NOTES_PER_GRIP)[:MAX_NOTES_PER_GRIP] for g in kept]),
+        torch.tensor([costs.grip_cost(choices[k], hand) for k, hand in states]),
     )
 
 
-def hands_of(grip: Grip) -> Sequence[int]:
+def possible_hand_frets(grip: Grip) -> Sequence[int]:
     """Where a hand can be that takes a grip: anywhere, if no finger is needed."""
     frets = [note.fret for note in grip if note.fret]
     if not frets:
-        return HANDS
-    last = min(min(frets), HANDS[-1])
+        return HAND_FRETS
+    last = min(min(frets), HAND_FRETS[-1])
     return range(max(1, min(max(frets) - MAX_SPAN, last)), last + 1)
 
 
 # --- What is said of a state -------------------------------------------------------------------
 
-FINGERS = 6  # 0 to 4 frets from the index finger, and open
+NUM_FINGER_CLASSES = 6  # 0 to 4 frets from the index finger, and open
 
 
-def _offsets() -> tuple[dict[str, int], int]:
+def _feature_offsets() -> tuple[dict[str, int], int]:
     """Where each kind of feature begins in a row, and how long a row is."""
     sizes = {
         "any": 1,
-        "size": NOTES,
-        "hand": len(HANDS),
-        "hand, with an open string": len(HANDS),
-        "string": STRINGS,
-        "finger": FINGERS,
-        "string and finger": STRINGS * FINGERS,
+        "size": MAX_NOTES_PER_GRIP,
+        "hand": len(HAND_FRETS),
+        "hand, with an open string": len(HAND_FRETS),
+        "string": NUM_STRINGS,
+        "finger": NUM_FINGER_CLASSES,
+        "string and finger": NUM_STRINGS * NUM_FINGER_CLASSES,
         "fret": MAX_FRET + 1,
-        "alone: string and finger": STRINGS * FINGERS,
-        "bass: string and finger": STRINGS * FINGERS,
-        "top: string and finger": STRINGS * FINGERS,
+        "alone: string and finger": NUM_STRINGS * NUM_FINGER_CLASSES,
+        "bass: string and finger": NUM_STRINGS * NUM_FINGER_CLASSES,
+        "top: string and finger": NUM_STRINGS * NUM_FINGER_CLASSES,
         "span": 8,
-        "fretted": NOTES + 1,
-        "strings left out": STRINGS,
-        "on the index fret": NOTES + 1,
+        "fretted": MAX_NOTES_PER_GRIP + 1,
+        "strings left out": NUM_STRINGS,
+        "on the index fret": MAX_NOTES_PER_GRIP + 1,
         "neighbours: strings and frets apart": 5 * 11,
         "neighbours: one of them open": 5,
     }
@@ -112,37 +112,37 @@ def _offsets() -> tuple[dict[str, int], int]:
     return places, total
 
 
-PLACES, FEATURES = _offsets()
+FEATURE_OFFSETS, NUM_FEATURES = _feature_offsets()
 
 
-def features(grip: Grip, hand: int) -> Float[Tensor, "features"]:
+def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "extract_features"]:
     """What is said of a grip that a hand at this fret takes."""
-    row = torch.zeros(FEATURES)
+    row = torch.zeros(NUM_FEATURES)
 
     def say(name: str, value: int = 0) -> None:
-        row[PLACES[name] + value] += 1.0
+        row[FEATURE_OFFSETS[name] + value] += 1.0
 
     say("any")
-    say("size", min(len(grip), NOTES) - 1)
-    say("hand", hand - 1)
+    say("size", min(len(grip), MAX_NOTES_PER_GRIP) - 1)
+    say("hand", hand_fret - 1)
     if any(note.fret == 0 for note in grip):
-        say("hand, with an open string", hand - 1)
+        say("hand, with an open string", hand_fret - 1)
     for note in grip:
         say("string", note.string - 1)
-        say("finger", finger_of(note, hand))
-        say("string and finger", both(note, hand))
+        say("finger", finger_class(note, hand_fret))
+        say("string and finger", string_finger_index(note, hand_fret))
         say("fret", note.fret)
     if len(grip) == 1:
-        say("alone: string and finger", both(grip[0], hand))
+        say("alone: string and finger", string_finger_index(grip[0], hand_fret))
     else:
-        say("bass: string and finger", both(grip[0], hand))
-        say("top: string and finger", both(grip[-1], hand))
+        say("bass: string and finger", string_finger_index(grip[0], hand_fret))
+        say("top: string and finger", string_finger_index(grip[-1], hand_fret))
     frets = [note.fret for note in grip if note.fret]
     strings = [note.string for note in grip]
     say("span", min(7, max(frets) - min(frets)) if frets else 0)
     say("fretted", len(frets))
     say("strings left out", max(strings) - min(strings) + 1 - len(strings))
-    say("on the index fret", sum(fret == hand for fret in frets))
+    say("on the index fret", sum(fret == hand_fret for fret in frets))
     across = sorted(grip, key=lambda note: -note.string)
     for a, b in zip(across, across[1:], strict=False):
         apart = min(abs(a.string - b.string), 5) - 1
@@ -156,11 +156,11 @@ def features(grip: Grip, hand: int) -> Float[Tensor, "features"]:
     return row
 
 
-def finger_of(note: Note, hand: int) -> int:
+def finger_class(note: Note, hand_fret: int) -> int:
     """How many frets from the index finger a note lies, 0 to 4; 5 for an open string."""
-    return FINGERS - 1 if note.fret == 0 else max(0, min(FINGERS - 2, note.fret - hand))
+    return NUM_FINGER_CLASSES - 1 if note.fret == 0 else max(0, min(NUM_FINGER_CLASSES - 2, note.fret - hand_fret))
 
 
-def both(note: Note, hand: int) -> int:
+def string_finger_index(note: Note, hand_fret: int) -> int:
     """String and finger as one number."""
-    return FINGERS * (note.string - 1) + finger_of(note, hand)
+    return NUM_FINGER_CLASSES * (note.string - 1) + finger_class(note, hand_fret)

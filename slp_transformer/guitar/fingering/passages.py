@@ -33,10 +33,10 @@ class Passage:
     moments: tuple[tuple[int, ...], ...]
     grips: tuple[Grip, ...] = ()
     onsets: tuple[float | None, ...] = ()
-    lengths: tuple[tuple[float, ...] | None, ...] = ()
+    durations: tuple[tuple[float, ...] | None, ...] = ()
     name: str = ""
 
-    def gaps(self) -> list[float | None]:
+    def relative_gaps(self) -> list[float | None]:
         """Time from the moment before, in units of the piece's median; None where not known."""
         onsets = self.onsets or (None,) * len(self.moments)
         pairs = zip(onsets, onsets[1:], strict=False)
@@ -47,17 +47,17 @@ class Passage:
         return [None, *scaled][: len(self.moments)]
 
 
-def from_grips(
+def passage_from_grips(
     tuning: Tuning,
     events: Sequence[Sequence[Note]],
     onsets: Sequence[float | None] = (),
-    lengths: Sequence[Sequence[float] | None] = (),
+    durations_by_moment: Sequence[Sequence[float] | None] = (),
     name: str = "",
 ) -> Passage:
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
     moments, grips, when, long = [], [], [], []
     for i, event in enumerate(events):
-        durations = lengths[i] if lengths and lengths[i] is not None else [None] * len(event)
+        durations = durations_by_moment[i] if durations_by_moment and durations_by_moment[i] is not None else [None] * len(event)
         kept = {}
         for note, duration in zip(event, durations, strict=True):
             if note.fret + tuning.capo <= MAX_FRET:
@@ -65,26 +65,26 @@ def from_grips(
         if not kept:
             continue
         # By pitch, so that the order says nothing of the strings; of equal ones, low string first.
-        row = sorted(kept.values(), key=lambda each: (tuning.pitch(each[0]), -each[0].string))
+        row = sorted(kept.values(), key=lambda each: (tuning.pitch_of(each[0]), -each[0].string))
         grips.append(tuple(note for note, _ in row))
-        moments.append(tuple(tuning.pitch(note) for note, _ in row))
+        moments.append(tuple(tuning.pitch_of(note) for note, _ in row))
         when.append(onsets[i] if onsets else None)
         known = all(duration is not None for _, duration in row)
         long.append(tuple(duration for _, duration in row) if known else None)
     return Passage(tuning, tuple(moments), tuple(grips), tuple(when), tuple(long), name)
 
 
-def passage_of(tab: Tab) -> Passage:
+def passage_from_tab(tab: Tab) -> Passage:
     """A tab as a passage, with its steps as times."""
     events, onsets, start = [], [], 0
     for bar in tab.bars:
         events += [event.notes for event in bar.events]
         onsets += [float(start + event.step) for event in bar.events]
         start += bar.steps
-    return from_grips(tab.tuning, events, onsets, name=tab.title or tab.source)
+    return passage_from_grips(tab.tuning, events, onsets, name=tab.title or tab.source)
 
 
-def read_keys(path: str | Path) -> list[Passage]:
+def read_passages_jsonl(path: str | Path) -> list[Passage]:
     """Passages from JSON Lines, as `benchmarks/pitch_to_tab.py` describes them.
 
     Raises:
@@ -98,7 +98,7 @@ def read_keys(path: str | Path) -> list[Passage]:
     passages = []
     for number, line in enumerate(lines, start=1):
         try:
-            passages.append(_read_key(json.loads(line)))
+            passages.append(_passage_from_json(json.loads(line)))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 f"{path}, line {number}, is no piece with open_midi and events: {error!r}."
@@ -106,7 +106,7 @@ def read_keys(path: str | Path) -> list[Passage]:
     return passages
 
 
-def _read_key(piece: dict) -> Passage:
+def _passage_from_json(piece: dict) -> Passage:
     """One piece of such a file."""
     tuning = Tuning(tuple(reversed(piece["open_midi"])))
     strings = len(tuning.open_pitches)
@@ -115,4 +115,4 @@ def _read_key(piece: dict) -> Passage:
         events.append([Note(strings - string, fret) for string, fret in notes])
         onsets.append(times[0] if times else None)
         lengths.append(times[1] if len(times) > 1 else None)
-    return from_grips(tuning, events, onsets, lengths, piece.get("file", ""))
+    return passage_from_grips(tuning, events, onsets, lengths, piece.get("file", ""))

@@ -4,21 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from slp_transformer.guitar.fingering.grips import Grip, OutOfReach, grips, reachable_grips
+from slp_transformer.guitar.fingering.grips import Grip, UnplayableError, find_grips, find_playable_grips
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.viterbi import Extra, HandCosts, cheapest_path
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, STANDARD, Note, Tuning, pitch_name
+from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, HandCosts, find_cheapest_path
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, STANDARD, Note, Tuning, format_pitch
 
-Policy = Literal["refuse", "octave", "drop"]
-OPEN = 1.0  # what preferring open strings, or not, is worth to a hand
-ANEW = 2.0  # what an alternative pays for a grip that an earlier one has
+UnplayablePolicy = Literal["refuse", "octave", "drop"]
+OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
+REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
 
-Weigh = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
+GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """How a trained model likes each grip of each moment: the logarithm of its probability."""
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FingeringOptions:
     """What a guitarist asks of a fingering.
 
     Attributes:
@@ -35,14 +35,14 @@ class Wishes:
     tuning: Tuning = STANDARD
     max_fret: int = MAX_FRET
     max_span: int = MAX_SPAN
-    position: int | None = None
-    open: int = 0
-    pins: Mapping[int, tuple[Note, ...]] = field(default_factory=dict)
-    out_of_reach: Policy = "refuse"
+    preferred_position: int | None = None
+    open_string_preference: int = 0
+    pinned_notes: Mapping[int, tuple[Note, ...]] = field(default_factory=dict)
+    unplayable_policy: UnplayablePolicy = "refuse"
 
-    def costs(self) -> HandCosts:
+    def to_hand_costs(self) -> HandCosts:
         """What a hand with these wishes would rather not do."""
-        return HandCosts(open=-OPEN * self.open, position=self.position)
+        return HandCosts(per_open_string=-OPEN_STRING_COST * self.open_string_preference, preferred_position=self.preferred_position)
 
 
 class PinError(ValueError):
@@ -52,13 +52,13 @@ class PinError(ValueError):
         moment: the number of its moment.
     """
 
-    def __init__(self, moment: int, message: str):
+    def __init__(self, moment_index: int, message: str):
         """Say why, without a full stop."""
         super().__init__(message)
-        self.moment = moment
+        self.moment_index = moment_index
 
 
-def fit(pitches: Sequence[int], wishes: Wishes) -> tuple[dict[int, int], list[str], str]:
+def fit_moment(pitches: Sequence[int], options: FingeringOptions) -> tuple[dict[int, int], list[str], str]:
     """Make a moment fit for a guitar: pitches that one hand can take.
 
     A pitch that is there twice is taken once.
@@ -74,53 +74,53 @@ def fit(pitches: Sequence[int], wishes: Wishes) -> tuple[dict[int, int], list[st
     notes: dict[int, int] = {}
     told = []
     for place, pitch in enumerate(pitches):
-        moved = _moved(pitch, wishes) if wishes.out_of_reach == "octave" else pitch
+        moved = _nearest_octave(pitch, options) if options.unplayable_policy == "octave" else pitch
         if moved != pitch:
-            told.append(f"{pitch_name(pitch)} is moved to {pitch_name(moved)}")
+            told.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
         notes.setdefault(moved, place)
     if len(notes) < len(pitches):
         told.append("a pitch that is there twice is taken once")
-    reason = _cannot(tuple(sorted(notes)), wishes)
-    if reason and wishes.out_of_reach == "drop":
-        for pitch in _dropped(tuple(sorted(notes)), wishes):
+    reason = _why_unplayable(tuple(sorted(notes)), options)
+    if reason and options.unplayable_policy == "drop":
+        for pitch in _choose_dropped_pitches(tuple(sorted(notes)), options):
             del notes[pitch]
-            told.append(f"{pitch_name(pitch)} is left out")
+            told.append(f"{format_pitch(pitch)} is left out")
         reason = ""
     return dict(sorted(notes.items())), told, reason
 
 
-def _cannot(pitches: tuple[int, ...], wishes: Wishes) -> str:
+def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
     """Why a hand cannot take these notes; empty if it can."""
     if not pitches:
         return ""
     try:
-        reachable_grips(pitches, wishes.tuning, wishes.max_fret, wishes.max_span)
-    except OutOfReach as reason:
+        find_playable_grips(pitches, options.tuning, options.max_fret, options.max_span)
+    except UnplayableError as reason:
         return str(reason)
     return ""
 
 
-def _moved(pitch: int, wishes: Wishes) -> int:
+def _nearest_octave(pitch: int, options: FingeringOptions) -> int:
     """The nearest octave of a pitch that is on the neck; the pitch itself if none is."""
     octaves = [pitch + 12 * k for k in sorted(range(-10, 11), key=abs)]
-    return next((p for p in octaves if wishes.tuning.positions(p, wishes.max_fret)), pitch)
+    return next((p for p in octaves if options.tuning.positions_of(p, options.max_fret)), pitch)
 
 
-def _dropped(pitches: tuple[int, ...], wishes: Wishes) -> list[int]:
+def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
     """Which notes to leave out: those off the neck, then inner ones, until a hand can take it."""
-    dropped = [p for p in pitches if not wishes.tuning.positions(p, wishes.max_fret)]
+    dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
     left = [p for p in pitches if p not in dropped]
-    while left and _cannot(tuple(left), wishes):
+    while left and _why_unplayable(tuple(left), options):
         # The melody counts most, then the bass; of the inner voices the lowest goes first.
         dropped.append(left.pop(1 if len(left) > 2 else 0))
     return dropped
 
 
-def choose(
+def find_fingerings(
     passage: Passage,
-    wishes: Wishes,
-    alternatives: int = 1,
-    weigh: Weigh | None = None,
+    options: FingeringOptions,
+    num_alternatives: int = 1,
+    score_grips: GripScorer | None = None,
 ) -> list[list[Grip]]:
     """Finger a piece that fits, once or in several ways.
 
@@ -136,82 +136,82 @@ def choose(
     Raises:
         PinError: if a pinned note does not sound at its moment, or no grip there has it.
     """
-    reach = (wishes.tuning, wishes.max_fret, wishes.max_span)
-    choices = [list(reachable_grips(pitches, *reach)) for pitches in passage.moments]
-    for moment, notes in wishes.pins.items():
-        choices[moment] = _pinned(passage, moment, notes, wishes)
-    liked = weigh(passage, choices) if weigh else None
-    costs = wishes.costs()
-    if weigh:  # the model knows what hands do; only what is asked for comes on top
+    reach = (options.tuning, options.max_fret, options.max_span)
+    choices = [list(find_playable_grips(pitches, *reach)) for pitches in passage.moments]
+    for moment, notes in options.pinned_notes.items():
+        choices[moment] = _grips_with_pinned_notes(passage, moment, notes, options)
+    liked = score_grips(passage, choices) if score_grips else None
+    costs = options.to_hand_costs()
+    if score_grips:  # the model knows what hands do; only what is asked for comes on top
         costs = replace(
             costs, fret=0.0, behind=0.5, stretch=0.25, skipped=0.0, move=0.1, distance=0.15
         )
     paths: list[list[Grip]] = []
-    for _ in range(alternatives):
-        path = cheapest_path(choices, costs, _extra(choices, liked, paths))
+    for _ in range(num_alternatives):
+        path = find_cheapest_path(choices, costs, _make_extra_cost(choices, liked, paths))
         if path in paths:
             break
         paths.append(path)
     return paths
 
 
-def _extra(
-    choices: Sequence[Sequence[Grip]],
-    liked: Sequence[Sequence[float]] | None,
-    paths: Sequence[Sequence[Grip]],
-) -> Extra | None:
+def _make_extra_cost(
+    candidate_grips: Sequence[Sequence[Grip]],
+    grip_log_probs: Sequence[Sequence[float]] | None,
+    earlier_fingerings: Sequence[Sequence[Grip]],
+) -> ExtraGripCost | None:
     """What a grip costs beyond the hand: what a model says against it, and to have been there."""
-    if liked is None and not paths:
+    if grip_log_probs is None and not earlier_fingerings:
         return None
     table = [
         {
-            grip: (-liked[moment][k] if liked else 0.0)
-            + ANEW * sum(path[moment] == grip for path in paths) * (len(choice) > 1)
+            grip: (-grip_log_probs[moment][k] if grip_log_probs else 0.0)
+            + REPEATED_GRIP_COST * sum(path[moment] == grip for path in earlier_fingerings) * (len(choice) > 1)
             for k, grip in enumerate(choice)
         }
-        for moment, choice in enumerate(choices)
+        for moment, choice in enumerate(candidate_grips)
     ]
     return lambda moment, grip: table[moment][grip]
 
 
-def _pinned(passage: Passage, moment: int, notes: Sequence[Note], wishes: Wishes) -> list[Grip]:
+def _grips_with_pinned_notes(passage: Passage, moment_index: int, pinned_notes: Sequence[Note], options: FingeringOptions) -> list[Grip]:
     """The grips of a moment that have these notes, however far the hand has to stretch.
 
     Raises:
         PinError: if there are none.
     """
-    pitches, tuning = passage.moments[moment], wishes.tuning
-    for note in notes:
+    pitches, tuning = passage.moments[moment_index], options.tuning
+    for note in pinned_notes:
         try:
-            pitch = tuning.pitch(note)
+            pitch = tuning.pitch_of(note)
         except ValueError as error:
-            raise PinError(moment, str(error).rstrip(".")) from None
+            raise PinError(moment_index, str(error).rstrip(".")) from None
         if pitch not in pitches:
-            there = ", ".join(map(pitch_name, pitches))
-            where = f"string {note.string}, fret {note.fret} is {pitch_name(pitch)}"
-            raise PinError(moment, f"{where}, and what sounds there is {there}")
-    for span in range(min(wishes.max_span, wishes.max_fret), wishes.max_fret + 1):
-        found = grips(pitches, tuning, wishes.max_fret, span)
-        if pinned := [grip for grip in found if set(notes) <= set(grip)]:
+            there = ", ".join(map(format_pitch, pitches))
+            where = f"string {note.string}, fret {note.fret} is {format_pitch(pitch)}"
+            raise PinError(moment_index, f"{where}, and what sounds there is {there}")
+    for span in range(min(options.max_span, options.max_fret), options.max_fret + 1):
+        found = find_grips(pitches, tuning, options.max_fret, span)
+        if pinned := [grip for grip in found if set(pinned_notes) <= set(grip)]:
             return pinned
-    raise PinError(moment, "no grip has all the places that are pinned")
+    raise PinError(moment_index, "no grip has all the places that are pinned")
 
 
 # --- What it came to ---------------------------------------------------------------------------
 
 
-def summary(path: Sequence[Grip], max_span: int = MAX_SPAN) -> dict[str, str]:
+def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> dict[str, str]:
     """What a fingering is like, in a few names and values."""
-    notes = [note for grip in path for note in grip]
+    notes = [note for grip in grip_path for note in grip]
     frets = [note.fret for note in notes if note.fret]
-    places = [min(own) for grip in path if (own := [n.fret for n in grip if n.fret])]
+    places = [min(own) for grip in grip_path if (own := [n.fret for n in grip if n.fret])]
     moves = [abs(a - b) for a, b in zip(places, places[1:], strict=False)]
     wide = sum(
-        max(own) - min(own) > max_span for grip in path if (own := [n.fret for n in grip if n.fret])
+        max(own) - min(own) > max_span for grip in grip_path if (own := [n.fret for n in grip if n.fret])
     )
     far = sum(move > 4 for move in moves)
     said = {
-        "notes": f"{len(notes):,} at {len(path):,} moments",
+        "notes": f"{len(notes):,} at {len(grip_path):,} moments",
         "frets": f"{min(frets)} to {max(frets)}" if frets else "open strings alone",
         "open strings": f"{len(notes) - len(frets):,}",
         "hand": f"moves {sum(moves) / max(1, len(moves)):.1f} frets a grip, {far} leaps over 4",

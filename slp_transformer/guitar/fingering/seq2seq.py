@@ -14,24 +14,24 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.data.batches import Batch, all_over, checksum
+from slp_transformer.data.batches import Batch, evenly_spaced_indices, compute_checksum
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.guitar.fingering.grips import Grip, next_notes, reachable_grips
+from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes, find_playable_grips
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
-from slp_transformer.loss import IGNORED
+from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
 
-STRINGS = 8  # of the largest guitar
-HEIGHTS = 64  # semitones above the lowest open string
-AFTER, TOGETHER, LATER = range(3)
-LONG = 1.5  # a gap, in the piece's median, from which on a note comes later
-PAD = 0
-SOURCE_SIZE = 1 + 3 * HEIGHTS
-TARGET_SIZE = SOURCE_SIZE + STRINGS * (MAX_FRET + 1)  # notes are read, places are written
+MAX_STRINGS = 8  # of the largest guitar
+NUM_RELATIVE_PITCHES = 64  # semitones above the lowest open string
+NOTE_AFTER, NOTE_TOGETHER, NOTE_LATER = range(3)
+LONG_GAP_MEDIANS = 1.5  # a gap, in the piece's median, from which on a note comes later
+PAD_ID = 0
+SOURCE_VOCAB_SIZE = 1 + 3 * NUM_RELATIVE_PITCHES
+TARGET_VOCAB_SIZE = SOURCE_VOCAB_SIZE + MAX_STRINGS * (MAX_FRET + 1)  # notes are read, places are written
 
 
-def source_ids(passage: Passage) -> Int[Tensor, "notes"]:
+def encode_source(passage: Passage) -> Int[Tensor, "notes"]:
     """The source: a token a note.
 
     Raises:
@@ -39,51 +39,51 @@ def source_ids(passage: Passage) -> Int[Tensor, "notes"]:
     """
     lowest = min(passage.tuning.open_pitches) + passage.tuning.capo
     ids = []
-    for pitches, gap in zip(passage.moments, passage.gaps(), strict=True):
+    for pitches, gap in zip(passage.moments, passage.relative_gaps(), strict=True):
         for place, pitch in enumerate(pitches):
             height = pitch - lowest
-            if not 0 <= height < HEIGHTS:
+            if not 0 <= height < NUM_RELATIVE_PITCHES:
                 raise ValueError(
                     f"Pitch {pitch} lies {height} semitones above the lowest open string; there "
-                    f"are tokens for 0 to {HEIGHTS - 1}."
+                    f"are tokens for 0 to {NUM_RELATIVE_PITCHES - 1}."
                 )
-            first = LATER if gap is not None and gap > LONG else AFTER
-            ids.append(1 + HEIGHTS * (TOGETHER if place else first) + height)
+            first = NOTE_LATER if gap is not None and gap > LONG_GAP_MEDIANS else NOTE_AFTER
+            ids.append(1 + NUM_RELATIVE_PITCHES * (NOTE_TOGETHER if place else first) + height)
     return torch.tensor(ids)
 
 
-def target_id(note: Note) -> int:
+def note_to_target_id(note: Note) -> int:
     """The token of a place."""
-    return SOURCE_SIZE + (MAX_FRET + 1) * (note.string - 1) + note.fret
+    return SOURCE_VOCAB_SIZE + (MAX_FRET + 1) * (note.string - 1) + note.fret
 
 
-def target_ids(passage: Passage) -> Int[Tensor, "notes"]:
+def encode_target(passage: Passage) -> Int[Tensor, "notes"]:
     """The target: the place of each note, as people wrote it."""
-    return torch.tensor([target_id(note) for grip in passage.grips for note in grip])
+    return torch.tensor([note_to_target_id(note) for grip in passage.grips for note in grip])
 
 
-def place_names(ids: Sequence[int]) -> list[str]:
+def format_target_ids(target_token_ids: Sequence[int]) -> list[str]:
     """Target tokens as string/fret."""
-    pairs = [divmod(i - SOURCE_SIZE, MAX_FRET + 1) for i in ids]
+    pairs = [divmod(i - SOURCE_VOCAB_SIZE, MAX_FRET + 1) for i in target_token_ids]
     return [f"{string + 1}/{fret}" for string, fret in pairs]
 
 
-def in_turn(source: Int[Tensor, "notes"], places: Int[Tensor, "before"]) -> Int[Tensor, "both"]:
+def interleave_notes_and_targets(source_token_ids: Int[Tensor, "notes"], target_token_ids: Int[Tensor, "before"]) -> Int[Tensor, "both"]:
     """What a decoder reads: note, place, note, place, and so on, to the last note."""
-    reads = torch.full((2 * len(source) - 1,), PAD)
-    reads[::2] = source
-    reads[1::2] = places[: len(source) - 1]
+    reads = torch.full((2 * len(source_token_ids) - 1,), PAD_ID)
+    reads[::2] = source_token_ids
+    reads[1::2] = target_token_ids[: len(source_token_ids) - 1]
     return reads
 
 
-class FingeringPairs:
+class FingeringDataset:
     """Windows of notes with their places, for `slp_transformer.training.train`.
 
     Some of the places that the decoder reads are replaced by another place of the same note: when
     it writes, it will have to go on from its own mistakes.
     """
 
-    def __init__(self, passages: Sequence[Passage], window: int = 96, noise: float = 0.0):
+    def __init__(self, passages: Sequence[Passage], window_notes: int = 96, noise_rate: float = 0.0):
         """Make windows.
 
         Args:
@@ -94,85 +94,85 @@ class FingeringPairs:
         Raises:
             ValueError: if there is nothing to learn from.
         """
-        self.window, self.noise = window, noise
-        self.sources, self.targets, self.others = [], [], []
+        self.window_notes, self.noise_rate = window_notes, noise_rate
+        self.sources, self.targets, self.alternative_targets = [], [], []
         for passage in passages:
             if passage.grips:
-                self.sources.append(source_ids(passage))
-                self.targets.append(target_ids(passage))
-                self.others.append(_other_places(passage))
+                self.sources.append(encode_source(passage))
+                self.targets.append(encode_target(passage))
+                self.alternative_targets.append(_nearest_alternative_targets(passage))
         if not self.sources:
             raise ValueError("There is no fingered piece to learn from.")
         # Windows begin at any note of a piece from which on one is full, or at its first.
-        room = torch.tensor([max(1, len(source) - window + 1) for source in self.sources])
-        self.ends = room.cumsum(0)
-        self.cuts = [
-            (n, start) for n, s in enumerate(self.sources) for start in range(0, len(s), window)
+        room = torch.tensor([max(1, len(source) - window_notes + 1) for source in self.sources])
+        self.cumulative_starts = room.cumsum(0)
+        self.eval_windows = [
+            (n, start) for n, s in enumerate(self.sources) for start in range(0, len(s), window_notes)
         ]
 
     def __len__(self) -> int:
         """How many windows `in_order` gives."""
-        return len(self.cuts)
+        return len(self.eval_windows)
 
-    def part(self, size: int) -> "FingeringPairs":
+    def eval_subset(self, max_windows: int) -> "FingeringDataset":
         """A source whose `in_order` gives just so many windows, from all over."""
-        part = object.__new__(FingeringPairs)
+        part = object.__new__(FingeringDataset)
         part.__dict__.update(self.__dict__)
-        part.cuts = [self.cuts[i] for i in all_over(len(self.cuts), size).tolist()]
+        part.eval_windows = [self.eval_windows[i] for i in evenly_spaced_indices(len(self.eval_windows), max_windows).tolist()]
         return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Random windows, with noise in what the decoder reads."""
-        drawn = torch.randint(int(self.ends[-1]), (batch_size,), generator=generator)
-        pieces = torch.searchsorted(self.ends, drawn, right=True).tolist()
-        before = [int(self.ends[n - 1]) if n else 0 for n in pieces]
+        drawn = torch.randint(int(self.cumulative_starts[-1]), (batch_size,), generator=generator)
+        pieces = torch.searchsorted(self.cumulative_starts, drawn, right=True).tolist()
+        before = [int(self.cumulative_starts[n - 1]) if n else 0 for n in pieces]
         cuts = [(n, int(d) - b) for n, d, b in zip(pieces, drawn, before, strict=True)]
-        return self.batch(cuts, generator)
+        return self.make_batch(cuts, generator)
 
-    def in_order(self, batch_size: int) -> Iterator[Batch]:
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """All windows that do not overlap, without noise."""
-        for start in range(0, len(self.cuts), batch_size):
-            yield self.batch(self.cuts[start : start + batch_size])
+        for start in range(0, len(self.eval_windows), batch_size):
+            yield self.make_batch(self.eval_windows[start : start + batch_size])
 
-    def batch(
-        self, cuts: Sequence[tuple[int, int]], generator: torch.Generator | None = None
+    def make_batch(
+        self, windows: Sequence[tuple[int, int]], generator: torch.Generator | None = None
     ) -> Batch:
         """Windows that begin at a note of a piece."""
-        N = min(self.window, max(len(self.sources[n]) - start for n, start in cuts))
-        source = torch.full((len(cuts), N), PAD)
-        reads = torch.full((len(cuts), 2 * N - 1), PAD)
-        says = torch.full((len(cuts), 2 * N - 1), IGNORED)
-        for row, (n, start) in enumerate(cuts):
+        N = min(self.window_notes, max(len(self.sources[n]) - start for n, start in windows))
+        source = torch.full((len(windows), N), PAD_ID)
+        reads = torch.full((len(windows), 2 * N - 1), PAD_ID)
+        says = torch.full((len(windows), 2 * N - 1), IGNORE_INDEX)
+        for row, (n, start) in enumerate(windows):
             heard = there = self.targets[n][start : start + N]
             count = len(there)
-            if generator is not None and self.noise:
-                wrong = torch.rand(count, generator=generator) < self.noise
-                heard = torch.where(wrong, self.others[n][start : start + N], there)
+            if generator is not None and self.noise_rate:
+                wrong = torch.rand(count, generator=generator) < self.noise_rate
+                heard = torch.where(wrong, self.alternative_targets[n][start : start + N], there)
             source[row, :count] = self.sources[n][start : start + N]
-            reads[row, : 2 * count - 1] = in_turn(source[row, :count], heard)
+            reads[row, : 2 * count - 1] = interleave_notes_and_targets(source[row, :count], heard)
             says[row, : 2 * count - 1 : 2] = there
-        return Batch((source, reads, padding_mask(source, PAD)), says)
+        return Batch((source, reads, padding_mask(source, PAD_ID)), says)
 
-    def describe(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """How many pieces and notes there are, and a checksum of them."""
         ids = torch.cat([torch.cat(self.sources), torch.cat(self.targets)])
         return {
             "pieces": len(self.sources),
             "notes": len(ids) // 2,
-            "window": self.window,
-            "checksum": checksum(ids.tolist()),
+            "window": self.window_notes,
+            "checksum": compute_checksum(ids.tolist()),
         }
 
 
-def _other_places(passage: Passage) -> Int[Tensor, "notes"]:
+def _nearest_alternative_targets(passage: Passage) -> Int[Tensor, "notes"]:
     """For each note another of its places; its own where there is no other."""
     ids = []
     for grip in passage.grips:
         for note in grip:
-            places = passage.tuning.positions(passage.tuning.pitch(note))
+            places = passage.tuning.positions_of(passage.tuning.pitch_of(note))
             others = [place for place in places if place != note] or [note]
             # The nearest by fret: what a hand, or a model, would most likely have taken instead.
-            ids.append(target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
+            ids.append(note_to_target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
     return torch.tensor(ids)
 
 
@@ -180,7 +180,7 @@ def _other_places(passage: Passage) -> Int[Tensor, "notes"]:
 
 
 @torch.no_grad()
-def translate(model: EncoderDecoder, passage: Passage, window: int = 96) -> list[Grip]:
+def translate_passage(model: EncoderDecoder, passage: Passage, window_notes: int = 96) -> list[Grip]:
     """Write the places of a piece, one note after the other, the likeliest that is legal each time.
 
     Args:
@@ -192,22 +192,22 @@ def translate(model: EncoderDecoder, passage: Passage, window: int = 96) -> list
         OutOfReach: if no hand can play a moment.
     """
     model.eval()
-    source, tuning = source_ids(passage), passage.tuning
+    source, tuning = encode_source(passage), passage.tuning
     written: list[int] = []
     grips: list[Grip] = []
     grip: Grip = ()
     while len(written) < len(source):
-        start = max(0, len(written) - window // 2)
-        notes = source[start : start + window]
-        H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window)
+        start = max(0, len(written) - window_notes // 2)
+        notes = source[start : start + window_notes]
+        H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window_notes)
         before = torch.tensor(written[start:], dtype=torch.long)
-        reads = in_turn(notes[: len(before) + 1], before)
+        reads = interleave_notes_and_targets(notes[: len(before) + 1], before)
         for n in range(len(before), len(notes)):
             u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1].tolist()
             pitches = passage.moments[len(grips)]
-            places = next_notes(grip, pitches, tuning, MAX_FRET, _span(pitches, tuning))
-            best = max(places, key=lambda note: u[target_id(note)])
-            written.append(target_id(best))
+            places = allowed_next_notes(grip, pitches, tuning, MAX_FRET, _required_span(pitches, tuning))
+            best = max(places, key=lambda note: u[note_to_target_id(note)])
+            written.append(note_to_target_id(best))
             grip = (*grip, best)
             if len(grip) == len(pitches):
                 grips.append(grip)
@@ -216,7 +216,7 @@ def translate(model: EncoderDecoder, passage: Passage, window: int = 96) -> list
     return grips
 
 
-def _span(pitches: tuple[int, ...], tuning: Tuning) -> int:
+def _required_span(pitches: tuple[int, ...], tuning: Tuning) -> int:
     """Return the span that a moment needs: the hand's, or the least that goes beyond it."""
-    frets = [[note.fret for note in grip if note.fret] for grip in reachable_grips(pitches, tuning)]
+    frets = [[note.fret for note in grip if note.fret] for grip in find_playable_grips(pitches, tuning)]
     return max(MAX_SPAN, min(max(own) - min(own) if own else 0 for own in frets))

@@ -9,10 +9,10 @@ finger, so the hand stays where it was, or moves while they ring. The idea goes 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from slp_transformer.guitar.fingering.grips import Grip, reachable_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
 from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning
 
-HANDS = range(1, 16)
+HAND_FRETS = range(1, 16)
 """Frets at which the index finger may lie."""
 
 
@@ -32,47 +32,47 @@ class HandCosts:
         position: where the hand would rather be; None for anywhere.
     """
 
-    fret: float = 0.1
-    behind: float = 2.0
-    stretch: float = 1.0
-    skipped: float = 0.1
-    open: float = 0.0
-    move: float = 0.4
-    distance: float = 0.6
-    place: float = 0.5
-    position: int | None = None
+    per_fret: float = 0.1
+    per_fret_behind_index: float = 2.0
+    per_fret_of_stretch: float = 1.0
+    per_skipped_string: float = 0.1
+    per_open_string: float = 0.0
+    per_move: float = 0.4
+    per_fret_moved: float = 0.6
+    per_fret_from_position: float = 0.5
+    preferred_position: int | None = None
 
-    def of_grip(self, grip: Grip, hand: int) -> float:
+    def grip_cost(self, grip: Grip, hand_fret: int) -> float:
         """What a grip costs a hand at this fret."""
         cost = 0.0
         for _, fret in grip:
             if fret == 0:
-                cost += self.open
+                cost += self.per_open_string
             else:
-                reach = max(0, hand - fret) * self.behind + max(0, fret - hand - 3) * self.stretch
-                cost += self.fret * fret + reach
+                reach = max(0, hand_fret - fret) * self.per_fret_behind_index + max(0, fret - hand_fret - 3) * self.per_fret_of_stretch
+                cost += self.per_fret * fret + reach
         strings = [note.string for note in grip]
-        return cost + self.skipped * (max(strings) - min(strings) + 1 - len(strings))
+        return cost + self.per_skipped_string * (max(strings) - min(strings) + 1 - len(strings))
 
-    def of_move(self, before: int, after: int) -> float:
+    def move_cost(self, from_fret: int, to_fret: int) -> float:
         """What it costs to get from one place to another."""
-        return self.move + self.distance * abs(before - after) if before != after else 0.0
+        return self.per_move + self.per_fret_moved * abs(from_fret - to_fret) if from_fret != to_fret else 0.0
 
-    def of_place(self, hand: int) -> float:
+    def position_cost(self, hand_fret: int) -> float:
         """What it costs to be at this place, whatever is played."""
-        return 0.0 if self.position is None else self.place * abs(hand - self.position)
+        return 0.0 if self.preferred_position is None else self.per_fret_from_position * abs(hand_fret - self.preferred_position)
 
 
-Extra = Callable[[int, Grip], float]
+ExtraGripCost = Callable[[int, Grip], float]
 
 
-def finger(
+def find_cheapest_fingering(
     moments: Sequence[tuple[int, ...]],
     tuning: Tuning,
     costs: HandCosts | None = None,
     *,
     max_span: int = MAX_SPAN,
-    extra: Extra | None = None,
+    extra_cost: ExtraGripCost | None = None,
 ) -> list[Grip]:
     """The cheapest way to play a piece, moment by moment.
 
@@ -92,20 +92,20 @@ def finger(
     Raises:
         OutOfReach: for the first moment that no hand can play.
     """
-    chosen = [reachable_grips(pitches, tuning, max_span=max_span) for pitches in moments]
-    return cheapest_path(chosen, costs or HandCosts(), extra)
+    chosen = [find_playable_grips(pitches, tuning, max_span=max_span) for pitches in moments]
+    return find_cheapest_path(chosen, costs or HandCosts(), extra_cost)
 
 
-def cheapest_path(
-    choices: Sequence[Sequence[Grip]], costs: HandCosts, extra: Extra | None = None
+def find_cheapest_path(
+    candidate_grips: Sequence[Sequence[Grip]], costs: HandCosts, extra_cost: ExtraGripCost | None = None
 ) -> list[Grip]:
     """Of each moment's grips one, so that together they cost least.
 
     Moving depends on the hand alone, so at each place of the hand only the best grip counts.
     """
-    roads = [[costs.of_move(before, after) for before in HANDS] for after in HANDS]
-    held = [best_held(choice, costs, extra, t) for t, choice in enumerate(choices)]
-    paid, came = [0.0 for _ in HANDS], []
+    roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
+    held = [cheapest_grip_per_hand_fret(choice, costs, extra_cost, t) for t, choice in enumerate(candidate_grips)]
+    paid, came = [0.0 for _ in HAND_FRETS], []
     for t, column in enumerate(held):
         best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
                 if t else (0.0, 0) for road in roads]  # fmt: skip
@@ -118,15 +118,15 @@ def cheapest_path(
     return path[::-1]
 
 
-def best_held(
-    choice: Sequence[Grip], costs: HandCosts, extra: Extra | None, moment: int
+def cheapest_grip_per_hand_fret(
+    candidate_grips: Sequence[Grip], costs: HandCosts, extra_cost: ExtraGripCost | None, moment_index: int
 ) -> list[tuple[float, Grip]]:
     """For each place of the hand, the grip that costs least there, and what it costs."""
-    more = [extra(moment, grip) if extra else 0.0 for grip in choice]
+    more = [extra_cost(moment_index, grip) if extra_cost else 0.0 for grip in candidate_grips]
     return [
         min(
-            (costs.of_grip(grip, hand) + costs.of_place(hand) + m, grip)
-            for grip, m in zip(choice, more, strict=True)
+            (costs.grip_cost(grip, hand) + costs.position_cost(hand) + m, grip)
+            for grip, m in zip(candidate_grips, more, strict=True)
         )
-        for hand in HANDS
+        for hand in HAND_FRETS
     ]

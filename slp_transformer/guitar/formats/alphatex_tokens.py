@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*(?s:.*?)\*/)
       | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
       | (?P<tag>\\[A-Za-z]+)
@@ -21,12 +21,12 @@ _TOKEN = re.compile(
 class Token(NamedTuple):
     """A token: its kind, its text, and the line that it stands in."""
 
-    kind: str
+    token_kind: str
     text: str
     line: int
 
 
-def tokens_of(text: str, source: str) -> Iterator[Token]:
+def tokenize_alphatex(text: str, source_name: str) -> Iterator[Token]:
     """The tokens of a text.
 
     Raises:
@@ -34,65 +34,65 @@ def tokens_of(text: str, source: str) -> Iterator[Token]:
     """
     place, line = 0, 1
     while place < len(text):
-        found = _TOKEN.match(text, place)
+        found = _TOKEN_PATTERN.match(text, place)
         if found is None:
-            raise ValueError(f"{source or 'alphaTex'}:{line}: {text[place]!r} says nothing here.")
+            raise ValueError(f"{source_name or 'alphaTex'}:{line}: {text[place]!r} says nothing here.")
         if found.lastgroup != "space":
             yield Token(found.lastgroup, found.group(), line)
         line += found.group().count("\n")
         place = found.end()
 
 
-class Cursor:
+class TokenCursor:
     """Goes from token to token."""
 
-    def __init__(self, tokens: list[Token], source: str):
+    def __init__(self, tokens: list[Token], source_name: str):
         """Begin at the first."""
-        self.tokens, self.source, self.at = tokens, source, 0
+        self.tokens, self.source_name, self.position = tokens, source_name, 0
 
-    def fail(self, what: str) -> ValueError:
+    def raise_error(self, message: str) -> ValueError:
         """The error of not understanding the token at hand."""
-        token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
-        return ValueError(f"{self.source}:{token.line if token else 1}: {what}.")
+        token = self.tokens[min(self.position, len(self.tokens) - 1)] if self.tokens else None
+        return ValueError(f"{self.source_name}:{token.line if token else 1}: {message}.")
 
     def peek(self, *kinds: str) -> Token | None:
         """The token at hand, if it is of one of these kinds (or is that mark)."""
-        if self.at < len(self.tokens):
-            token = self.tokens[self.at]
-            if token.kind in kinds or (token.kind == "mark" and token.text in kinds):
+        if self.position < len(self.tokens):
+            token = self.tokens[self.position]
+            if token.token_kind in kinds or (token.token_kind == "mark" and token.text in kinds):
                 return token
         return None
 
-    def take(self, *kinds: str) -> Token | None:
+    def next_token(self, *kinds: str) -> Token | None:
         """The same, and go on."""
         token = self.peek(*kinds)
-        self.at += token is not None
+        self.position += token is not None
         return token
 
-    def number(self, what: str) -> int:
+    def parse_number(self, expected: str) -> int:
         """A whole number, in brackets or not.
 
         Raises:
             ValueError: if none comes.
         """
-        bracket = self.take("(")
-        token = self.take("word")
+        bracket = self.next_token("(")
+        token = self.next_token("word")
         if token is None or not re.fullmatch(r"\d{1,6}", token.text):
-            raise self.fail(f"{what} should be a whole number")
+            raise self.raise_error(f"{expected} should be a whole number")
         if bracket:
-            while not self.take(")"):
-                if not self.take("word", "string"):
-                    raise self.fail("a bracket is not closed")
+            while not self.next_token(")"):
+                if not self.next_token("word", "string"):
+                    raise self.raise_error("a bracket is not closed")
         return int(token.text)
 
-    def numbers(self) -> list[int]:
+    def parse_numbers(self) -> list[int]:
         """Some whole numbers, in brackets or not."""
-        self.take("(")
+        self.next_token("(")
         found = []
         while (token := self.peek("word")) and re.fullmatch(r"\d{1,2}", token.text):
             found.append(int(token.text))
-            self.at += 1
-        self.take(")")
+            self.position += 1
+        self.next_token(")")
         return found
 
     def skip_group(self) -> None:
@@ -102,31 +102,31 @@ class Cursor:
             ValueError: if they are not closed.
         """
         depth = 0
-        while self.at < len(self.tokens):
-            token = self.tokens[self.at]
-            self.at += 1
-            if token.kind == "mark":
+        while self.position < len(self.tokens):
+            token = self.tokens[self.position]
+            self.position += 1
+            if token.token_kind == "mark":
                 depth += (token.text in "({") - (token.text in ")}")
             if depth <= 0:
                 return
-        raise self.fail("a bracket is not closed")
+        raise self.raise_error("a bracket is not closed")
 
-    def effects(self) -> list[list[str]]:
+    def parse_effects(self) -> list[list[str]]:
         """What stands in braces, each mark with its numbers.
 
         Raises:
             ValueError: if they are not closed.
         """
         marks: list[list[str]] = []
-        while self.take("{"):
+        while self.next_token("{"):
             depth = 0
-            while depth or not self.take("}"):
-                token = self.take("word", "string", "(", ")", "note", "length", ".")
+            while depth or not self.next_token("}"):
+                token = self.next_token("word", "string", "(", ")", "note", "length", ".")
                 if token is None:
-                    raise self.fail("braces are not closed")
+                    raise self.raise_error("braces are not closed")
                 depth += (token.text == "(") - (token.text == ")")
-                if token.kind == "word" and not re.fullmatch(r"-?\d+", token.text):
+                if token.token_kind == "word" and not re.fullmatch(r"-?\d+", token.text):
                     marks.append([token.text.lower()])
-                elif token.kind == "word" and marks:
+                elif token.token_kind == "word" and marks:
                     marks[-1].append(token.text)
         return marks

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.guitar.formats.notation import Beat, Measure, Tied, measures_of
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.guitar.formats.notation import Beat, Measure, TiedNote, measures_from_tab
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Played, Tab, check_tab
+from slp_transformer.guitar.tab import TabNote, Tab, check_tab
 
-NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
-MARKS = {"hammer": "h", "pull": "h", "slide": "ss", "harmonic": "nh", "dead": "x"}
-MARKS |= {"let ring": "lr", "vibrato": "v"}
-STEEL, BASS = 25, 33
-LOW = 35
+PITCH_CLASS_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+EFFECT_OF_TECHNIQUE = {"hammer": "h", "pull": "h", "slide": "ss", "harmonic": "nh", "dead": "x"}
+EFFECT_OF_TECHNIQUE |= {"let ring": "lr", "vibrato": "v"}
+STEEL_GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
+MAX_BASS_LOW_PITCH = 35
 
 
 def format_alphatex(tab: Tab) -> str:
@@ -27,20 +27,20 @@ def format_alphatex(tab: Tab) -> str:
     check_tab(tab)
     if not tab.bars:
         raise ValueError("alphaTex needs at least one bar.")
-    measures = measures_of(tab)
+    measures = measures_from_tab(tab)
     title = " ".join(tab.title.split()).replace("\\", "\\\\").replace('"', '\\"')
     lines = [f'\\title "{title}"'] if title else []
     lines.append('\\track "Guitar"')
     lines.append("\\staff {score tabs}")
     low = min(tab.tuning.open_pitches)
-    lines.append(f"\\instrument {BASS if low < LOW else STEEL}")
-    lines.append(f"\\tuning ({' '.join(_names(tab.tuning))})")
+    lines.append(f"\\instrument {BASS_PROGRAM if low < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM}")
+    lines.append(f"\\tuning ({' '.join(_format_tuning(tab.tuning))})")
     if tab.tuning.capo:
         lines.append(f"\\capo {tab.tuning.capo}")
     if any(measure.voices[1] for measure in measures):
-        lines += ["\\voice", *_bars(measures, 0), "\\voice", *_bars(measures, 1)]
+        lines += ["\\voice", *_format_bars(measures, 0), "\\voice", *_format_bars(measures, 1)]
     else:
-        lines += _bars(measures, 0)
+        lines += _format_bars(measures, 0)
     return "\n".join(lines) + "\n"
 
 
@@ -52,74 +52,74 @@ def write_alphatex(tab: Tab, path: str | Path) -> None:
         OSError: if the file cannot be written.
     """
     text = format_alphatex(tab)
-    with whole_file(Path(path)) as unfinished:
+    with atomic_write(Path(path)) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _names(tuning: Tuning) -> list[str]:
+def _format_tuning(tuning: Tuning) -> list[str]:
     """Open strings with octaves, the highest string first."""
-    return [f"{NAMES[pitch % 12]}{pitch // 12 - 1}" for pitch in tuning.open_pitches]
+    return [f"{PITCH_CLASS_NAMES[pitch % 12]}{pitch // 12 - 1}" for pitch in tuning.open_pitches]
 
 
-def _bars(measures: list[Measure], voice: int) -> list[str]:
+def _format_bars(measures: list[Measure], voice_index: int) -> list[str]:
     """A line for each bar."""
     lines, metre = [], None
     for number, measure in enumerate(measures, start=1):
         said = []
-        if voice == 0:
-            said = _said(measure, measure.bar.metre != metre)
-            metre = measure.bar.metre
-        beats = [_beat(beat) for beat in measure.voices[voice]] or ["r.1"]
+        if voice_index == 0:
+            said = _format_bar_header(measure, measure.bar.time_signature != metre)
+            metre = measure.bar.time_signature
+        beats = [_format_beat(beat) for beat in measure.voices[voice_index]] or ["r.1"]
         end = [] if number == len(measures) else ["|"]
         lines.append(" ".join([*said, *beats, *end]))
     return lines
 
 
-def _said(measure: Measure, new_metre: bool) -> list[str]:
+def _format_bar_header(measure: Measure, has_new_time_signature: bool) -> list[str]:
     """What stands before the notes of a bar."""
     bar, said = measure.bar, []
-    if new_metre:
-        said.append(f"\\ts ({bar.metre[0]} {bar.metre[1]})")
-    if bar.tempo is not None:
-        said.append(f"\\tempo {bar.tempo}")
-    if bar.repeat_from:
+    if has_new_time_signature:
+        said.append(f"\\ts ({bar.time_signature[0]} {bar.time_signature[1]})")
+    if bar.tempo_bpm is not None:
+        said.append(f"\\tempo {bar.tempo_bpm}")
+    if bar.starts_repeat:
         said.append("\\ro")
     if bar.endings:
         said.append(f"\\ae ({' '.join(map(str, bar.endings))})")
-    if bar.repeats > 1:
-        said.append(f"\\rc {bar.repeats}")
+    if bar.num_plays > 1:
+        said.append(f"\\rc {bar.num_plays}")
     return said
 
 
-def _beat(beat: Beat) -> str:
+def _format_beat(beat: Beat) -> str:
     """One beat: ``r.4``, ``3.1.8``, ``(0.6 2.4{h}).4{d}``."""
-    value = beat.value
-    effects = ["d"] if value.dotted else []
-    if value.enters != value.times:
-        effects.append(f"tu ({value.enters} {value.times})")
-    ending = f".{value.kind}" + (f"{{{' '.join(effects)}}}" if effects else "")
+    value = beat.note_value
+    effects = ["d"] if value.is_dotted else []
+    if value.tuplet_notes != value.tuplet_time:
+        effects.append(f"tu ({value.tuplet_notes} {value.tuplet_time})")
+    ending = f".{value.denominator}" + (f"{{{' '.join(effects)}}}" if effects else "")
     if not beat.notes:
         return "r" + ending
-    notes = [_note(tied) for tied in sorted(beat.notes, key=lambda tied: tied.played.note.string)]
+    notes = [_format_note(tied) for tied in sorted(beat.notes, key=lambda tied: tied.tab_note.note.string)]
     return (f"({' '.join(notes)})" if len(notes) > 1 or "{" in notes[0] else notes[0]) + ending
 
 
-def _note(tied: Tied) -> str:
+def _format_note(tied_note: TiedNote) -> str:
     """One note; what leads to the next stands where it ends, the rest where it begins."""
-    string, fret = tied.played.note
-    effects = _effects(tied.played, tied.begins, not tied.goes_on)
-    return f"{fret if tied.begins else '-'}.{string}" + (
+    string, fret = tied_note.tab_note.note
+    effects = _format_effects(tied_note.tab_note, tied_note.is_struck, not tied_note.is_tied_to_next)
+    return f"{fret if tied_note.is_struck else '-'}.{string}" + (
         f"{{{' '.join(effects)}}}" if effects else ""
     )
 
 
-def _effects(played: Played, begins: bool, ends: bool) -> list[str]:
+def _format_effects(tab_note: TabNote, is_struck: bool, is_last: bool) -> list[str]:
     """The marks of a note where it begins or ends."""
     effects = []
-    for technique in played.techniques:
+    for technique in tab_note.techniques:
         leads_on = technique.kind in ("hammer", "pull", "slide")
         if technique.kind == "bend":
-            effects += [f"b (0 {max(1, technique.size)})"] if begins else []
-        elif ends if leads_on else begins:
-            effects.append(MARKS[technique.kind])
+            effects += [f"b (0 {max(1, technique.bend_quarter_tones)})"] if is_struck else []
+        elif is_last if leads_on else is_struck:
+            effects.append(EFFECT_OF_TECHNIQUE[technique.kind])
     return effects

@@ -13,41 +13,41 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import from_text_extra, whole_file
-from slp_transformer.guitar.ascii_reader import decode
-from slp_transformer.guitar.formats.safe_read import BoundedBytes, content_of, understood
+from slp_transformer._internal.atomic_write import require_extra, atomic_write
+from slp_transformer.guitar.ascii_reader import decode_text
+from slp_transformer.guitar.formats.safe_read import TimeLimitedBytes, read_bytes, translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.score import Score, Sounding, score_of, tab_of
-from slp_transformer.guitar.tab import Problem, Tab, check_tab
-from slp_transformer.guitar.tab_header import stated_capo, stated_tuning, tuning_line
-from slp_transformer.guitar.timing import bar_starts, coarsest, unfolded, with_metres
+from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
+from slp_transformer.guitar.tab import ReadProblem, Tab, check_tab
+from slp_transformer.guitar.tab_header import parse_capo, parse_tuning, format_tuning_line
+from slp_transformer.guitar.timing import bar_start_steps, coarsest_grid, expand_repeats, add_time_signatures
 
-MOST_BYTES = 4 << 20
-FINEST = 24
+MAX_FILE_BYTES = 4 << 20
+MAX_EXACT_STEPS_PER_QUARTER = 24
 """Steps to a quarter note, at most, that are taken over from a file as they are."""
-PLAYED = 12
+PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
-DRUMS = 10
+DRUM_CHANNEL = 10
 
 
-def mido_library() -> ModuleType:
+def import_mido() -> ModuleType:
     """The library that knows MIDI files."""
-    return from_text_extra("mido", "MIDI files", "guitar")
+    return require_extra("mido", "MIDI files", "guitar")
 
 
 @dataclass
-class _Heard:
+class _MidiContents:
     """What a MIDI file says, in its own ticks."""
 
-    ticks: int
+    ticks_per_quarter: int
     notes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    metres: dict[int, tuple[int, int]] = field(default_factory=dict)
-    tempi: dict[int, int] = field(default_factory=dict)
-    bends: Counter[int] = field(default_factory=Counter)
-    names: dict[int, str] = field(default_factory=dict)
+    time_signatures: dict[int, tuple[int, int]] = field(default_factory=dict)
+    tempos: dict[int, int] = field(default_factory=dict)
+    pitch_bends: Counter[int] = field(default_factory=Counter)
+    track_names: dict[int, str] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    length: int = 0
+    length_ticks: int = 0
 
 
 def read_midi(
@@ -55,7 +55,7 @@ def read_midi(
     tracks: Collection[int] | None = None,
     channels: Collection[int] | None = None,
     steps_per_quarter: int | None = None,
-) -> tuple[Score, list[Problem]]:
+) -> tuple[Score, list[ReadProblem]]:
     """Read the notes of a MIDI file.
 
     Args:
@@ -72,61 +72,61 @@ def read_midi(
         ValueError: if there is no such file, it is no MIDI file, its time is not in quarter notes,
             or there are no notes in what was chosen.
     """
-    heard = _hear(path)
+    heard = _read_contents(path)
     chosen = [
         (start, end, pitch, channel)
         for track, start, end, pitch, channel in heard.notes
         if (tracks is None or track in tracks)
-        and (channel in channels if channels is not None else channel != DRUMS)
+        and (channel in channels if channels is not None else channel != DRUM_CHANNEL)
     ]
     if not chosen:
-        raise ValueError(f"{path} has no notes there: {_parts(heard)}.")
+        raise ValueError(f"{path} has no notes there: {_describe_parts(heard)}.")
     source = Path(path).name
     told = list(heard.problems)
-    drums = sum(note[4] == DRUMS for note in heard.notes)
+    drums = sum(note[4] == DRUM_CHANNEL for note in heard.notes)
     if drums and channels is None:
-        told.append(f"{drums} notes of drums, on channel {DRUMS}, are left out")
-    for channel, count in sorted(heard.bends.items()):
+        told.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
+    for channel, count in sorted(heard.pitch_bends.items()):
         if any(note[3] == channel for note in chosen):
             told.append(f"{count} pitch bends on channel {channel} are left out")
-    unit = steps_per_quarter or _unit_for(chosen, heard.ticks)
-    notes, moved = _in_steps(chosen, heard.ticks, unit)
+    unit = steps_per_quarter or _choose_steps_per_quarter(chosen, heard.ticks_per_quarter)
+    notes, moved = _quantize_notes(chosen, heard.ticks_per_quarter, unit)
     if moved:
         told.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
 
     def step(tick: int) -> int:
-        return _nearest(tick, heard.ticks, unit)
+        return _tick_to_step(tick, heard.ticks_per_quarter, unit)
 
     score = Score(
         tuple(notes),
         unit,
-        tuple((step(tick), metre) for tick, metre in sorted(heard.metres.items())),
-        tuple((step(tick), tempo) for tick, tempo in sorted(heard.tempi.items())),
-        heard.names.get(1, ""),
+        tuple((step(tick), metre) for tick, metre in sorted(heard.time_signatures.items())),
+        tuple((step(tick), tempo) for tick, tempo in sorted(heard.tempos.items())),
+        heard.track_names.get(1, ""),
         source,
-        step(heard.length),
+        step(heard.length_ticks),
     )
-    return score, [Problem(source, 0, message) for message in told]
+    return score, [ReadProblem(source, 0, message) for message in told]
 
 
-def _hear(path: str | Path) -> _Heard:
+def _read_contents(path: str | Path) -> _MidiContents:
     """Everything of use in a MIDI file.
 
     Raises:
         ValueError: as `read_midi`.
     """
-    content = content_of(path, "a MIDI file", MOST_BYTES)
-    with understood(path, "a MIDI file"):
-        file = mido_library().MidiFile(file=BoundedBytes(content), clip=True)
+    content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES)
+    with translate_read_errors(path, "a MIDI file"):
+        file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
         if file.ticks_per_beat < 1:
             raise ValueError("its time is in seconds (SMPTE), not in quarter notes")
-        heard = _Heard(file.ticks_per_beat)
+        heard = _MidiContents(file.ticks_per_beat)
         for number, track in enumerate(file.tracks, start=1):
-            _hear_track(heard, number, track)
+            _collect_notes(heard, number, track)
     return heard
 
 
-def _hear_track(heard: _Heard, number: int, track: Iterable) -> None:
+def _collect_notes(contents: _MidiContents, track_number: int, track: Iterable) -> None:
     """Add what one track says."""
     now, sounding = 0, defaultdict(list)
     for message in track:
@@ -137,62 +137,62 @@ def _hear_track(heard: _Heard, number: int, track: Iterable) -> None:
             if kind == "note_on" and message.velocity:
                 sounding[key].append(now)
             elif sounding[key]:
-                heard.notes.append((number, sounding[key].pop(0), now, key[1], key[0]))
+                contents.notes.append((track_number, sounding[key].pop(0), now, key[1], key[0]))
         elif kind == "pitchwheel" and message.pitch:
-            heard.bends[message.channel + 1] += 1
+            contents.pitch_bends[message.channel + 1] += 1
         elif kind == "set_tempo" and message.tempo:
-            heard.tempi[now] = min(max(round(60e6 / message.tempo), 1), 1000)
+            contents.tempos[now] = min(max(round(60e6 / message.tempo), 1), 1000)
         elif kind == "time_signature":
             if message.denominator in (1, 2, 4, 8, 16, 32) and message.numerator:
-                heard.metres[now] = (message.numerator, message.denominator)
+                contents.time_signatures[now] = (message.numerator, message.denominator)
             else:
-                heard.problems.append(
+                contents.problems.append(
                     f"a metre of {message.numerator}/{message.denominator} is left out"
                 )
         elif kind == "track_name":
-            name = decode(message.name.encode("latin-1"))  # mido reads Latin-1, many write UTF-8
-            heard.names.setdefault(number, " ".join(name.split())[:100])
-        elif kind == "text" and number == 1:
-            heard.texts.append(message.text)
+            name = decode_text(message.name.encode("latin-1"))  # mido reads Latin-1, many write UTF-8
+            contents.track_names.setdefault(track_number, " ".join(name.split())[:100])
+        elif kind == "text" and track_number == 1:
+            contents.texts.append(message.text)
     left = [(channel, pitch, start) for (channel, pitch), all in sounding.items() for start in all]
     for channel, pitch, start in left:
-        heard.notes.append((number, start, now, pitch, channel))
+        contents.notes.append((track_number, start, now, pitch, channel))
     if left:
-        heard.problems.append(f"{len(left)} notes never end; they end with their track")
-    heard.length = max(heard.length, now)
+        contents.problems.append(f"{len(left)} notes never end; they end with their track")
+    contents.length_ticks = max(contents.length_ticks, now)
 
 
-def _parts(heard: _Heard) -> str:
+def _describe_parts(contents: _MidiContents) -> str:
     """Where the notes of a file are, in words."""
-    counts = Counter((note[0], note[4]) for note in heard.notes)
+    counts = Counter((note[0], note[4]) for note in contents.notes)
     if not counts:
         return "it has none at all"
     parts = []
     for (track, channel), count in sorted(counts.items())[:20]:
-        name = f" ({heard.names[track]})" if heard.names.get(track) else ""
+        name = f" ({contents.track_names[track]})" if contents.track_names.get(track) else ""
         parts.append(f"track {track}{name}, channel {channel}: {count}")
     return "there are notes in " + "; ".join(parts)
 
 
-def _unit_for(notes: list[tuple[int, int, int, int]], ticks: int) -> int:
+def _choose_steps_per_quarter(notes: list[tuple[int, int, int, int]], ticks_per_quarter: int) -> int:
     """The coarsest unit that holds notes as they are, or at least their beginnings; or `PLAYED`."""
     starts = [start for start, *_ in notes]
     ends = [end for _, end, *_ in notes]
     for moments in (starts + ends, starts):
-        step = gcd(ticks, *moments)
-        if ticks // step <= FINEST:
-            return ticks // step
-    return PLAYED
+        step = gcd(ticks_per_quarter, *moments)
+        if ticks_per_quarter // step <= MAX_EXACT_STEPS_PER_QUARTER:
+            return ticks_per_quarter // step
+    return PERFORMANCE_STEPS_PER_QUARTER
 
 
-def _nearest(tick: int, ticks: int, unit: int) -> int:
+def _tick_to_step(tick: int, ticks_per_quarter: int, steps_per_quarter: int) -> int:
     """The step nearest to a moment in ticks; of two, the later."""
-    return (2 * tick * unit + ticks) // (2 * ticks)
+    return (2 * tick * steps_per_quarter + ticks_per_quarter) // (2 * ticks_per_quarter)
 
 
-def _in_steps(
-    notes: list[tuple[int, int, int, int]], ticks: int, unit: int
-) -> tuple[list[Sounding], int]:
+def _quantize_notes(
+    notes: list[tuple[int, int, int, int]], ticks_per_quarter: int, steps_per_quarter: int
+) -> tuple[list[ScoreNote], int]:
     """Notes in steps, without doubles; and how many begin a little earlier or later than they did.
 
     Of notes on one channel at one pitch that begin together the longest is kept.
@@ -200,19 +200,19 @@ def _in_steps(
     kept: dict[tuple[int, int, int], int] = {}
     moved = 0
     for start, end, pitch, channel in notes:
-        onset = _nearest(start, ticks, unit)
-        moved += Fraction(start * unit, ticks) != onset
-        duration = max(1, _nearest(end, ticks, unit) - onset)
+        onset = _tick_to_step(start, ticks_per_quarter, steps_per_quarter)
+        moved += Fraction(start * steps_per_quarter, ticks_per_quarter) != onset
+        duration = max(1, _tick_to_step(end, ticks_per_quarter, steps_per_quarter) - onset)
         key = onset, pitch, channel
         kept[key] = max(duration, kept.get(key, 0))
     soundings = [
-        Sounding(onset, duration, pitch, channel)
+        ScoreNote(onset, duration, pitch, channel)
         for (onset, pitch, channel), duration in sorted(kept.items())
     ]
     return soundings, moved
 
 
-def read_midi_tab(path: str | Path, tuning: Tuning | None = None) -> tuple[Tab, list[Problem]]:
+def read_midi_tab(path: str | Path, tuning: Tuning | None = None) -> tuple[Tab, list[ReadProblem]]:
     """Read a MIDI file with a channel for each string, as MIDI guitars send, as a tab.
 
     Args:
@@ -224,25 +224,25 @@ def read_midi_tab(path: str | Path, tuning: Tuning | None = None) -> tuple[Tab, 
             channel, or two begin together on one string.
     """
     score, problems = read_midi(path)
-    texts = _hear(path).texts
-    pitches = next(filter(None, map(stated_tuning, texts)), None) or STANDARD.open_pitches
-    capo = next(filter(None, map(stated_capo, texts)), 0)
+    texts = _read_contents(path).texts
+    pitches = next(filter(None, map(parse_tuning, texts)), None) or STANDARD.open_pitches
+    capo = next(filter(None, map(parse_capo, texts)), 0)
     guitar = tuning or Tuning(pitches, capo)
-    places = [_place(note, guitar, path) for note in score.notes]
+    places = [_note_from_channel(note, guitar, path) for note in score.notes]
     try:
-        return coarsest(tab_of(score, places, guitar)), problems
+        return coarsest_grid(tab_from_score(score, places, guitar)), problems
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _place(note: Sounding, guitar: Tuning, path: str | Path) -> Note:
+def _note_from_channel(note: ScoreNote, tuning: Tuning, path: str | Path) -> Note:
     """Where a note is played whose channel is its string."""
-    if not 1 <= note.channel <= len(guitar.open_pitches):
+    if not 1 <= note.channel <= len(tuning.open_pitches):
         raise ValueError(
             f"{path} has notes on channel {note.channel}, which is no string of a guitar with "
-            f"{len(guitar.open_pitches)}; a MIDI guitar has string n on channel n."
+            f"{len(tuning.open_pitches)}; a MIDI guitar has string n on channel n."
         )
-    fret = note.pitch - guitar.pitch(Note(note.channel, 0))
+    fret = note.pitch - tuning.pitch_of(Note(note.channel, 0))
     if fret < 0:
         raise ValueError(
             f"{path} has a note {-fret} frets below the open string {note.channel}; is the tuning "
@@ -251,10 +251,10 @@ def _place(note: Sounding, guitar: Tuning, path: str | Path) -> Note:
     return Note(note.channel, fret)
 
 
-STEEL, BASS = 25, 33
-LOW = 35  # a lowest string below B1 is a bass's
+STEEL_GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
+MAX_BASS_LOW_PITCH = 35  # a lowest string below B1 is a bass's
 
-Said = list[tuple[int, Any]]  # messages, each with its moment in ticks
+TimedMessages = list[tuple[int, Any]]  # messages, each with its moment in ticks
 
 
 def write_midi(tab: Tab, path: str | Path) -> None:
@@ -274,64 +274,64 @@ def write_midi(tab: Tab, path: str | Path) -> None:
         OSError: if the file cannot be written.
     """
     check_tab(tab)
-    tab = with_metres(unfolded(tab))
-    score = score_of(tab)
+    tab = add_time_signatures(expand_repeats(tab))
+    score = score_from_tab(tab)
     if high := next((note for note in score.notes if not 0 <= note.pitch <= 127), None):
         raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {high.pitch}.")
     ticks = tab.steps_per_quarter * max(1, 480 // tab.steps_per_quarter)
     scale = ticks // tab.steps_per_quarter
-    end = bar_starts(tab)[-1] * scale
-    file = mido_library().MidiFile(type=1, ticks_per_beat=ticks, charset="utf-8")
-    file.tracks.append(_conductor(score, tab, scale, end))
-    program = BASS if min(tab.tuning.open_pitches) < LOW else STEEL
+    end = bar_start_steps(tab)[-1] * scale
+    file = import_mido().MidiFile(type=1, ticks_per_beat=ticks, charset="utf-8")
+    file.tracks.append(_build_conductor_track(score, tab, scale, end))
+    program = BASS_PROGRAM if min(tab.tuning.open_pitches) < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM
     for string in range(1, len(tab.tuning.open_pitches) + 1):
         own = [note for note in score.notes if note.channel == string]
-        file.tracks.append(_string_track(own, string, program, scale, end))
-    with whole_file(Path(path)) as unfinished:
+        file.tracks.append(_build_string_track(own, string, program, scale, end))
+    with atomic_write(Path(path)) as unfinished:
         file.save(unfinished)
 
 
-def _conductor(score: Score, tab: Tab, scale: int, end: int) -> Any:
+def _build_conductor_track(score: Score, tab: Tab, ticks_per_step: int, end_tick: int) -> Any:
     """The track that says the title, the guitar, metres and tempi."""
-    mido = mido_library()
+    mido = import_mido()
     said = [
         (0, mido.MetaMessage("track_name", name=" ".join(tab.title.split()))),
-        (0, mido.MetaMessage("text", text=tuning_line(tab.tuning))),
+        (0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))),
     ]
     if tab.tuning.capo:
         said.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
-    for step, (beats, kind) in score.metres:
+    for step, (beats, kind) in score.time_signatures:
         message = mido.MetaMessage("time_signature", numerator=beats, denominator=kind)
-        said.append((step * scale, message))
-    for step, tempo in score.tempi:
-        said.append((step * scale, mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo))))
-    return _track(said, end)
+        said.append((step * ticks_per_step, message))
+    for step, tempo in score.tempos:
+        said.append((step * ticks_per_step, mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo))))
+    return _build_track(said, end_tick)
 
 
-def _string_track(notes: list[Sounding], string: int, program: int, scale: int, end: int) -> Any:
+def _build_string_track(notes: list[ScoreNote], string: int, program: int, ticks_per_step: int, end_tick: int) -> Any:
     """The track of one string."""
-    mido = mido_library()
+    mido = import_mido()
     channel = string - 1
     said = [
         (0, mido.MetaMessage("track_name", name=f"string {string}")),
         (0, mido.Message("program_change", channel=channel, program=program)),
     ]
     for note, after in zip(notes, [*notes[1:], None], strict=False):
-        last = note.onset + note.duration
-        last = last if after is None else min(last, after.onset)
-        for kind, step in (("note_on", note.onset), ("note_off", last)):
+        last = note.onset_step + note.duration_steps
+        last = last if after is None else min(last, after.onset_step)
+        for kind, step in (("note_on", note.onset_step), ("note_off", last)):
             message = mido.Message(kind, channel=channel, note=note.pitch, velocity=80)
-            said.append((step * scale, message))
-    return _track(said, end)
+            said.append((step * ticks_per_step, message))
+    return _build_track(said, end_tick)
 
 
-def _track(said: Said, end: int) -> Any:
+def _build_track(timed_messages: TimedMessages, end_tick: int) -> Any:
     """Messages with their moments as a track that ends with the piece."""
-    mido = mido_library()
+    mido = import_mido()
     track, now = mido.MidiTrack(), 0
-    said = sorted(said, key=lambda each: each[0])  # notes are in order, and end before the next
-    for tick, message in said:
+    timed_messages = sorted(timed_messages, key=lambda each: each[0])  # notes are in order, and end before the next
+    for tick, message in timed_messages:
         track.append(message.copy(time=tick - now))
         now = tick
-    track.append(mido.MetaMessage("end_of_track", time=max(0, end - now)))
+    track.append(mido.MetaMessage("end_of_track", time=max(0, end_tick - now)))
     return track

@@ -7,15 +7,15 @@ counted from the bottom. Open strings stand without the capo, pitches with it.
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import whole_file
-from slp_transformer.guitar.formats.notation import Beat, Measure, Tied, Value, measures_of
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.guitar.formats.notation import Beat, Measure, TiedNote, NoteValue, measures_from_tab
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import Tab, check_tab
-from slp_transformer.guitar.timing import common_unit
+from slp_transformer.guitar.timing import find_common_steps_per_quarter
 
-STEPS = (("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0))
-STEPS += (("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0))
-KINDS = {1: "whole", 2: "half", 4: "quarter", 8: "eighth", 16: "16th", 32: "32nd", 64: "64th"}
+PITCH_SPELLINGS = (("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0))
+PITCH_SPELLINGS += (("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0))
+NOTE_TYPE_NAMES = {1: "whole", 2: "half", 4: "quarter", 8: "eighth", 16: "16th", 32: "32nd", 64: "64th"}
 DOCTYPE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
@@ -33,14 +33,14 @@ def format_musicxml(tab: Tab) -> str:
     check_tab(tab)
     if not tab.bars:
         raise ValueError("MusicXML needs at least one bar.")
-    measures = measures_of(tab)
-    lengths = [beat.value.quarters for m in measures for voice in m.voices for beat in voice]
+    measures = measures_from_tab(tab)
+    lengths = [beat.note_value.duration_quarters for m in measures for voice in m.voices for beat in voice]
     score = ET.Element("score-partwise", version="4.0")
-    _text(ET.SubElement(score, "work"), "work-title", _printable(tab.title))
+    _add_element(ET.SubElement(score, "work"), "work-title", _to_printable(tab.title))
     parts = ET.SubElement(score, "part-list")
-    _text(ET.SubElement(parts, "score-part", id="P1"), "part-name", "Guitar")
+    _add_element(ET.SubElement(parts, "score-part", id="P1"), "part-name", "Guitar")
     part = ET.SubElement(score, "part", id="P1")
-    _Writer(tab.tuning, common_unit(lengths)).write(part, measures)
+    _MusicXmlWriter(tab.tuning, find_common_steps_per_quarter(lengths)).write_measures(part, measures)
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
@@ -53,178 +53,178 @@ def write_musicxml(tab: Tab, path: str | Path) -> None:
         OSError: if the file cannot be written.
     """
     text = format_musicxml(tab)
-    with whole_file(Path(path)) as unfinished:
+    with atomic_write(Path(path)) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _printable(title: str) -> str:
+def _to_printable(title: str) -> str:
     """A title in one line, without what XML cannot hold."""
     return "".join(mark for mark in " ".join(title.split()) if mark.isprintable())
 
 
-def _text(parent: ET.Element, name: str, text: object = None, **attributes: str) -> ET.Element:
+def _add_element(parent: ET.Element, name: str, text: object = None, **attributes: str) -> ET.Element:
     """Add an element with text in it."""
     child = ET.SubElement(parent, name, attributes)
     child.text = None if text is None else str(text)
     return child
 
 
-class _Writer:
+class _MusicXmlWriter:
     """Writes the measures of one guitar."""
 
     def __init__(self, tuning: Tuning, divisions: int):
         """Begin; a quarter note has so many divisions."""
         self.tuning, self.divisions = tuning, divisions
-        self.metre: tuple[int, int] | None = None
-        self.open: dict[tuple[int, str], bool] = {}  # slurs and slides that have begun, by string
+        self.time_signature: tuple[int, int] | None = None
+        self.open_spanners: dict[tuple[int, str], bool] = {}  # slurs and slides that have begun, by string
 
-    def write(self, part: ET.Element, measures: list[Measure]) -> None:
+    def write_measures(self, part_element: ET.Element, measures: list[Measure]) -> None:
         """Write all of them."""
         for number, measure in enumerate(measures, start=1):
-            written = ET.SubElement(part, "measure", number=str(number))
+            written = ET.SubElement(part_element, "measure", number=str(number))
             before = measures[number - 2] if number > 1 else None
             after = measures[number] if number < len(measures) else None
-            self.barline(written, measure, before, "left")
-            self.attributes(written, measure, first=number == 1)
-            if measure.bar.tempo is not None:
-                _tempo(written, measure.bar.tempo)
+            self.write_barline(written, measure, before, "left")
+            self.write_attributes(written, measure, is_first=number == 1)
+            if measure.bar.tempo_bpm is not None:
+                _add_tempo(written, measure.bar.tempo_bpm)
             for voice, beats in enumerate(measure.voices, start=1):
                 if voice == 2 and beats:
-                    length = sum(self.duration(beat.value) for beat in measure.voices[0])
-                    _text(ET.SubElement(written, "backup"), "duration", length)
+                    length = sum(self.to_divisions(beat.note_value) for beat in measure.voices[0])
+                    _add_element(ET.SubElement(written, "backup"), "duration", length)
                 for beat in beats:
-                    self.beat(written, beat, voice)
-            self.barline(written, measure, after, "right")
+                    self.write_beat(written, beat, voice)
+            self.write_barline(written, measure, after, "right")
 
-    def duration(self, value: Value) -> int:
+    def to_divisions(self, note_value: NoteValue) -> int:
         """How many divisions a note value lasts."""
-        return int(value.quarters * self.divisions)
+        return int(note_value.duration_quarters * self.divisions)
 
-    def attributes(self, written: ET.Element, measure: Measure, first: bool) -> None:
+    def write_attributes(self, measure_element: ET.Element, measure: Measure, is_first: bool) -> None:
         """Metre, clef, tuning and capo, where they begin."""
-        if not first and measure.bar.metre == self.metre:
+        if not is_first and measure.bar.time_signature == self.time_signature:
             return
-        self.metre = measure.bar.metre
-        attributes = ET.SubElement(written, "attributes")
-        if first:
-            _text(attributes, "divisions", self.divisions)
-            _text(ET.SubElement(attributes, "key"), "fifths", 0)
+        self.time_signature = measure.bar.time_signature
+        attributes = ET.SubElement(measure_element, "attributes")
+        if is_first:
+            _add_element(attributes, "divisions", self.divisions)
+            _add_element(ET.SubElement(attributes, "key"), "fifths", 0)
         time = ET.SubElement(attributes, "time")
-        _text(time, "beats", self.metre[0])
-        _text(time, "beat-type", self.metre[1])
-        if not first:
+        _add_element(time, "beats", self.time_signature[0])
+        _add_element(time, "beat-type", self.time_signature[1])
+        if not is_first:
             return
         clef = ET.SubElement(attributes, "clef")
-        _text(clef, "sign", "TAB")
-        _text(clef, "line", 5)
+        _add_element(clef, "sign", "TAB")
+        _add_element(clef, "line", 5)
         details = ET.SubElement(attributes, "staff-details")
-        _text(details, "staff-lines", len(self.tuning.open_pitches))
+        _add_element(details, "staff-lines", len(self.tuning.open_pitches))
         for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1):
             tuning = ET.SubElement(details, "staff-tuning", line=str(line))
-            _pitch(tuning, pitch, "tuning-")
+            _add_pitch(tuning, pitch, "tuning-")
         if self.tuning.capo:
-            _text(details, "capo", self.tuning.capo)
+            _add_element(details, "capo", self.tuning.capo)
 
-    def barline(
-        self, written: ET.Element, measure: Measure, beside: Measure | None, where: str
+    def write_barline(
+        self, measure_element: ET.Element, measure: Measure, neighbor: Measure | None, location: str
     ) -> None:
         """Repeats and endings at one side of a measure."""
         bar = measure.bar
-        edge = bar.endings and (beside is None or beside.bar.endings != bar.endings)
-        if where == "right" and bar.repeats > 1:
+        edge = bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings)
+        if location == "right" and bar.num_plays > 1:
             edge = bool(bar.endings)
-        repeats = bar.repeat_from if where == "left" else bar.repeats > 1
+        repeats = bar.starts_repeat if location == "left" else bar.num_plays > 1
         if not (edge or repeats):
             return
-        line = ET.SubElement(written, "barline", location=where)
+        line = ET.SubElement(measure_element, "barline", location=location)
         if edge:
-            kind = "start" if where == "left" else "stop"
-            _text(line, "ending", number=",".join(map(str, bar.endings)), type=kind)
-        if repeats and where == "left":
+            kind = "start" if location == "left" else "stop"
+            _add_element(line, "ending", number=",".join(map(str, bar.endings)), type=kind)
+        if repeats and location == "left":
             ET.SubElement(line, "repeat", direction="forward")
         elif repeats:
-            ET.SubElement(line, "repeat", direction="backward", times=str(bar.repeats))
+            ET.SubElement(line, "repeat", direction="backward", times=str(bar.num_plays))
 
-    def beat(self, written: ET.Element, beat: Beat, voice: int) -> None:
+    def write_beat(self, measure_element: ET.Element, beat: Beat, voice: int) -> None:
         """A beat: one note element for each of its notes, or a rest."""
-        notes = sorted(beat.notes, key=lambda tied: -tied.played.note.string)
+        notes = sorted(beat.notes, key=lambda tied: -tied.tab_note.note.string)
         for place, tied in enumerate(notes or [None]):
-            note = ET.SubElement(written, "note")
+            note = ET.SubElement(measure_element, "note")
             if place:
                 ET.SubElement(note, "chord")
             if tied is None:
                 ET.SubElement(note, "rest")
             else:
-                _pitch(ET.SubElement(note, "pitch"), self.tuning.pitch(tied.played.note), "")
-            _text(note, "duration", self.duration(beat.value))
+                _add_pitch(ET.SubElement(note, "pitch"), self.tuning.pitch_of(tied.tab_note.note), "")
+            _add_element(note, "duration", self.to_divisions(beat.note_value))
             if tied is not None:
-                for kind, so in (("stop", not tied.begins), ("start", tied.goes_on)):
+                for kind, so in (("stop", not tied.is_struck), ("start", tied.is_tied_to_next)):
                     if so:
                         ET.SubElement(note, "tie", type=kind)
-            _text(note, "voice", voice)
-            _text(note, "type", KINDS[beat.value.kind])
-            if beat.value.dotted:
+            _add_element(note, "voice", voice)
+            _add_element(note, "type", NOTE_TYPE_NAMES[beat.note_value.denominator])
+            if beat.note_value.is_dotted:
                 ET.SubElement(note, "dot")
-            if beat.value.enters != beat.value.times:
+            if beat.note_value.tuplet_notes != beat.note_value.tuplet_time:
                 change = ET.SubElement(note, "time-modification")
-                _text(change, "actual-notes", beat.value.enters)
-                _text(change, "normal-notes", beat.value.times)
+                _add_element(change, "actual-notes", beat.note_value.tuplet_notes)
+                _add_element(change, "normal-notes", beat.note_value.tuplet_time)
             if tied is not None:
-                self.notations(note, tied)
+                self.write_notations(note, tied)
 
-    def notations(self, note: ET.Element, tied: Tied) -> None:
+    def write_notations(self, note_element: ET.Element, tied_note: TiedNote) -> None:
         """Ties, string and fret, and techniques."""
-        played = tied.played
+        played = tied_note.tab_note
         kinds = {technique.kind: technique for technique in played.techniques}
         if "dead" in kinds:
-            _text(note, "notehead", "x")
-        notations = ET.SubElement(note, "notations")
-        for kind, so in (("stop", not tied.begins), ("start", tied.goes_on)):
+            _add_element(note_element, "notehead", "x")
+        notations = ET.SubElement(note_element, "notations")
+        for kind, so in (("stop", not tied_note.is_struck), ("start", tied_note.is_tied_to_next)):
             if so:
                 ET.SubElement(notations, "tied", type=kind)
-        if tied.begins and "let ring" in kinds:
+        if tied_note.is_struck and "let ring" in kinds:
             ET.SubElement(notations, "tied", type="let-ring")
         technical = ET.Element("technical")
-        _text(technical, "string", played.note.string)
-        _text(technical, "fret", played.note.fret)
+        _add_element(technical, "string", played.note.string)
+        _add_element(technical, "fret", played.note.fret)
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
-            self.spanner(technical, tied, name, mark, kind in kinds)
-        if tied.begins and "bend" in kinds:
+            self.write_spanner(technical, tied_note, name, mark, kind in kinds)
+        if tied_note.is_struck and "bend" in kinds:
             bend = ET.SubElement(technical, "bend")
-            _text(bend, "bend-alter", f"{max(1, kinds['bend'].size) / 2:g}")
-        if tied.begins and "harmonic" in kinds:
+            _add_element(bend, "bend-alter", f"{max(1, kinds['bend'].bend_quarter_tones) / 2:g}")
+        if tied_note.is_struck and "harmonic" in kinds:
             ET.SubElement(ET.SubElement(technical, "harmonic"), "natural")
-        if tied.begins and "vibrato" in kinds:
-            _text(technical, "other-technical", "vibrato")
-        self.spanner(notations, tied, "slide", None, "slide" in kinds)
+        if tied_note.is_struck and "vibrato" in kinds:
+            _add_element(technical, "other-technical", "vibrato")
+        self.write_spanner(notations, tied_note, "slide", None, "slide" in kinds)
         notations.append(technical)
 
-    def spanner(
-        self, parent: ET.Element, tied: Tied, name: str, mark: str | None, begins: bool
+    def write_spanner(
+        self, parent: ET.Element, tied_note: TiedNote, name: str, mark: str | None, should_start: bool
     ) -> None:
         """What leads from a note to the next on its string: its end, then its beginning."""
-        string = tied.played.note.string
+        string = tied_note.tab_note.note.string
         number = str(string)
-        if tied.begins and self.open.pop((string, name), False):
-            _text(parent, name, type="stop", number=number)
-        if begins and not tied.goes_on:
-            _text(parent, name, mark, type="start", number=number)
-            self.open[string, name] = True
+        if tied_note.is_struck and self.open_spanners.pop((string, name), False):
+            _add_element(parent, name, type="stop", number=number)
+        if should_start and not tied_note.is_tied_to_next:
+            _add_element(parent, name, mark, type="start", number=number)
+            self.open_spanners[string, name] = True
 
 
-def _pitch(parent: ET.Element, pitch: int, prefix: str) -> None:
+def _add_pitch(parent: ET.Element, pitch: int, prefix: str) -> None:
     """A pitch as letter, half steps from it, and octave."""
-    letter, alter = STEPS[pitch % 12]
-    _text(parent, f"{prefix}step", letter)
+    letter, alter = PITCH_SPELLINGS[pitch % 12]
+    _add_element(parent, f"{prefix}step", letter)
     if alter:
-        _text(parent, f"{prefix}alter", alter)
-    _text(parent, f"{prefix}octave", pitch // 12 - 1)
+        _add_element(parent, f"{prefix}alter", alter)
+    _add_element(parent, f"{prefix}octave", pitch // 12 - 1)
 
 
-def _tempo(written: ET.Element, tempo: int) -> None:
+def _add_tempo(measure_element: ET.Element, tempo: int) -> None:
     """A tempo to see and to play in."""
-    direction = ET.SubElement(written, "direction", placement="above")
+    direction = ET.SubElement(measure_element, "direction", placement="above")
     metronome = ET.SubElement(ET.SubElement(direction, "direction-type"), "metronome")
-    _text(metronome, "beat-unit", "quarter")
-    _text(metronome, "per-minute", tempo)
+    _add_element(metronome, "beat-unit", "quarter")
+    _add_element(metronome, "per-minute", tempo)
     ET.SubElement(direction, "sound", tempo=str(tempo))

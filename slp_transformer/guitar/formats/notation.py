@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from slp_transformer.guitar.tab import Bar, Event, Played, Tab
-from slp_transformer.guitar.timing import bar_starts, coarsest, unit_of, with_metres
+from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab
+from slp_transformer.guitar.timing import bar_start_steps, coarsest_grid, require_steps_per_quarter, add_time_signatures
 
 
-class Value(NamedTuple):
+class NoteValue(NamedTuple):
     """A note value.
 
     Attributes:
@@ -27,26 +27,26 @@ class Value(NamedTuple):
         times: see `enters`.
     """
 
-    kind: int
-    dotted: bool = False
-    enters: int = 1
-    times: int = 1
+    denominator: int
+    is_dotted: bool = False
+    tuplet_notes: int = 1
+    tuplet_time: int = 1
 
     @property
-    def quarters(self) -> Fraction:
+    def duration_quarters(self) -> Fraction:
         """How many quarter notes it lasts."""
-        plain = Fraction(4 * self.times, self.kind * self.enters)
-        return plain * 3 / 2 if self.dotted else plain
+        plain = Fraction(4 * self.tuplet_time, self.denominator * self.tuplet_notes)
+        return plain * 3 / 2 if self.is_dotted else plain
 
 
-KINDS = (1, 2, 4, 8, 16, 32, 64)
-VALUES = (
-    *(Value(kind, dotted) for kind in KINDS for dotted in (True, False)),
-    *(Value(kind, False, *tuplet) for kind in KINDS for tuplet in ((3, 2), (5, 4), (7, 4))),
+NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
+NOTE_VALUES = (
+    *(NoteValue(kind, dotted) for kind in NOTE_VALUE_DENOMINATORS for dotted in (True, False)),
+    *(NoteValue(kind, False, *tuplet) for kind in NOTE_VALUE_DENOMINATORS for tuplet in ((3, 2), (5, 4), (7, 4))),
 )
 
 
-class Tied(NamedTuple):
+class TiedNote(NamedTuple):
     """A note of a beat.
 
     Attributes:
@@ -55,17 +55,17 @@ class Tied(NamedTuple):
         goes_on: whether it is held on into the next beat.
     """
 
-    played: Played
-    begins: bool
-    goes_on: bool
+    tab_note: TabNote
+    is_struck: bool
+    is_tied_to_next: bool
 
 
 class Beat(NamedTuple):
     """Notes of one length, or a rest where there are none."""
 
     step: int
-    value: Value
-    notes: tuple[Tied, ...]
+    note_value: NoteValue
+    notes: tuple[TiedNote, ...]
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Measure:
     voices: tuple[tuple[Beat, ...], tuple[Beat, ...]]
 
 
-def held(tab: Tab) -> Tab:
+def fill_durations(tab: Tab) -> Tab:
     """The tab with all durations said, as notation and files have them.
 
     What is not said lasts until the next event of its voice, and at most to the end of its bar. A
     note ends where the next one begins on its string, and with the piece.
     """
-    starts = bar_starts(tab)
+    starts = bar_start_steps(tab)
     nexts: dict[int, int] = {}  # by voice: when the event after begins
     strings: dict[int, int] = {}  # by string: when it is struck again
     bars = []
@@ -95,42 +95,42 @@ def held(tab: Tab) -> Tab:
         events = []
         for event in reversed(bar.events):
             now, notes = start + event.step, []
-            for each in event.played():
+            for each in event.tab_notes():
                 follows = nexts.get(each.voice, starts[-1])
                 usual = min(follows, start + bar.steps) - now
                 most = strings.get(each.note.string, starts[-1]) - now
-                notes.append(each._replace(duration=min(each.duration or usual, most)))
+                notes.append(each._replace(duration=min(each.duration_steps or usual, most)))
             strings |= {each.note.string: now for each in notes}
             nexts |= {each.voice: now for each in notes}
-            events.append(Event.of(event.step, notes))
+            events.append(Event.from_notes(event.step, notes))
         bars.append(replace(bar, events=tuple(reversed(events))))
     return replace(tab, bars=tuple(reversed(bars)))
 
 
-def as_read(tab: Tab) -> Tab:
+def round_trip_tab(tab: Tab) -> Tab:
     """The tab as it comes back from notation: durations and metres said, in the coarsest steps.
 
     Raises:
         ValueError: if the tab's steps are columns, or a bar has no metre.
     """
-    return coarsest(held(with_metres(tab)))
+    return coarsest_grid(fill_durations(add_time_signatures(tab)))
 
 
-def measures_of(tab: Tab) -> list[Measure]:
+def measures_from_tab(tab: Tab) -> list[Measure]:
     """The bars of a tab in notation.
 
     Raises:
         ValueError: if its steps are columns or finer than note values are, or a bar has no metre.
     """
-    tab = as_read(tab)
-    unit, starts = unit_of(tab), bar_starts(tab)
-    _pieces(1, unit)  # refuses a unit that no note value is
-    cells = {voice: _cells(tab, starts, voice) for voice in (1, 2)}
+    tab = round_trip_tab(tab)
+    unit, starts = require_steps_per_quarter(tab), bar_start_steps(tab)
+    _split_into_note_values(1, unit)  # refuses a unit that no note value is
+    cells = {voice: _split_into_spans(tab, starts, voice) for voice in (1, 2)}
     metre, measures = None, []
     for number, bar in enumerate(tab.bars):
-        metre = bar.metre or metre
+        metre = bar.time_signature or metre
         voices = tuple(
-            tuple(_beats(cells[voice][number], starts[number], unit))
+            tuple(_spans_to_beats(cells[voice][number], starts[number], unit))
             if voice == 1 or any(notes for _, _, notes in cells[voice][number])
             else ()
             for voice in (1, 2)
@@ -139,71 +139,71 @@ def measures_of(tab: Tab) -> list[Measure]:
     return measures
 
 
-Cell = tuple[int, int, list[tuple[int, int, Played]]]  # from, to, and what sounds: onset, end, note
+SoundingSpan = tuple[int, int, list[tuple[int, int, TabNote]]]  # from, to, and what sounds: onset, end, note
 
 
-def _cells(tab: Tab, starts: list[int], voice: int) -> list[list[Cell]]:
+def _split_into_spans(tab: Tab, bar_start_steps: list[int], voice: int) -> list[list[SoundingSpan]]:
     """For each bar the stretches in which the same notes of a voice sound."""
-    begins: dict[int, list[tuple[int, int, Played]]] = defaultdict(list)
-    cuts = set(starts)
-    for start, bar in zip(starts, tab.bars, strict=False):
+    begins: dict[int, list[tuple[int, int, TabNote]]] = defaultdict(list)
+    cuts = set(bar_start_steps)
+    for start, bar in zip(bar_start_steps, tab.bars, strict=False):
         for event in bar.events:
             onset = start + event.step
-            for each in event.played():
+            for each in event.tab_notes():
                 if each.voice == voice:
-                    begins[onset].append((onset, onset + each.duration, each))
-                    cuts |= {onset, onset + each.duration}
+                    begins[onset].append((onset, onset + each.duration_steps, each))
+                    cuts |= {onset, onset + each.duration_steps}
     moments = sorted(cuts)
-    cells: list[list[Cell]] = [[] for _ in tab.bars]
+    cells: list[list[SoundingSpan]] = [[] for _ in tab.bars]
     number, sounding = 0, []
     for now, after in zip(moments, moments[1:], strict=False):
-        while now >= starts[number + 1]:
+        while now >= bar_start_steps[number + 1]:
             number += 1
         sounding = [note for note in sounding if note[1] > now] + begins[now]
         cells[number].append((now, after, sounding))
     return cells
 
 
-def _beats(cells: Iterable[Cell], start: int, unit: int) -> Iterable[Beat]:
+def _spans_to_beats(spans: Iterable[SoundingSpan], bar_start: int, steps_per_quarter: int) -> Iterable[Beat]:
     """The beats of a bar that begins at `start`."""
-    for begin, end, sounding in cells:
+    for begin, end, sounding in spans:
         now = begin
-        for value in _pieces(end - begin, unit):
-            after = now + int(value.quarters * unit)
+        for value in _split_into_note_values(end - begin, steps_per_quarter):
+            after = now + int(value.duration_quarters * steps_per_quarter)
             notes = tuple(
-                Tied(note, begins=onset == now, goes_on=until > after)
+                TiedNote(note, is_struck=onset == now, is_tied_to_next=until > after)
                 for onset, until, note in sounding
             )
-            yield Beat(now - start, value, notes)
+            yield Beat(now - bar_start, value, notes)
             now = after
 
 
-def _pieces(steps: int, unit: int) -> list[Value]:
+def _split_into_note_values(steps: int, steps_per_quarter: int) -> list[NoteValue]:
     """The fewest note values that together last so many steps, longest first.
 
     Raises:
         ValueError: if note values are not fine enough.
     """
-    whole = 4 * unit
+    whole = 4 * steps_per_quarter
     wholes = max(0, steps // whole - 2)
-    return [Value(1)] * wholes + _fewest(steps - wholes * whole, unit)
+    return [NoteValue(1)] * wholes + _shortest_spelling(steps - wholes * whole, steps_per_quarter)
 
 
 @cache
-def _table(unit: int) -> list[list[Value]]:
+def _shortest_spellings(steps_per_quarter: int) -> list[list[NoteValue]]:
     """The fewest values for 0, 1, 2, ... steps, up to four whole notes."""
-    coins = [(int(v.quarters * unit), v) for v in VALUES if (v.quarters * unit).denominator == 1]
+    coins = [(int(v.duration_quarters * steps_per_quarter), v) for v in NOTE_VALUES if (v.duration_quarters * steps_per_quarter).denominator == 1]
     if all(steps != 1 for steps, _ in coins):
         raise ValueError(
-            f"This tab has {unit} steps to a quarter note, and no note value is that short."
+            f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is that short."
         )
-    best: list[list[Value]] = [[]]
-    for steps in range(1, 16 * unit + 1):
+    best: list[list[NoteValue]] = [[]]
+    for steps in range(1, 16 * steps_per_quarter + 1):
         ways = [[value, *best[steps - size]] for size, value in coins if size <= steps]
         best.append(min(ways, key=len))
-    return [sorted(way, key=lambda value: -value.quarters) for way in best]
+    return [sorted(way, key=lambda value: -value.duration_quarters) for way in best]
 
 
-def _fewest(steps: int, unit: int) -> list[Value]:
+def _shortest_spelling(steps: int, steps_per_quarter: int) -> list[NoteValue]:
     """As `_pieces`, for less than four whole notes."""
-    return _table(unit)[steps]
+    return _shortest_spellings(steps_per_quarter)[steps]

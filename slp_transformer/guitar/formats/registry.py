@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from slp_transformer.guitar.ascii_reader import read_file
+from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import write_tab
 from slp_transformer.guitar.formats.alphatex import read_alphatex
 from slp_transformer.guitar.formats.alphatex_writer import write_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
 from slp_transformer.guitar.formats.midi import read_midi_tab, write_midi
 from slp_transformer.guitar.formats.musicxml import write_musicxml
-from slp_transformer.guitar.tab import Problem, Tab
-from slp_transformer.guitar.timing import in_time
+from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.timing import columns_to_steps
 
-WRITERS: dict[str, Callable[[Tab, Path], None]] = {
+WRITER_OF_SUFFIX: dict[str, Callable[[Tab, Path], None]] = {
     ".txt": write_tab,
     ".tab": write_tab,
     ".mid": write_midi,
@@ -29,24 +29,24 @@ WRITERS: dict[str, Callable[[Tab, Path], None]] = {
 }
 """What writes a tab to a file, by how its name ends."""
 
-TIMELESS = (".txt", ".tab")
+UNTIMED_SUFFIXES = (".txt", ".tab")
 """Files that hold tabs whose steps are columns."""
 
 
-def check_name(path: str | Path) -> None:
+def check_writable_suffix(path: str | Path) -> None:
     """Refuse a name that says of no kind of file that can be written.
 
     Raises:
         ValueError: naming the ends that can.
     """
-    if Path(path).suffix.lower() not in WRITERS:
+    if Path(path).suffix.lower() not in WRITER_OF_SUFFIX:
         raise ValueError(
             f"{Path(path).name} does not say what to write: let it end in "
-            f"{', '.join(sorted(set(WRITERS) - {'.tab', '.midi', '.xml', '.alphatex'}))}."
+            f"{', '.join(sorted(set(WRITER_OF_SUFFIX) - {'.tab', '.midi', '.xml', '.alphatex'}))}."
         )
 
 
-def write_piece(tab: Tab, path: str | Path) -> None:
+def write_tab_as(tab: Tab, path: str | Path) -> None:
     """Write a tab to a file of the kind that its name says, whole or not at all.
 
     Raises:
@@ -54,22 +54,22 @@ def write_piece(tab: Tab, path: str | Path) -> None:
             the tab's steps are columns, and not time, where the file needs time.
         OSError: if the file cannot be written.
     """
-    check_name(path)
-    WRITERS[Path(path).suffix.lower()](tab, Path(path))
+    check_writable_suffix(path)
+    WRITER_OF_SUFFIX[Path(path).suffix.lower()](tab, Path(path))
 
 
-def with_time_for(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
+def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
     """The tab as a file of that name can hold it: columns taken for steps where it needs time.
 
     Raises:
         ValueError: as `check_name` and `slp_transformer.guitar.timing.in_time`.
     """
-    check_name(path)
-    timeless = tab.steps_per_quarter is None and Path(path).suffix.lower() not in TIMELESS
-    return in_time(tab, steps_per_quarter) if timeless else tab
+    check_writable_suffix(path)
+    timeless = tab.steps_per_quarter is None and Path(path).suffix.lower() not in UNTIMED_SUFFIXES
+    return columns_to_steps(tab, steps_per_quarter) if timeless else tab
 
 
-def read_pieces(path: str | Path) -> tuple[list[Tab], list[Problem]]:
+def read_any_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read the tabs in a file: text, Guitar Pro, alphaTex, or MIDI with a channel for each string.
 
     Returns:
@@ -85,4 +85,4 @@ def read_pieces(path: str | Path) -> tuple[list[Tab], list[Problem]]:
     if suffix in (".mid", ".midi", ".atex", ".alphatex"):
         tab, problems = (read_midi_tab if suffix.startswith(".mid") else read_alphatex)(path)
         return [replace(tab, source=path.name)], problems
-    return read_file(path)
+    return read_tab_file(path)

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = 4.0
+MAX_CPU_SECONDS = 4.0
 """Most processor time that a library may take to read one file."""
 
 
-class TooMuch(ValueError):
+class ReadTimeLimitError(ValueError):
     """A file that would take too long to read."""
 
 
-class BoundedBytes(io.BytesIO):
+class TimeLimitedBytes(io.BytesIO):
     """Bytes that can be read for so long, in processor time, and no longer."""
 
-    def __init__(self, content: bytes):
+    def __init__(self, raw_bytes: bytes):
         """Begin to count."""
-        super().__init__(content)
-        self.until = time.process_time() + SECONDS
+        super().__init__(raw_bytes)
+        self.deadline = time.process_time() + MAX_CPU_SECONDS
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes.
@@ -32,12 +32,12 @@ class BoundedBytes(io.BytesIO):
         Raises:
             TooMuch: if the time is up.
         """
-        if time.process_time() > self.until:
-            raise TooMuch(f"it takes more than {SECONDS:g} seconds to read")
+        if time.process_time() > self.deadline:
+            raise ReadTimeLimitError(f"it takes more than {MAX_CPU_SECONDS:g} seconds to read")
         return super().read(size)
 
 
-def content_of(path: str | Path, kind: str, most: int) -> bytes:
+def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
     """What a file holds.
 
     Args:
@@ -53,16 +53,16 @@ def content_of(path: str | Path, kind: str, most: int) -> bytes:
         raise ValueError(f"There is no file {path}.")
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            content = file.read(max_bytes + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be opened: {error.strerror}.") from None
-    if len(content) > most:
-        raise ValueError(f"{path} is too large for {kind}: more than {most >> 10:,} KiB.")
+    if len(content) > max_bytes:
+        raise ValueError(f"{path} is too large for {file_type}: more than {max_bytes >> 10:,} KiB.")
     return content
 
 
 @contextmanager
-def understood(path: str | Path, kind: str) -> Iterator[None]:
+def translate_read_errors(path: str | Path, file_type: str) -> Iterator[None]:
     """Say in one sentence that a file is not what it should be, whatever a library makes of it.
 
     Raises:
@@ -70,10 +70,10 @@ def understood(path: str | Path, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (TooMuch, MemoryError, RecursionError) as error:
+    except (ReadTimeLimitError, MemoryError, RecursionError) as error:
         reason = str(error) or "it is nested or counted beyond all measure"
-        raise ValueError(f"{path} cannot be read as {kind}: {reason}.") from None
+        raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None
     except Exception as error:  # what a damaged file makes of a library is anybody's guess
         said = " ".join(str(error).split())[:120]
         reason = said or type(error).__name__
-        raise ValueError(f"{path} cannot be read as {kind}: {reason.rstrip('.')}.") from None
+        raise ValueError(f"{path} cannot be read as {file_type}: {reason.rstrip('.')}.") from None

@@ -7,40 +7,40 @@ chord asks for more than one hand.
 """
 
 from slp_transformer.guitar.fretboard import MAX_FRET
-from slp_transformer.guitar.practice.blues import shuffle_study, solo_study, walking_study
+from slp_transformer.guitar.practice.blues import make_shuffle_study, make_solo_study, make_walking_bass_study
 from slp_transformer.guitar.practice.chords import (
-    drone_study,
-    picking_study,
-    riff_study,
-    strumming_study,
+    make_drone_study,
+    make_picking_study,
+    make_riff_study,
+    make_strumming_study,
 )
 from slp_transformer.guitar.practice.lines import (
-    arpeggio_study,
-    double_stop_study,
-    scale_study,
+    make_arpeggio_study,
+    make_double_stop_study,
+    make_scale_study,
 )
-from slp_transformer.guitar.practice.study import Draw, Study
+from slp_transformer.guitar.practice.study import SeededChooser, PracticeStudy
 from slp_transformer.guitar.tab import Tab
 
-_MAKERS = {
-    "scale": (scale_study, 5),
-    "arpeggio": (arpeggio_study, 3),
-    "double stops": (double_stop_study, 2),
-    "picking": (picking_study, 6),
-    "strumming": (strumming_study, 3),
-    "riff": (riff_study, 1),
-    "drone": (drone_study, 3),
-    "shuffle": (shuffle_study, 2),
-    "walking bass": (walking_study, 2),
-    "solo": (solo_study, 3),
+_STUDY_MAKERS = {
+    "scale": (make_scale_study, 5),
+    "arpeggio": (make_arpeggio_study, 3),
+    "double stops": (make_double_stop_study, 2),
+    "picking": (make_picking_study, 6),
+    "strumming": (make_strumming_study, 3),
+    "riff": (make_riff_study, 1),
+    "drone": (make_drone_study, 3),
+    "shuffle": (make_shuffle_study, 2),
+    "walking bass": (make_walking_bass_study, 2),
+    "solo": (make_solo_study, 3),
 }
-KINDS = tuple(_MAKERS)
+STUDY_KINDS = tuple(_STUDY_MAKERS)
 """The families of studies."""
 
-_TURNS = tuple(make for make, share in _MAKERS.values() for _ in range(share))
+_WEIGHTED_MAKERS = tuple(make for make, share in _STUDY_MAKERS.values() for _ in range(share))
 
 
-def practice_studies(seed: int = 0, pieces: int = 600) -> list[Study]:
+def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[PracticeStudy]:
     """Practice studies with their kind and the harmony of every bar; no two pieces are alike.
 
     Args:
@@ -51,34 +51,34 @@ def practice_studies(seed: int = 0, pieces: int = 600) -> list[Study]:
     Raises:
         ValueError: if `pieces` is negative, or more than there is variety for.
     """
-    if pieces < 0:
-        raise ValueError(f"A corpus cannot have {pieces} pieces: ask for 0 or more.")
-    draw, studies, seen = Draw(seed), [], set()
-    for _ in range(20 * pieces):
-        if len(studies) == pieces:
+    if num_pieces < 0:
+        raise ValueError(f"A corpus cannot have {num_pieces} pieces: ask for 0 or more.")
+    draw, studies, seen = SeededChooser(seed), [], set()
+    for _ in range(20 * num_pieces):
+        if len(studies) == num_pieces:
             break
-        study = draw.pick(_TURNS)(draw)
+        study = draw.draw_item(_WEIGHTED_MAKERS)(draw)
         key = (study.tab.tuning, study.tab.bars)
-        if key not in seen and fits(study.tab):
+        if key not in seen and is_on_neck(study.tab):
             seen.add(key)
             studies.append(study)
-    if len(studies) < pieces:
+    if len(studies) < num_pieces:
         raise ValueError(
-            f"{pieces} pieces are too many: only {len(studies)} different ones came up."
+            f"{num_pieces} pieces are too many: only {len(studies)} different ones came up."
         )
     return studies
 
 
-def fits(tab: Tab) -> bool:
+def is_on_neck(tab: Tab) -> bool:
     """Whether every note lies on the neck: a capo leaves fewer frets."""
     top = MAX_FRET - tab.tuning.capo
-    return all(0 <= note.fret <= top for event in tab.events() for note in event.notes)
+    return all(0 <= note.fret <= top for event in tab.iter_events() for note in event.notes)
 
 
-def practice_corpus(seed: int = 0, pieces: int = 600) -> list[Tab]:
+def make_practice_corpus(seed: int = 0, num_pieces: int = 600) -> list[Tab]:
     """The tabs of `practice_studies`: a corpus to train on, made in about a second.
 
     Raises:
         ValueError: as `practice_studies`.
     """
-    return [study.tab for study in practice_studies(seed, pieces)]
+    return [study.tab for study in make_practice_studies(seed, num_pieces)]

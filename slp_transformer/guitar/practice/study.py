@@ -10,12 +10,12 @@ from slp_transformer.guitar.tab import Bar, Event, Tab
 
 T = TypeVar("T")
 
-LONGEST = 12
+MAX_STUDY_BARS = 12
 """Bars of the longest study."""
 
 
 @dataclass(frozen=True)
-class Study:
+class PracticeStudy:
     """A practice piece, and what it practises.
 
     Attributes:
@@ -28,10 +28,10 @@ class Study:
 
     tab: Tab
     kind: str
-    harmony: tuple[str, ...]
+    harmony_by_bar: tuple[str, ...]
 
 
-class Draw:
+class SeededChooser:
     """Seeded choices that are the same in every version of Python.
 
     Only `random.Random.random` promises the same numbers for ever, so everything is made from it.
@@ -40,17 +40,17 @@ class Draw:
     def __init__(self, seed: int):
         self._random = random.Random(seed).random
 
-    def below(self, count: int) -> int:
+    def draw_below(self, upper_bound: int) -> int:
         """A whole number from 0 to count - 1."""
-        return int(self._random() * count)
+        return int(self._random() * upper_bound)
 
-    def chance(self, probability: float) -> bool:
+    def draw_bool(self, probability: float) -> bool:
         """True with this probability."""
         return self._random() < probability
 
-    def pick(self, items: Sequence[T]) -> T:
+    def draw_item(self, items: Sequence[T]) -> T:
         """One of the items, all equally likely."""
-        return items[self.below(len(items))]
+        return items[self.draw_below(len(items))]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Rhythm:
     """Where the notes of an even line start: a bar of `steps` steps, with these onsets."""
 
     name: str
-    steps: int
-    onsets: tuple[int, ...]
+    steps_per_bar: int
+    onset_steps: tuple[int, ...]
     steps_per_quarter: int = 4
 
 
@@ -71,39 +71,39 @@ SHUFFLE = Rhythm("shuffle", 12, (0, 2, 3, 5, 6, 8, 9, 11), 3)
 WALTZ = Rhythm("three-four eighths", 12, tuple(range(0, 12, 2)))
 
 
-def in_time(title: str, tuning: Tuning, bars: Sequence[Bar]) -> Tab:
+def make_tab(title: str, tuning: Tuning, bars: Sequence[Bar]) -> Tab:
     """A piece in sixteenths, or in triplet eighths where twelve steps are four beats."""
     in_threes = "waltz" in title or "six-eight" in title
     triplets = bars[0].steps == 12 and not in_threes
     return Tab(title, tuning, tuple(bars), steps_per_quarter=3 if triplets else 4)
 
 
-def make_bar(steps: int, onsets: Mapping[int, Iterable[Note]]) -> Bar:
+def make_bar(steps_per_bar: int, notes_by_step: Mapping[int, Iterable[Note]]) -> Bar:
     """A bar from its notes by step; at each step they are ordered from string 6 to string 1."""
     events = (
         Event(step, tuple(sorted(set(notes), key=lambda note: -note.string)))
-        for step, notes in sorted(onsets.items())
+        for step, notes in sorted(notes_by_step.items())
     )
-    return Bar(steps, tuple(event for event in events if event.notes))
+    return Bar(steps_per_bar, tuple(event for event in events if event.notes))
 
 
-def lay_out(groups: Sequence[Sequence[Note]], rhythm: Rhythm) -> list[Bar]:
+def notes_to_bars(note_groups: Sequence[Sequence[Note]], rhythm: Rhythm) -> list[Bar]:
     """Lay notes (or double stops) on a rhythm, one after the other; the last one rings on."""
-    size = len(rhythm.onsets)
+    size = len(rhythm.onset_steps)
     return [
-        make_bar(rhythm.steps, dict(zip(rhythm.onsets, groups[start : start + size], strict=False)))
-        for start in range(0, len(groups), size)
+        make_bar(rhythm.steps_per_bar, dict(zip(rhythm.onset_steps, note_groups[start : start + size], strict=False)))
+        for start in range(0, len(note_groups), size)
     ]
 
 
-def hand_view(tuning: Tuning) -> Tuning:
+def remove_capo_and_detuning(tuning: Tuning) -> Tuning:
     """The guitar as the hand sees it: no capo, and half a step down counts as standard."""
     if tuning.open_pitches == HALF_STEP_DOWN.open_pitches:
         return STANDARD
     return replace(tuning, capo=0)
 
 
-def window(classes: Iterable[int], tuning: Tuning, position: int) -> list[Note]:
+def notes_in_position(pitch_class_set: Iterable[int], tuning: Tuning, position_fret: int) -> list[Note]:
     """The notes of a scale or chord that lie under the hand, from the lowest pitch to the highest.
 
     The hand stands at `position` and reaches four frets on; at position 0 the open strings and the
@@ -111,13 +111,13 @@ def window(classes: Iterable[int], tuning: Tuning, position: int) -> list[Note]:
     Where a tuning leaves a hole that the hand cannot reach, only the longest run without a hole is
     kept.
     """
-    low, high = (0, 5) if position == 0 else (position, position + 4)
-    wanted = set(classes)
+    low, high = (0, 5) if position_fret == 0 else (position_fret, position_fret + 4)
+    wanted = set(pitch_class_set)
     runs: list[list[Note]] = [[]]
     for pitch in range(min(tuning.open_pitches) + low, max(tuning.open_pitches) + high + 1):
         if pitch % 12 not in wanted:
             continue
-        places = [note for note in tuning.positions(pitch) if low <= note.fret <= high]
+        places = [note for note in tuning.positions_of(pitch) if low <= note.fret <= high]
         if places:
             runs[-1].append(min(places, key=lambda note: note.fret))
         elif runs[-1]:
@@ -125,9 +125,9 @@ def window(classes: Iterable[int], tuning: Tuning, position: int) -> list[Note]:
     return max(runs, key=len)
 
 
-def good_positions(classes: Iterable[int], tuning: Tuning) -> list[int]:
+def find_positions(pitch_class_set: Iterable[int], tuning: Tuning) -> list[int]:
     """Positions (0 to 12) in which the index finger has something to do on two strings or more."""
-    wanted = set(classes)
+    wanted = set(pitch_class_set)
     return [
         position
         for position in range(13)
@@ -135,6 +135,6 @@ def good_positions(classes: Iterable[int], tuning: Tuning) -> list[int]:
     ]
 
 
-def nearest(notes: Sequence[Note], tuning: Tuning, pitch: int) -> int:
+def nearest_note_index(notes: Sequence[Note], tuning: Tuning, pitch: int) -> int:
     """Index of the note whose pitch is nearest to `pitch`; of two equally near, the lower."""
-    return min(range(len(notes)), key=lambda i: abs(tuning.pitch(notes[i]) - pitch))
+    return min(range(len(notes)), key=lambda i: abs(tuning.pitch_of(notes[i]) - pitch))

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from slp_transformer.modern.bert import BertConfig
-from slp_transformer.modern.hf_mapping.config_reader import Settings
+from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
 from slp_transformer.modern.hf_mapping.param_map import (
     ParamMap,
     check_only,
-    linear,
-    norm,
-    projections,
-    same,
+    map_linear,
+    map_norm,
+    map_qkv,
+    map_tensor,
 )
 
 PREFIX = "bert."
@@ -23,18 +23,18 @@ TIED_KEYS = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-NEXT = "cls.seq_relationship.weight"
+NEXT_SENTENCE_KEY = "cls.seq_relationship.weight"
 
 
-def from_hf_config(settings: Settings) -> BertConfig:
+def from_hf_config(settings: HFConfigReader) -> BertConfig:
     """Our configuration of such a model.
 
     Raises:
         ValueError: if it has a part that we don't have.
     """
-    settings.only("position_embedding_type", "absolute")
-    settings.only("tie_word_embeddings", True)
-    settings.none_of(("is_decoder", "add_cross_attention"))
+    settings.require_value("position_embedding_type", "absolute")
+    settings.require_value("tie_word_embeddings", True)
+    settings.refuse_keys(("is_decoder", "add_cross_attention"))
     return BertConfig(
         vocab_size=settings.get("vocab_size", int, 30522),
         context_length=settings.get("max_position_embeddings", int, 512),
@@ -42,19 +42,19 @@ def from_hf_config(settings: Settings) -> BertConfig:
         num_heads=settings.get("num_attention_heads", int, 12),
         num_blocks=settings.get("num_hidden_layers", int, 12),
         hidden_dim=settings.get("intermediate_size", int, 3072),
-        activation=settings.one_of("hidden_act", ACTIVATIONS, "gelu"),
+        activation=settings.get_choice("hidden_act", ACTIVATIONS, "gelu"),
         eps=settings.get("layer_norm_eps", float, 1e-12),
         num_segments=settings.get("type_vocab_size", int, 2),
-        next_sentence="BertForPreTraining" in settings.listed("architectures"),
+        next_sentence="BertForPreTraining" in settings.get_list("architectures"),
     )
 
 
-def with_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
+def detect_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
     """The configuration, with a sentence head if the files have one that config.json is silent of.
 
     Those of the first BERTs do: they name BertForMaskedLM and hold all that was trained.
     """
-    return replace(config, next_sentence=config.next_sentence or NEXT in names)
+    return replace(config, next_sentence=config.next_sentence or NEXT_SENTENCE_KEY in names)
 
 
 def to_hf_config(config: BertConfig) -> dict[str, Any]:
@@ -85,23 +85,23 @@ def to_hf_config(config: BertConfig) -> dict[str, Any]:
 def param_maps(config: BertConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
     E = f"{PREFIX}embeddings"
-    yield same("embedding.tokens.E", f"{E}.word_embeddings.weight")
-    yield same("embedding.positions.P", f"{E}.position_embeddings.weight")
-    yield same("S", f"{E}.token_type_embeddings.weight")
-    yield norm("norm_0", f"{E}.LayerNorm", offset=True)
+    yield map_tensor("embedding.tokens.E", f"{E}.word_embeddings.weight")
+    yield map_tensor("embedding.positions.P", f"{E}.position_embeddings.weight")
+    yield map_tensor("S", f"{E}.token_type_embeddings.weight")
+    yield map_norm("norm_0", f"{E}.LayerNorm", offset=True)
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}encoder.layer.{i}"
         attention, ffn = f"{ours}.attention", f"{ours}.ffn"
-        block = norm(f"{ours}.norm_1", f"{theirs}.attention.output.LayerNorm", offset=True)
-        block |= norm(f"{ours}.norm_2", f"{theirs}.output.LayerNorm", offset=True)
+        block = map_norm(f"{ours}.norm_1", f"{theirs}.attention.output.LayerNorm", offset=True)
+        block |= map_norm(f"{ours}.norm_2", f"{theirs}.output.LayerNorm", offset=True)
         names = tuple(f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
-        block |= projections(attention, names, config)
-        block |= linear(f"{attention}.W_O", f"{attention}.b_O", f"{theirs}.attention.output.dense")
-        block |= linear(f"{ffn}.W_1", f"{ffn}.b_1", f"{theirs}.intermediate.dense")
-        yield block | linear(f"{ffn}.W_2", f"{ffn}.b_2", f"{theirs}.output.dense")
-    head = linear("W_head", "b_head", "cls.predictions.transform.dense")
-    head |= norm("norm_head", "cls.predictions.transform.LayerNorm", offset=True)
-    yield head | same("b_words", "cls.predictions.bias")
+        block |= map_qkv(attention, names, config)
+        block |= map_linear(f"{attention}.W_O", f"{attention}.b_O", f"{theirs}.attention.output.dense")
+        block |= map_linear(f"{ffn}.W_1", f"{ffn}.b_1", f"{theirs}.intermediate.dense")
+        yield block | map_linear(f"{ffn}.W_2", f"{ffn}.b_2", f"{theirs}.output.dense")
+    head = map_linear("W_head", "b_head", "cls.predictions.transform.dense")
+    head |= map_norm("norm_head", "cls.predictions.transform.LayerNorm", offset=True)
+    yield head | map_tensor("b_words", "cls.predictions.bias")
     if config.next_sentence:
-        yield linear("W_pool", "b_pool", f"{PREFIX}pooler.dense")
-        yield linear("W_next", "b_next", "cls.seq_relationship")
+        yield map_linear("W_pool", "b_pool", f"{PREFIX}pooler.dense")
+        yield map_linear("W_next", "b_next", "cls.seq_relationship")

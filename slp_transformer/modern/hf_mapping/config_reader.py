@@ -3,21 +3,21 @@
 from collections.abc import Collection
 from typing import Any
 
-LARGEST = 2**24  # of any size: a window of millions, no more
-KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+MAX_SIZE = 2**24  # of any size: a window of millions, no more
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
-class Settings:
+class HFConfigReader:
     """The settings of a config.json; every question names the type that the answer has to have."""
 
-    def __init__(self, content: dict[str, Any], where: str):
+    def __init__(self, content: dict[str, Any], source: str):
         """Keep the settings.
 
         Args:
             content: what config.json says.
             where: the file, for messages.
         """
-        self.content, self.where = content, where
+        self.content, self.source = content, source
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
         """A setting, or the default where it is missing or null.
@@ -31,12 +31,12 @@ class Settings:
         if isinstance(value, int) and kind is float and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise ValueError(f"{self.where}: {name} must be {KINDS[kind]}, not {value!r}.")
-        if kind is int and not 0 < value <= LARGEST:
-            raise ValueError(f"{self.where}: {name} must be from 1 to {LARGEST:,}, not {value}.")
+            raise ValueError(f"{self.source}: {name} must be {TYPE_NAMES[kind]}, not {value!r}.")
+        if kind is int and not 0 < value <= MAX_SIZE:
+            raise ValueError(f"{self.source}: {name} must be from 1 to {MAX_SIZE:,}, not {value}.")
         return value
 
-    def maybe(self, name: str, kind: type) -> Any:
+    def get_optional(self, name: str, kind: type) -> Any:
         """A setting that may be missing or null; None then.
 
         Raises:
@@ -44,7 +44,7 @@ class Settings:
         """
         return None if self.content.get(name) is None else self.get(name, kind)
 
-    def one_of(self, name: str, known: dict[str, Any], default: str) -> Any:
+    def get_choice(self, name: str, known: dict[str, Any], default: str) -> Any:
         """What a word stands for here.
 
         Raises:
@@ -55,7 +55,7 @@ class Settings:
             self.refuse(name, word, f"known are {', '.join(known)}")
         return known[word]
 
-    def only(self, name: str, usual: Any) -> None:
+    def require_value(self, name: str, usual: Any) -> None:
         """Refuse a setting that is not the usual one, since nothing here could follow it.
 
         Raises:
@@ -65,7 +65,7 @@ class Settings:
         if value is not None and value != usual:
             self.refuse(name, value, f"only {usual!r} can be loaded here")
 
-    def none_of(self, names: Collection[str]) -> None:
+    def refuse_keys(self, names: Collection[str]) -> None:
         """Refuse settings that must be missing, null, false or empty.
 
         Raises:
@@ -75,7 +75,7 @@ class Settings:
             if self.content.get(name):
                 self.refuse(name, self.content[name], "there is no such part here")
 
-    def listed(self, name: str) -> list[str]:
+    def get_list(self, name: str) -> list[str]:
         """Words; none where they are missing or null.
 
         Raises:
@@ -84,10 +84,10 @@ class Settings:
         words = self.content.get(name)
         words = [] if words is None else words
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"{self.where}: {name} must be a list of words, not {words!r}.")
+            raise ValueError(f"{self.source}: {name} must be a list of words, not {words!r}.")
         return words
 
-    def table(self, name: str) -> dict[str, Any]:
+    def get_dict(self, name: str) -> dict[str, Any]:
         """Settings of a part; none where they are missing or null.
 
         Raises:
@@ -96,10 +96,10 @@ class Settings:
         settings = self.content.get(name)
         settings = {} if settings is None else settings
         if not isinstance(settings, dict):
-            raise ValueError(f"{self.where}: {name} must be a table of settings: {settings!r}.")
+            raise ValueError(f"{self.source}: {name} must be a table of settings: {settings!r}.")
         return settings
 
-    def ids(self, name: str) -> tuple[int, ...]:
+    def get_token_ids(self, name: str) -> tuple[int, ...]:
         """One id, several, or none; ids below 0 stand for none.
 
         Raises:
@@ -108,7 +108,7 @@ class Settings:
         value = self.content.get(name)
         ids = value if isinstance(value, list) else [] if value is None else [value]
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-            raise ValueError(f"{self.where}: {name} must be a token id or several, not {value!r}.")
+            raise ValueError(f"{self.source}: {name} must be a token id or several, not {value!r}.")
         return tuple(i for i in ids if i >= 0)
 
     def refuse(self, name: str, value: Any, why: str) -> None:
@@ -119,4 +119,4 @@ class Settings:
         """
         shown = repr(value)
         shown = shown if len(shown) < 80 else shown[:77] + "..."
-        raise ValueError(f"{self.where}: {name} is {shown}, which cannot be loaded: {why}.")
+        raise ValueError(f"{self.source}: {name} is {shown}, which cannot be loaded: {why}.")

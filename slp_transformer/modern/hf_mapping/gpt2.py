@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.hf_mapping.config_reader import Settings
-from slp_transformer.modern.hf_mapping.param_map import ParamMap, check_only, norm, same
+from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
+from slp_transformer.modern.hf_mapping.param_map import ParamMap, check_only, map_norm, map_tensor
 
 PREFIX = "transformer."  # of every name but the head's; files of the bare model go without
 ACTIVATIONS = {
@@ -14,7 +14,7 @@ ACTIVATIONS = {
     "gelu": "gelu",
     "relu": "relu",
 }
-PRODUCTS = {
+LINEAR_NAMES = {
     "attention.{}_QKV": "attn.c_attn",
     "attention.{}_O": "attn.c_proj",
     "ffn.{}_1": "mlp.c_fc",
@@ -26,30 +26,30 @@ IGNORED_BUFFERS = (
 )  # masks that older files keep beside the weights
 
 
-def from_hf_config(settings: Settings) -> ModernConfig:
+def from_hf_config(settings: HFConfigReader) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
         ValueError: if it has a part that we don't have.
     """
-    settings.only("scale_attn_weights", True)
-    settings.none_of(("scale_attn_by_inverse_layer_idx", "add_cross_attention"))
+    settings.require_value("scale_attn_weights", True)
+    settings.refuse_keys(("scale_attn_by_inverse_layer_idx", "add_cross_attention"))
     return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 50257),
         context_length=settings.get("n_positions", int, 1024),
         model_dim=settings.get("n_embd", int, 768),
         num_heads=settings.get("n_head", int, 12),
         num_blocks=settings.get("n_layer", int, 12),
-        hidden_dim=settings.maybe("n_inner", int),
-        activation=settings.one_of("activation_function", ACTIVATIONS, "gelu_new"),
+        hidden_dim=settings.get_optional("n_inner", int),
+        activation=settings.get_choice("activation_function", ACTIVATIONS, "gelu_new"),
         positions="learned",
-        normalisation="layer",
+        normalization="layer",
         eps=settings.get("layer_norm_epsilon", float, 1e-5),
         attention_bias=True,
         ffn_bias=True,
         tied=settings.get("tie_word_embeddings", bool, True),
-        begin_id=next(iter(settings.ids("bos_token_id")), None),
-        end_ids=settings.ids("eos_token_id"),
+        begin_id=next(iter(settings.get_token_ids("bos_token_id")), None),
+        end_ids=settings.get_token_ids("eos_token_id"),
     )
 
 
@@ -92,16 +92,16 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
-    yield same("embedding.tokens.E", f"{PREFIX}wte.weight")
-    yield same("embedding.positions.P", f"{PREFIX}wpe.weight")
+    yield map_tensor("embedding.tokens.E", f"{PREFIX}wte.weight")
+    yield map_tensor("embedding.positions.P", f"{PREFIX}wpe.weight")
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}h.{i}"
-        block = norm(f"{ours}.norm_1", f"{theirs}.ln_1", offset=True)
-        block |= norm(f"{ours}.norm_2", f"{theirs}.ln_2", offset=True)
-        for product, name in PRODUCTS.items():
-            block |= same(f"{ours}.{product.format('W')}", f"{theirs}.{name}.weight")
-            block |= same(f"{ours}.{product.format('b')}", f"{theirs}.{name}.bias")
+        block = map_norm(f"{ours}.norm_1", f"{theirs}.ln_1", offset=True)
+        block |= map_norm(f"{ours}.norm_2", f"{theirs}.ln_2", offset=True)
+        for product, name in LINEAR_NAMES.items():
+            block |= map_tensor(f"{ours}.{product.format('W')}", f"{theirs}.{name}.weight")
+            block |= map_tensor(f"{ours}.{product.format('b')}", f"{theirs}.{name}.bias")
         yield block
-    yield norm("stack.final_norm", f"{PREFIX}ln_f", offset=True)
+    yield map_norm("stack.final_norm", f"{PREFIX}ln_f", offset=True)
     if not config.tied:
-        yield same("E_out", "lm_head.weight")
+        yield map_tensor("E_out", "lm_head.weight")

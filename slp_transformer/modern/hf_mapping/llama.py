@@ -5,42 +5,42 @@ from typing import Any
 
 from slp_transformer.feedforward import SwiGLU
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.hf_mapping.config_reader import Settings
+from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
 from slp_transformer.modern.hf_mapping.param_map import (
     ParamMap,
     check_only,
-    linear,
-    norm,
-    projections,
-    same,
+    map_linear,
+    map_norm,
+    map_qkv,
+    map_tensor,
 )
 from slp_transformer.modern.rotary import Llama3RopeScaling
 
 PREFIX = "model."
 IGNORED_BUFFERS = ("rotary_emb.inv_freq",)
-HEAD_DIM = 128  # of Qwen3, where config.json does not say
-ROPE = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
-ROPE |= {"high_freq_factor", "original_max_position_embeddings"}
+QWEN3_HEAD_DIM = 128  # of Qwen3, where config.json does not say
+KNOWN_ROPE_KEYS = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
+KNOWN_ROPE_KEYS |= {"high_freq_factor", "original_max_position_embeddings"}
 
 
-def from_hf_config(settings: Settings) -> ModernConfig:
+def from_hf_config(settings: HFConfigReader) -> ModernConfig:
     """Our configuration of such a model.
 
     Raises:
         ValueError: if it has a part that we don't have.
     """
     qwen = settings.get("model_type", str) == "qwen3"
-    settings.only("hidden_act", "silu")
-    settings.only("pretraining_tp", 1)
-    settings.only("partial_rotary_factor", 1.0)
-    settings.none_of(("rope_interleaved", "use_sliding_window"))
+    settings.require_value("hidden_act", "silu")
+    settings.require_value("pretraining_tp", 1)
+    settings.require_value("partial_rotary_factor", 1.0)
+    settings.refuse_keys(("rope_interleaved", "use_sliding_window"))
     if not qwen:  # there it is a size that use_sliding_window switches on
-        settings.none_of(("sliding_window",))
-    for kind in settings.listed("layer_types"):
+        settings.refuse_keys(("sliding_window",))
+    for kind in settings.get_list("layer_types"):
         if kind != "full_attention":
             settings.refuse("layer_types", kind, "only full_attention can be loaded here")
     num_heads = settings.get("num_attention_heads", int, 32)
-    head_dim = settings.maybe("head_dim", int) or (HEAD_DIM if qwen else None)
+    head_dim = settings.get_optional("head_dim", int) or (QWEN3_HEAD_DIM if qwen else None)
     base, long = read_rope(settings)
     return ModernConfig(
         vocab_size=settings.get("vocab_size", int, 151936 if qwen else 32000),
@@ -59,24 +59,24 @@ def from_hf_config(settings: Settings) -> ModernConfig:
         tied=settings.get("tie_word_embeddings", bool, False),
         rope_base=base,
         rope_scaling=long,
-        begin_id=next(iter(settings.ids("bos_token_id")), None),
-        end_ids=settings.ids("eos_token_id"),
+        begin_id=next(iter(settings.get_token_ids("bos_token_id")), None),
+        end_ids=settings.get_token_ids("eos_token_id"),
     )
 
 
-def read_rope(settings: Settings) -> tuple[float, Llama3RopeScaling | None]:
+def read_rope(settings: HFConfigReader) -> tuple[float, Llama3RopeScaling | None]:
     """Base of the frequencies, and how they are stretched; in the older form or the newer.
 
     Raises:
         ValueError: if they are stretched in a way that we don't have.
     """
-    said = settings.table("rope_scaling") | settings.table("rope_parameters")
-    rope = Settings(said, f"{settings.where}, rope_parameters")
-    if unknown := set(said) - ROPE:
+    said = settings.get_dict("rope_scaling") | settings.get_dict("rope_parameters")
+    rope = HFConfigReader(said, f"{settings.source}, rope_parameters")
+    if unknown := set(said) - KNOWN_ROPE_KEYS:
         rope.refuse(min(unknown), said[min(unknown)], "there is no such part here")
-    base = rope.maybe("rope_theta", float) or settings.get("rope_theta", float, 10000.0)
-    rope.only("partial_rotary_factor", 1.0)
-    kind = rope.maybe("rope_type", str) or rope.get("type", str, "default")
+    base = rope.get_optional("rope_theta", float) or settings.get("rope_theta", float, 10000.0)
+    rope.require_value("partial_rotary_factor", 1.0)
+    kind = rope.get_optional("rope_type", str) or rope.get("type", str, "default")
     if kind == "default":
         return base, None
     if kind != "llama3":
@@ -104,10 +104,10 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
         raise ValueError(f"{kind} has no {what}.")
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
     if (long := config.rope_scaling) is not None:
-        rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low}
+        rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low_freq_factor}
         rope |= {
-            "high_freq_factor": long.high,
-            "original_max_position_embeddings": long.old_context,
+            "high_freq_factor": long.high_freq_factor,
+            "original_max_position_embeddings": long.original_context_length,
         }
     said = {
         "architectures": ["Qwen3ForCausalLM" if config.qk_norm else "LlamaForCausalLM"],
@@ -135,23 +135,23 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
     """Where our tensors are found, block by block."""
-    yield same("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
+    yield map_tensor("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}layers.{i}"
-        block = norm(f"{ours}.norm_1", f"{theirs}.input_layernorm", offset=False)
-        block |= norm(f"{ours}.norm_2", f"{theirs}.post_attention_layernorm", offset=False)
+        block = map_norm(f"{ours}.norm_1", f"{theirs}.input_layernorm", offset=False)
+        block |= map_norm(f"{ours}.norm_2", f"{theirs}.post_attention_layernorm", offset=False)
         names = tuple(f"{theirs}.self_attn.{letter}_proj" for letter in "qkv")
-        block |= projections(f"{ours}.attention", names, config)
+        block |= map_qkv(f"{ours}.attention", names, config)
         b = f"{ours}.attention.b_O" if config.attention_bias else None
-        block |= linear(f"{ours}.attention.W_O", b, f"{theirs}.self_attn.o_proj")
+        block |= map_linear(f"{ours}.attention.W_O", b, f"{theirs}.self_attn.o_proj")
         if config.qk_norm:
             for letter in "QK":
                 name = f"{theirs}.self_attn.{letter.lower()}_norm"
-                block |= norm(f"{ours}.attention.norm_{letter}", name, offset=False)
+                block |= map_norm(f"{ours}.attention.norm_{letter}", name, offset=False)
         for number, name in ((1, "gate"), (2, "up"), (3, "down")):
             b = f"{ours}.ffn.b_{number}" if config.ffn_bias else None
-            block |= linear(f"{ours}.ffn.W_{number}", b, f"{theirs}.mlp.{name}_proj")
+            block |= map_linear(f"{ours}.ffn.W_{number}", b, f"{theirs}.mlp.{name}_proj")
         yield block
-    yield norm("stack.final_norm", f"{PREFIX}norm", offset=False)
+    yield map_norm("stack.final_norm", f"{PREFIX}norm", offset=False)
     if not config.tied:
-        yield same("E_out", "lm_head.weight")
+        yield map_tensor("E_out", "lm_head.weight")

@@ -35,18 +35,18 @@ def check_only(family: str, config: ModernConfig, **values: object) -> None:
             raise ValueError(f"{family} has no {name} = {getattr(config, name)!r}, only {value!r}.")
 
 
-def same(ours: str, theirs: str) -> ParamMap:
+def map_tensor(ours: str, theirs: str) -> ParamMap:
     """A tensor of ours that they keep as it is, under a name of theirs."""
     return {ours: (HFTensor(theirs),)}
 
 
-def linear(W: str, b: str | None, theirs: str) -> ParamMap:
+def map_linear(W: str, b: str | None, theirs: str) -> ParamMap:
     """Our matrix W and bias b, kept as a `torch.nn.Linear` under a name."""
     places = {W: (HFTensor(f"{theirs}.weight", transposed=True),)}
     return places if b is None else places | {b: (HFTensor(f"{theirs}.bias"),)}
 
 
-def projections(ours: str, theirs: tuple[str, str, str], config: ModernConfig) -> ParamMap:
+def map_qkv(ours: str, theirs: tuple[str, str, str], config: ModernConfig) -> ParamMap:
     """Our W_QKV and b_QKV, kept as three `torch.nn.Linear` under names of their own."""
     widths = config.qkv_widths()
     each = list(zip(theirs, widths, strict=True))
@@ -56,7 +56,7 @@ def projections(ours: str, theirs: tuple[str, str, str], config: ModernConfig) -
     return places | {f"{ours}.b_QKV": b} if config.attention_bias else places
 
 
-def norm(ours: str, theirs: str, *, offset: bool) -> ParamMap:
+def map_norm(ours: str, theirs: str, *, offset: bool) -> ParamMap:
     """Our norm, under a name of theirs; an RMSNorm has no offset."""
     places = {f"{ours}.gamma": (HFTensor(f"{theirs}.weight"),)}
     return places | {f"{ours}.beta": (HFTensor(f"{theirs}.bias"),)} if offset else places
