@@ -206,17 +206,17 @@ def make_step(
     """A training step of a contender: bfloat16 by autocast, fused AdamW, perhaps compiled."""
     torch.manual_seed(0)
     model: nn.Module = MODELS[name](size, size.context).to(device).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     run = torch.compile(model, backend=backend) if backend else model
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(VOCABULARY, (size.batch, size.context + 1), generator=generator).to(device)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with torch.autocast(device.type, torch.bfloat16):
             U = run(ids[:, :-1])
         F.cross_entropy(U.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
-        optimiser.step()
+        optimizer.step()
 
     return step
 
@@ -315,7 +315,12 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     learned, unseen = asked.tabs / "train", asked.tabs / "valid"
     parted = learned.is_dir() and unseen.is_dir()
     sources = (learned, unseen) if parted else (asked.tabs,)
-    tabs = prepare_tab_dataset(*sources, tokenizer=TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed"))
+    tabs = prepare_tab_dataset(
+        *sources,
+        tokenizer=TabTokenizer(
+            steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed"
+        ),
+    )
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
     run_recipe("guitar-gpu", tabs, asked, result)
 
@@ -493,12 +498,12 @@ def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     team = team or SingleProcess(device)
     settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model())
-    optimiser = make_optimizer(model, settings.learning_rate)
+    optimizer = make_optimizer(model, settings.learning_rate)
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
     losses = []
     for step in range(10):
         batch = windows.draw(8 * team.world_size, generator)
-        losses.append(training_step(model, batch, optimiser, step, settings, device, team).item())
+        losses.append(training_step(model, batch, optimizer, step, settings, device, team).item())
     return losses
 
 

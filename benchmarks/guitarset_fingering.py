@@ -29,7 +29,12 @@ from slp_transformer.guitar.fingering.fingering_metrics import (
     compare_fingerings,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.grips import Grip, UnplayableError, finger_lowest_frets, find_playable_grips
+from slp_transformer.guitar.fingering.grips import (
+    Grip,
+    UnplayableError,
+    find_playable_grips,
+    finger_lowest_frets,
+)
 from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import HandTrainingSettings, train_hand_model
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab

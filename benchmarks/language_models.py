@@ -44,7 +44,7 @@ def make_step(
     """A training step of a contender, as a function without arguments."""
     torch.manual_seed(0)
     model = MODELS[name](size, size.context).to(device).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     if compiled:
         model = torch.compile(model)
     generator = torch.Generator().manual_seed(1)
@@ -54,11 +54,11 @@ def make_step(
         context = torch.autocast(device, torch.bfloat16)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with context:
             U = model(ids[:, :-1])
         F.cross_entropy(U.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
-        optimiser.step()
+        optimizer.step()
         if device != "cpu":
             torch.cuda.synchronize()
 
@@ -146,7 +146,7 @@ def print_peak() -> None:
     """Print the peak memory of three training steps above that of the process before, in MiB.
 
     Before means: with everything imported and a step of a tiny model done, so that what libraries
-    set aside once is not counted, but weights, gradients, optimiser and activations are.
+    set aside once is not counted, but weights, gradients, optimizer and activations are.
     """
     name, size, dtype = sys.argv[1], SIZES[sys.argv[2]], getattr(torch, sys.argv[3])
     make_step(name, Size(1, 32, 2, 2, 16), dtype, "cpu", False)()

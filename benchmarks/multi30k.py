@@ -5,7 +5,7 @@ Usage::
     python benchmarks/multi30k.py FOLDER --steps 1200 --save result.json
 
 `FOLDER` holds task 1 of github.com/multi30k/dataset, raw: train.en.gz, train.de.gz, val.en.gz and
-val.de.gz. All models have the same sizes, tokens, batches in the same order, loss and optimiser.
+val.de.gz. All models have the same sizes, tokens, batches in the same order, loss and optimizer.
 Marian is post-norm, has sines and cosines for positions and begins with equally small numbers; ours
 has that form too, without its biases, and once more the book's, with Xavier's start and twice the
 learning rate, which pre-norm bears. They take turns, some steps each, so that whatever else the
@@ -42,8 +42,8 @@ TURN = 20  # steps
 
 
 FORMS = {
-    "slp_transformer": {"norm": "post", "positions": "sinusoidal", "initialisation": "bert"},
-    "slp_transformer, the book's form": {"initialisation": "xavier"},
+    "slp_transformer": {"norm": "post", "positions": "sinusoidal", "initialization": "bert"},
+    "slp_transformer, the book's form": {"initialization": "xavier"},
 }
 FASTER = {"slp_transformer, the book's form": 2.0}  # times the learning rate
 
@@ -111,7 +111,7 @@ class Learner:
         """Begin."""
         self.model, self.settings = model, settings
         how = settings.learning_rate, settings.weight_decay, settings.adam_beta2
-        self.optimiser = make_optimizer(model, *how)
+        self.optimizer = make_optimizer(model, *how)
         self.losses: list[float] = []
         self.cpu = self.wall = 0.0
 
@@ -120,7 +120,7 @@ class Learner:
         self.model.train()
         cpu, wall = time.process_time(), time.perf_counter()
         for batch in turn:
-            how = self.optimiser, len(self.losses), self.settings, torch.device("cpu")
+            how = self.optimizer, len(self.losses), self.settings, torch.device("cpu")
             self.losses.append(training_step(self.model, batch, *how).item())
         self.cpu += time.process_time() - cpu
         self.wall += time.perf_counter() - wall
@@ -133,7 +133,9 @@ def told(
     cpu = time.process_time()
     written = translate(learner.model, corpus)
     cpu = time.process_time() - cpu
-    judged = compute_translation_metrics(written, [reference for _, reference in corpus.val_sentences])
+    judged = compute_translation_metrics(
+        written, [reference for _, reference in corpus.val_sentences]
+    )
     curve = {
         step: round(sum(some := learner.losses[max(0, step - 50) : step]) / len(some), 4)
         for step in range(50, len(learner.losses) + 50, 50)

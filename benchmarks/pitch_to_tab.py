@@ -55,7 +55,9 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
         def extra(_: int, grip: Grip) -> float:
             return -0.3 * habits.of_grip(grip, passage.tuning)
 
-        return find_cheapest_fingering(passage.moments, passage.tuning, max_span=span, extra_cost=extra)
+        return find_cheapest_fingering(
+            passage.moments, passage.tuning, max_span=span, extra_cost=extra
+        )
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
@@ -69,7 +71,9 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 def trained(arguments: argparse.Namespace) -> dict[str, Way]:
     """The models that were asked for: each hand, and all together."""
     runs, caution = arguments.hand or [], arguments.caution
-    ways: dict[str, Way] = {str(run): HandEnsemble(load_hand_ensemble(run).models, 0).predict_grips for run in runs}
+    ways: dict[str, Way] = {
+        str(run): HandEnsemble(load_hand_ensemble(run).models, 0).predict_grips for run in runs
+    }
     if runs:
         hand = HandEnsemble(load_hand_ensemble(*runs).models, caution)
         ways[f"{caution} of the costs beside {len(runs)} RUN"] = hand.predict_grips
@@ -81,7 +85,9 @@ def measure(way: Way, passages: Sequence[Passage]) -> list[FingeringMetrics]:
     return [compare_fingerings(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
 
 
-def row(name: str, found: list[FingeringMetrics], base: list[FingeringMetrics], draws: int, took: float) -> dict:
+def row(
+    name: str, found: list[FingeringMetrics], base: list[FingeringMetrics], draws: int, took: float
+) -> dict:
     """A row of the table."""
     shares = {key: round(value, 4) for key, value in sum_metrics(found).to_shares().items()}
     interval = [round(end, 4) for end in bootstrap(found, draws=draws)]
@@ -96,7 +102,9 @@ def main() -> None:
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument("--caution", type=float, default=DEFAULT_COST_WEIGHT, help="of Viterbi's costs")
+    parser.add_argument(
+        "--caution", type=float, default=DEFAULT_COST_WEIGHT, help="of Viterbi's costs"
+    )
     parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()

@@ -143,9 +143,7 @@ def main() -> None:
     parser.add_argument("corpus", help="a text file, a folder of them, or a named corpus")
     parser.add_argument("--widths", nargs="+", type=int, default=[8, 16, 32, 64, 128, 256])
     about = "powers of two, of the tokens that every width reads"
-    parser.add_argument(
-        "--tokens", nargs="+", type=int, default=[16, 17, 18, 19, 20], help=about
-    )
+    parser.add_argument("--tokens", nargs="+", type=int, default=[16, 17, 18, 19, 20], help=about)
     about = "likewise, for all but the widest"
     parser.add_argument("--more", nargs="*", type=int, default=[22], help=about)
     parser.add_argument("--seed", type=int, default=0)

@@ -50,7 +50,7 @@ def make_step(name: str, size: Size, batch: int, length: int, dtype: torch.dtype
     """A training step of a contender, as a function without arguments."""
     torch.manual_seed(0)
     model = MODELS[name](size).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     source, padded = sentences(size, batch, length)
     generator = torch.Generator().manual_seed(2)
     target = torch.randint(3, size.words, (batch, length + 1), generator=generator)
@@ -60,11 +60,11 @@ def make_step(name: str, size: Size, batch: int, length: int, dtype: torch.dtype
         context = torch.autocast("cpu", torch.bfloat16)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with context:
             U = model(source, target[:, :-1], padded)
         loss_of(U.flatten(0, 1).float(), target[:, 1:].flatten()).backward()
-        optimiser.step()
+        optimizer.step()
 
     return step
 

@@ -6,7 +6,7 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
-# what each step adds to a token's row; and recognise the two classic mistakes with layer
+# what each step adds to a token's row; and recognize the two classic mistakes with layer
 # norm. Read first: [Attention](01_attention.py). About 50 minutes.
 
 # %% [markdown]
@@ -207,18 +207,18 @@ print(f"mean {mu:.0f}, deviation {sigma:.0f}")
 
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="Layer norm: mean 0, deviation 1"
-def normalise(x):
+def normalize(x):
     mu, sigma = mean_and_deviation(x)
     return (x - mu) / sigma
 
 
-x_hat = normalise(x)
+x_hat = normalize(x)
 assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 plotting.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
 
 # %% [markdown]
-# Scale and offset of the row are forgotten: three times the row plus seven normalises to the
+# Scale and offset of the row are forgotten: three times the row plus seven normalizes to the
 # same. Two learned vectors can put back what turns out to be useful, a gain γ and an offset β
 # for each feature.
 #
@@ -234,10 +234,10 @@ from slp_transformer import LayerNorm
 
 
 def layer_norm(x, gamma, beta):
-    return gamma * normalise(x) + beta
+    return gamma * normalize(x) + beta
 
 
-torch.testing.assert_close(normalise(3 * x + 7), normalise(x))
+torch.testing.assert_close(normalize(3 * x + 7), normalize(x))
 
 norm = LayerNorm(8, eps=0)  # the book's, to the letter
 norm.gamma.data, norm.beta.data = torch.arange(1.0, 9), torch.full((8,), 0.5)
@@ -296,7 +296,7 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Think of each token as a stream that runs up through the model. A sublayer reads a normalised
+# Think of each token as a stream that runs up through the model. A sublayer reads a normalized
 # copy of it and *adds* what it found. Nothing is ever overwritten.
 #
 # To watch this, here are nine streams whose features have names. Each word has a 1 where its
@@ -341,7 +341,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # %% [markdown]
 # ## Six steps for one token
 #
-# First the attention half: normalise, attend, add. Only the second step reads other streams;
+# First the attention half: normalize, attend, add. Only the second step reads other streams;
 # everything else in a block stays within its own.
 #
 # <span class="eq" id="eq-t1">t1</span>
@@ -387,7 +387,7 @@ print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: (8.27) names all N tokens, (7.28) those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before. So the code reads the list as <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
-# Then the feedforward half, in the same rhythm: normalise, compute, add.
+# Then the feedforward half, in the same rhythm: normalize, compute, add.
 #
 # <span class="eq" id="eq-t4">t4</span>
 #
@@ -439,7 +439,7 @@ for word in ("string", "it"):
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> watches: it keeps T1 to T5, H and
+# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> watches: it keeps T1 to T5, H and
 # the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%
@@ -534,7 +534,7 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # %% [markdown]
 # ## Norm before, norm after
 #
-# The Transformer of 2017 normalised after each addition instead of before each sublayer. The
+# The Transformer of 2017 normalized after each addition instead of before each sublayer. The
 # main text of the book's current drafts has pre-norm; the February 2024 draft wrote this order
 # out, as (10.32) to (10.37):
 #
@@ -551,7 +551,7 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # \end{aligned}
 # $$
 #
-# The names shift: here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalised.
+# The names shift: here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalized.
 
 
 # %%
@@ -666,9 +666,9 @@ plotting.show_source(TransformerStack.forward)
 #
 # - A block has two sublayers: attention, which moves information between tokens, and the feedforward
 #   layer, which works on each row alone.
-# - Each reads a normalised copy of the row and adds what it found. Nothing is overwritten.
+# - Each reads a normalized copy of the row and adds what it found. Nothing is overwritten.
 # - Layer norm takes one row to mean 0 and deviation 1, dividing by d, and γ and β may undo it.
-# - Pre-norm normalises before each sublayer and needs one more norm at the top; post-norm normalises
+# - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
 #   after each addition.
 # - What a sublayer wrote, and how long it is, can be read off a trace.
 
@@ -679,7 +679,7 @@ plotting.show_source(TransformerStack.forward)
 #
 #    <details><summary>Answer</summary>
 #
-#    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalised, since the
+#    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalized, since the
 #    norms stand in the way.
 #
 #    </details>

@@ -687,7 +687,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # $$
 #
 # The package has these six lines. `point` hands each step to whoever watches, as
-# <autoref identifier="slp_transformer.hooks.tracing">tracing</autoref> does below.
+# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> does below.
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)

@@ -172,14 +172,14 @@ from torch.nn.functional import cross_entropy
 
 batch = torch.stack([to_ids(" ".join(s)) for s in sentences])
 read, target = batch[:, :-1], batch[:, 1:]  # the target is the next word
-optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 losses = []
 for _ in range(350):
     U = model(read)
     loss = cross_entropy(U.flatten(0, 1), target.flatten())
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
     losses.append(loss.item())
 
 # %% [markdown]
@@ -283,7 +283,7 @@ print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
 # ## What each sublayer writes
 #
 # [Chapter 2](02_block.py) measured a block made by hand. Here are the lengths of what each
-# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). `tracing` keeps
+# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). `record_activations` keeps
 # the steps of each block.
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"

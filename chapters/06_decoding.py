@@ -96,7 +96,7 @@ by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
 plotting.show_source(sample)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.sampling.draw">draw</autoref> plays another game with the
+# <autoref identifier="slp_transformer.sampling.sample">draw</autoref> plays another game with the
 # same odds: each word waits for a random time, the shorter the more probable it is, and the first
 # to arrive wins. That takes one division and no running total, for all rows of a batch at once.
 # The odds are the same:
@@ -276,7 +276,11 @@ plotting.interactive_sampling(u, words)
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import TabTokenizer, make_practice_corpus, encode_all_tabs
+from slp_transformer.guitar import (
+    TabTokenizer,
+    encode_all_tabs,
+    make_practice_corpus,
+)
 
 torch.set_num_threads(1)  # a model this small is fastest on one core
 tokenizer = TabTokenizer()
@@ -607,7 +611,7 @@ plotting.show_source(Beam.advance, length_normalized_score)
 # mean), the two of the other 0.57. Neither score is the truth. Which one you want depends on whether
 # short texts are welcome.
 #
-# One step of the loop by hand is `grow`, for all hypotheses at once;
+# One step of the loop by hand is `advance`, for all hypotheses at once;
 # <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> has the beams of all
 # prompts grow side by side, so that the model reads them in one batch. On our model, with the mean:
 
@@ -783,7 +787,9 @@ model(ids[:-1], cache=cache)
 for how, text in {"without": ids, "with": ids[-1:]}.items():
     used = cache if how == "with" else None
     with FlopCounterMode(display=False) as counter:
-        with record_activations(model):  # the counter does not know the fused kernel
+        with record_activations(
+            model
+        ):  # the counter does not know the fused kernel
             model(text, cache=used)
     n = len(text)
     count = multiplications(n, len(ids), d, L, vocab_size, scored=n)

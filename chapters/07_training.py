@@ -6,7 +6,7 @@
 # Teach a model to predict the next token: one number to lower, one step, one loop, and five models.
 #
 # You will be able to compute cross-entropy and perplexity by hand; say why one pass scores every
-# position; do a whole training step yourself, the optimiser included; and see what each part of
+# position; do a whole training step yourself, the optimizer included; and see what each part of
 # the Transformer is worth, on a ladder from a table of pairs to a language model. Read first:
 # [The language model](05_language_model.py). About two hours; the ladder can wait for another day.
 
@@ -118,7 +118,7 @@ plotting.show_source(next_token_loss)
 
 # %% [markdown]
 # PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for large
-# vocabularies on a CPU, where `summed_entropy` has the same loss sooner). It takes logits, not
+# vocabularies on a CPU, where `try_fast_cross_entropy_sum` has the same loss sooner). It takes logits, not
 # probabilities, and for a reason:
 
 # %%
@@ -343,12 +343,12 @@ def adamw(W, g, m, v, t, eta, decay):
 # %%
 theirs = torch.tensor([2.0], requires_grad=True)
 options = {"lr": 0.1, "weight_decay": 0.1, "betas": (beta_1, beta_2)}
-optimiser = torch.optim.AdamW([theirs], **options)
+optimizer = torch.optim.AdamW([theirs], **options)
 W, m, v = 2.0, 0.0, 0.0
 for t, g in enumerate([3.0, 5.0, -4.0], start=1):
     W, m, v = adamw(W, g, m, v, t, eta=0.1, decay=0.1)
     theirs.grad = torch.tensor([g])
-    optimiser.step()
+    optimizer.step()
     print(f"gradient {g:+.0f}: the weight is now {W:.4f}")
     assert abs(W - theirs.item()) < 1e-5
 
@@ -406,11 +406,11 @@ from slp_transformer.training.optimizer import make_optimizer
 twin = deepcopy(model)
 settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 memory = [(0.0, 0.0) for _ in model.parameters()]
-optimiser = make_optimizer(twin, settings.learning_rate)
+optimizer = make_optimizer(twin, settings.learning_rate)
 for step in range(5):
     mine, length = step_by_hand(model, batch, memory, step, settings)
     cpu = torch.device("cpu")
-    theirs = training_step(twin, batch, optimiser, step, settings, cpu)
+    theirs = training_step(twin, batch, optimizer, step, settings, cpu)
     print(f"step {step}: loss {mine:.4f}, gradient {length:.2f} long")
     torch.testing.assert_close(mine, theirs)
 
@@ -433,10 +433,10 @@ from slp_transformer.training import train
 
 def train_by_hand(model, source, settings):
     luck = torch.Generator().manual_seed(settings.seed)
-    optimiser = make_optimizer(model, settings.learning_rate)
+    optimizer = make_optimizer(model, settings.learning_rate)
     for step in range(settings.steps):
         batch = source.draw(settings.batch_size, luck)
-        training_step(model, batch, optimiser, step, settings, cpu)
+        training_step(model, batch, optimizer, step, settings, cpu)
 
 
 # %%

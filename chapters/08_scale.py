@@ -437,7 +437,12 @@ print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 # %%
 from copy import deepcopy
 
-from slp_transformer.lora import ATTENTION_MATRICES, add_lora, merge_lora, remove_lora
+from slp_transformer.lora import (
+    ATTENTION_MATRICES,
+    add_lora,
+    merge_lora,
+    remove_lora,
+)
 
 
 def learn_blues(rank=None, targets=ATTENTION_MATRICES, rate=1e-2):
@@ -516,7 +521,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 3. Let both A and B begin at 0 in `LowRank`. Does it learn?
+# 3. Let both A and B begin at 0 in `LoRA`. Does it learn?
 #
 #    <details><summary>What happens</summary>
 #

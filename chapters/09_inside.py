@@ -48,7 +48,7 @@ print(f"{record.val_loss:.2f} nats a character")
 # The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the
 # forward pass, and so are each head's Q, K, V, its weights α, and what it gathers. A point has the number of its
 # block, counted from 0, before its letter. Normally nobody looks, and a point is nothing; in a
-# context of `watching` what passes there can be read:
+# context of `patch_activations` what passes there can be read:
 
 # %%
 from slp_transformer.interpret import patch_activations
@@ -388,7 +388,11 @@ plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 # transpose of this; TransformerLens writes rows, as here.
 
 # %%
-from slp_transformer.interpret import circuit_in_vocabulary, ov_circuit, qk_circuit
+from slp_transformer.interpret import (
+    circuit_in_vocabulary,
+    ov_circuit,
+    qk_circuit,
+)
 
 mha, T1 = finder.stack.blocks[1].attention, seen["1.T1"][0]
 by_circuit = T1 @ qk_circuit(mha, 0) @ T1.T / mha.key_dim**0.5

@@ -227,7 +227,7 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 # ## The decoder block
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one sublayer more,
-# between the two that it has. It too reads a normalised copy of the stream and adds what it
+# between the two that it has. It too reads a normalized copy of the stream and adds what it
 # found. The top and the bottom row below are (8.40) to (8.45), or (7.41) to (7.46), but for
 # $\mathbf C^3$, which now stands where $\mathbf T^3$ stood. The row between them is new, and has no
 # number in the book.
@@ -273,7 +273,7 @@ torch.testing.assert_close(H, decoder_block(block, X, H_enc))
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalises it first, as each sublayer does. The original Transformer has the same three sublayers but normalises after each addition: <code>norm="post"</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
 
 # %% [markdown]
 # It matters: taking the queries from the block's input instead gives another result.
@@ -510,18 +510,18 @@ print(f"{size:,} parameters")
 
 # %%
 steps, losses, seen = 400, [], set()
-optimiser = torch.optim.Adam(model.parameters(), lr=0.006)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
 for step in range(steps):
     licks = [random_lick() for _ in range(64)]
     seen.update(tuple(lick.tolist()) for lick in licks)
     source, reads, writes = make_batch(licks)
     U = model(source, reads, padding_mask(source, PAD))
     loss = F.cross_entropy(U.flatten(0, 1), writes.flatten(), ignore_index=PAD)
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
     losses.append(loss.item())
-    optimiser.param_groups[0]["lr"] = 0.006 * (1 - (step + 1) / steps)
+    optimizer.param_groups[0]["lr"] = 0.006 * (1 - (step + 1) / steps)
 print(f"loss: {losses[0]:.2f} at first, {losses[-1]:.2f} at the end")
 
 # %% alt="Training loss over 400 steps: from about 2.7 nats, which is a blind guess among 15 tokens, down steeply and then slowly to almost 0."
@@ -594,8 +594,8 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 # (The last row writes `end`; it may look where it likes.)
 #
 # It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the
-# same model comes to reverse licks just as well, but its map is smeared over neighbouring notes:
-# the encoder lets each row know of its neighbours, so looking next door serves too. A map shows
+# same model comes to reverse licks just as well, but its map is smeared over neighboring notes:
+# the encoder lets each row know of its neighbors, so looking next door serves too. A map shows
 # where a model looks; the same answers can come from looking elsewhere.
 
 # %% [markdown]

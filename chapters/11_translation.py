@@ -202,7 +202,7 @@ print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 
 # %% [markdown]
 # With real sentences another start did better in this form: 0.02 for every matrix and for the
-# embedding too, `initialisation="bert"`. Scaled up, its rows are still shorter than the sines and
+# embedding too, `initialization="bert"`. Scaled up, its rows are still shorter than the sines and
 # cosines, so that the model begins with where a word stands rather than which it is. A translator of
 # captions that began so came to 39.95 BLEU (`benchmarks/results/translation`).
 
@@ -400,7 +400,7 @@ assert first_three.sum() > 0.5
 
 # %% [markdown]
 # Each head has a map of its own, in every layer and in all three attentions.
-# <autoref identifier="slp_transformer.plotting.translation_maps.attention_pictures">attention_pictures</autoref>
+# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">attention_pictures</autoref>
 # draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
@@ -410,10 +410,14 @@ assert first_three.sum() > 0.5
 # ```
 
 # %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only some do. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it."
-from slp_transformer.plotting.translation_maps import translation_attention_figure
+from slp_transformer.plotting.translation_maps import (
+    translation_attention_figure,
+)
 
 full = [SOS, *written[1:]]
-translation_attention_figure(model, source_of(sentence), full, columns, ["[SOS]", *rows])
+translation_attention_figure(
+    model, source_of(sentence), full, columns, ["[SOS]", *rows]
+)
 
 # %% [markdown]
 # ## What beam search buys
@@ -422,7 +426,9 @@ translation_attention_figure(model, source_of(sentence), full, columns, ["[SOS]"
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
-same = sum(a.new_ids == b.new_ids for a, b in zip(searched, found[:50], strict=True))
+same = sum(
+    a.new_ids == b.new_ids for a, b in zip(searched, found[:50], strict=True)
+)
 print(f"{same} of 50 translations are the same with four beams")
 
 # %% [markdown]
@@ -508,7 +514,7 @@ assert found["two beams"] == "primero de marzo"
 #
 #    <details><summary>What happens</summary>
 #
-#    No: after as many steps, all held-out sentences come out wrong. Give it `initialisation="xavier"`
+#    No: after as many steps, all held-out sentences come out wrong. Give it `initialization="xavier"`
 #    as well, and nearly all come out right, pre-norm and with learned positions: of the paper's five
 #    changes it is the start that a model as narrow as this one needs.
 #

@@ -49,7 +49,11 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # ends at `|`.
 
 # %%
-from slp_transformer.guitar import format_tab, compute_playable_share, make_practice_corpus
+from slp_transformer.guitar import (
+    compute_playable_share,
+    format_tab,
+    make_practice_corpus,
+)
 
 corpus = make_practice_corpus(seed=0)
 events = [event for tab in corpus for event in tab.iter_events()]
@@ -94,7 +98,7 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: the model never learns from it, and is measured on it. The rest
-# becomes one long row. (`prepare_tabs` reads a folder of your own tabs if you name one first.)
+# becomes one long row. (`prepare_tab_dataset` reads a folder of your own tabs if you name one first.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -216,7 +220,7 @@ print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
 # %% [markdown]
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
 # positions in a bar only grow. The model had to learn it like everything else, and slips at times.
-# It need not be left to chance. `allowed_next` says what may follow, and
+# It need not be left to chance. `allowed_next_ids` says what may follow, and
 # <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> draws from
 # nothing else. Of forty pieces so written we show the first that came to an end by itself, whatever
 # it is.
@@ -250,7 +254,9 @@ import random
 from slp_transformer.guitar import Event
 
 luck = random.Random(0)
-notes = [n for tab in corpus for event in tab.iter_events() for n in event.notes]
+notes = [
+    n for tab in corpus for event in tab.iter_events() for n in event.notes
+]
 
 
 def drawn_chord(size):
@@ -294,7 +300,9 @@ groups["a bigram"] = [
 groups["by chance"] = drawn
 
 # %% alt="Bars: the share of chords whose span is at most four frets. The corpus, the model and the bigram are at or close to 1, chords of notes drawn one by one below one half." caption="Chords that a hand can hold"
-shares = {name: compute_playable_share(group) for name, group in groups.items()}
+shares = {
+    name: compute_playable_share(group) for name, group in groups.items()
+}
 for name, group in groups.items():
     print(f"{len(group):5,} chords, {name}: {shares[name]:.1%} within a span")
 assert shares["the corpus"] == 1 and shares["the model"] > 0.85
@@ -308,7 +316,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # learned beyond chords has to be measured otherwise.
 
 # %% [markdown]
-# A hand also has to get from one event to the next. `mean_hand_shift` says by how many frets the
+# A hand also has to get from one event to the next. `compute_mean_hand_shift` says by how many frets the
 # lowest fretted note moves, on average. Here it is for the pieces of the corpus, for those of the
 # model, and for a row of single notes drawn as above.
 
@@ -378,7 +386,7 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 #    </details>
 #
-# 3. Train it on ten pieces: make the row from `corpus[:10]` with `token_stream`. What will
+# 3. Train it on ten pieces: make the row from `corpus[:10]` with `encode_all_tabs`. What will
 #    the two curves do?
 #
 #    <details><summary>What happens</summary>
@@ -389,7 +397,7 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 #    </details>
 #
-# 4. Ask for smaller hands: `max_span=3` in `playable_share`. Which of the groups loses least?
+# 4. Ask for smaller hands: `max_span=3` in `compute_playable_share`. Which of the groups loses least?
 #
 #    <details><summary>What happens</summary>
 #

@@ -48,13 +48,17 @@ for grip in held:
 # %% [markdown]
 # (`5/5` is the fifth string at its fifth fret.) The package grows grips note by note instead, and
 # drops a beginning as soon as it cannot be held. If notes are written one after the other, as a
-# decoder does it, `next_notes` says where the next one may go, so that those to come still have a
+# decoder does it, `allowed_next_notes` says where the next one may go, so that those to come still have a
 # place. The D of this chord is an open string, but with it no grip of the chord can be held.
 
 # %%
 from slp_transformer import plotting
 from slp_transformer.guitar import Note
-from slp_transformer.guitar.fingering.grips import can_add_note, find_grips, allowed_next_notes
+from slp_transformer.guitar.fingering.grips import (
+    allowed_next_notes,
+    can_add_note,
+    find_grips,
+)
 
 assert set(find_grips(d_major, STANDARD)) == set(held)
 first = allowed_next_notes((), d_major, STANDARD)
@@ -121,7 +125,10 @@ assert abs(min(v) - least) < 1e-9
 # from its end. `choices` are the grips of each moment.
 
 # %%
-from slp_transformer.guitar.fingering.viterbi import find_cheapest_path, find_cheapest_fingering
+from slp_transformer.guitar.fingering.viterbi import (
+    find_cheapest_fingering,
+    find_cheapest_path,
+)
 
 assert find_cheapest_path(choices, costs) == list(best)
 plotting.show_source(find_cheapest_path)
@@ -142,7 +149,9 @@ def tab_of(path):
 
 moments = [(pitch,) for pitch in melody]
 low = find_cheapest_fingering(moments, STANDARD)
-high = find_cheapest_fingering(moments, STANDARD, HandCosts(preferred_position=5, per_open_string=5.0))
+high = find_cheapest_fingering(
+    moments, STANDARD, HandCosts(preferred_position=5, per_open_string=5.0)
+)
 assert all(grip[0].fret <= 3 for grip in low)
 assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
@@ -177,14 +186,18 @@ unseen = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
 def measure(way, pieces=unseen):
-    counts = [metrics.compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
+    counts = [
+        metrics.compare_fingerings(p.grips, way(p), p.tuning) for p in pieces
+    ]
     return metrics.sum_metrics(counts).to_shares()
 
 
 # %%
 found = {
     "lowest fret": measure(lambda p: finger_lowest_frets(p.moments, p.tuning)),
-    "cheapest for the hand": measure(lambda p: find_cheapest_fingering(p.moments, p.tuning)),
+    "cheapest for the hand": measure(
+        lambda p: find_cheapest_fingering(p.moments, p.tuning)
+    ),
 }
 for name, shares in found.items():
     kept, right = shares["pitch"], shares["strings"]
@@ -208,10 +221,10 @@ assert found["lowest fret"]["pitch"] == 1.0
 
 # %%
 from slp_transformer.guitar.fingering.seq2seq import (
-    interleave_notes_and_targets,
-    format_target_ids,
     encode_source,
     encode_target,
+    format_target_ids,
+    interleave_notes_and_targets,
 )
 
 piece = unseen[0]
@@ -242,7 +255,7 @@ torch.manual_seed(0)
 N = 32  # notes in a window, so 64 tokens for the decoder
 sizes = {"model_dim": 48, "num_heads": 4, "num_blocks": 1}
 vocabulary = {"source_vocab_size": seq2seq.SOURCE_VOCAB_SIZE}
-start = {"initialisation": "xavier"}
+start = {"initialization": "xavier"}
 config = TransformerConfig(
     seq2seq.TARGET_VOCAB_SIZE, 2 * N, **sizes, **vocabulary, **start
 )
@@ -267,8 +280,8 @@ for r in records:
 
 # %% [markdown]
 # *Held out* is measured with the right places before each note. When the model writes, it has
-# nobody to set it right: that is the figure to report. `translate` asks for the likeliest place
-# among those that `next_notes` allows. So its pitches are right and its grips can be held, whatever
+# nobody to set it right: that is the figure to report. `translate_passage` asks for the likeliest place
+# among those that `allowed_next_notes` allows. So its pitches are right and its grips can be held, whatever
 # the weights say.
 
 
@@ -377,12 +390,12 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# 3. Replace `next_notes` by all places of the pitch, in a copy of `translate`. What will go wrong
+# 3. Replace `allowed_next_notes` by all places of the pitch, in a copy of `translate_passage`. What will go wrong
 #    that the table would show?
 #
 #    <details><summary>What happens</summary>
 #
-#    Two notes of a chord may take the same string, or lie too far apart, so `playable` falls below
+#    Two notes of a chord may take the same string, or lie too far apart, so `playable_events` falls below
 #    100 %; and a chord may run out of strings, so that its last note has no place at all.
 #
 #    </details>
@@ -431,5 +444,5 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #    </details>
 #
 # The reference goes on from
-# <autoref identifier="slp_transformer.guitar.fingering.viterbi.finger">finger</autoref> to the model of
+# <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">finger</autoref> to the model of
 # the hand, and to pieces and wishes.

@@ -134,7 +134,7 @@ torch.testing.assert_close(moved, scores, rtol=0, atol=1e-3)
 print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighbouring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. Nobody sees the difference: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. Nobody sees the difference: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
 #
 # Values are not turned, since they say *what* is passed on, not where it is found. And there is no
 # last position: nothing is looked up in a table of learned rows. Whether a model reads well past

@@ -1,6 +1,6 @@
 """The block: attention and a feedforward layer around the residual stream, and the stack of blocks.
 
-The book's blocks are pre-norm: each sublayer reads a normalised copy of the stream and adds what
+The book's blocks are pre-norm: each sublayer reads a normalized copy of the stream and adds what
 it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
@@ -108,7 +108,9 @@ class ResidualBlock(HookedModule):
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
         self._check_inputs(X, H_enc, enc_mask)
-        own, source = (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
+        own, source = (
+            (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
+        )
         here = {"mask": mask, "causal": causal, "cache": own}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
         steps = self._pre_norm if self.norm == "pre" else self._post_norm
@@ -226,16 +228,16 @@ class BlockStack(nn.Module):
         """Stack blocks, and draw their matrices; `TransformerStack` makes the book's blocks, too.
 
         Raises:
-            ValueError: if the initialisation is none that `initialise` knows.
+            ValueError: if the initialization is none that `initialize` knows.
         """
         super().__init__()
-        check_choice(Initialization, initialisation=initialization)
+        check_choice(Initialization, initialization=initialization)
         self.blocks, self.final_norm = nn.ModuleList(blocks), final_norm
         self.initialize(initialization)
 
     @torch.no_grad()
     def initialize(self, scheme: Initialization = "gpt2") -> None:
-        """Draw every matrix anew; the book leaves initialisation open.
+        """Draw every matrix anew; the book leaves initialization open.
 
         As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
         0.02; the matrices that write to the residual stream from one narrower by the root of their
@@ -245,7 +247,7 @@ class BlockStack(nn.Module):
         variances are kept on the way up and, as far as can be, on the way down.
 
         Args:
-            how: "gpt2", "xavier" or "bert".
+            scheme: "gpt2", "xavier" or "bert".
         """
         sublayers = [sublayer for block in self.blocks for sublayer in block.sublayers()]
         for sublayer in sublayers:
@@ -279,7 +281,7 @@ class BlockStack(nn.Module):
             cache: keys and values of earlier tokens, from which X goes on.
 
         Returns:
-            The stream after the last block, normalised.
+            The stream after the last block, normalized.
 
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
@@ -310,7 +312,7 @@ class TransformerStack(BlockStack):
             num_blocks: L.
             model_dim: d.
             num_heads: A.
-            initialisation: "gpt2", "xavier" or "bert", see `initialise`.
+            initialization: "gpt2", "xavier" or "bert", see `initialize`.
             **options: what else `TransformerBlock` takes, the same for every block.
 
         Raises:

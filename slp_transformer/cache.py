@@ -11,12 +11,12 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor, format_sha
 class LayerCache:
     """One attention layer's keys and values.
 
-    Rows that `extend` writes count from the next `commit` on. So a forward pass that breaks off
+    Rows that `update` writes count from the next `commit` on. So a forward pass that breaks off
     half-way leaves the cache as it was.
 
     Attributes:
         capacity: tokens there is room for; None makes more room whenever it is needed.
-        taken: tokens of which the keys and values are kept.
+        length: tokens of which the keys and values are kept.
         K: the keys [... × A × room × d_k]; None before the first.
         V: the values [... × A × room × d_v].
     """
@@ -170,8 +170,8 @@ class KVCache:
 
         Args:
             rows: old places in the batch; there may be more or fewer than before.
-            sources: whether the rows of sources move as well. They need not where every sequence
-                goes on from one with the same source.
+            include_sources: whether the rows of sources move as well. They need not where every
+                sequence goes on from one with the same source.
 
         Raises:
             IndexError: if there is no such sequence.
@@ -195,15 +195,19 @@ class KVCache:
         return copy.deepcopy(self)
 
     def _layers(self) -> list[LayerCache]:
-        return [layer for block in self._blocks for layer in (block.self_attention, block.cross_attention)]
+        return [
+            layer
+            for block in self._blocks
+            for layer in (block.self_attention, block.cross_attention)
+        ]
 
 
 class BlockCache:
     """What the attention layers of one block keep.
 
     Attributes:
-        own: of self-attention, as many rows as there are tokens.
-        source: of cross-attention: the source's rows, made once and for all.
+        self_attention: of self-attention, as many rows as there are tokens.
+        cross_attention: of cross-attention: the source's rows, made once and for all.
     """
 
     def __init__(self, capacity: int | None = None):

@@ -37,7 +37,7 @@ class TransformerConfig:
         dropout: share dropped in training; not in the book.
         eps: epsilon of the layer norms; the book has none.
         scaled_embeddings: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
-        initialisation: how matrices begin, "gpt2" (small normal numbers, the smaller the deeper the
+        initialization: how matrices begin, "gpt2" (small normal numbers, the smaller the deeper the
             stack where they write to the stream), "xavier" (uniform, by their sizes: Glorot and
             Bengio 2010) or "bert" (equally small normal numbers, scaled embeddings too: Devlin et
             al. 2019); the book leaves it open.
@@ -108,13 +108,13 @@ class TransformerConfig:
         if "model_dim" in changes:
             sizes["hidden_dim"] = None  # still 4d
         form = {"activation": "relu", "norm": "post", "positions": "sinusoidal", "dropout": 0.1}
-        start = {"scaled_embeddings": True, "initialisation": "xavier"}
+        start = {"scaled_embeddings": True, "initialization": "xavier"}
         return cls(vocab_size, context_length, **sizes | form | start | changes)
 
     def block_kwargs(self) -> dict[str, Any]:
         """The settings that every block of the model shares, as `TransformerStack` takes them."""
         names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
-        choices = ("activation", "norm", "dropout", "eps", "initialisation")
+        choices = ("activation", "norm", "dropout", "eps", "initialization")
         return {name: getattr(self, name) for name in names + choices}
 
     def to_dict(self) -> dict[str, Any]:

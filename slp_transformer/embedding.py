@@ -78,7 +78,7 @@ class ScaledEmbedding(TokenEmbedding):
         Args:
             vocab_size: |V|.
             model_dim: d.
-            deviation: of the numbers; 1/√d if None.
+            std: of the numbers; 1/√d if None.
 
         Raises:
             ValueError: if a size is not a positive whole number.
@@ -217,8 +217,9 @@ class InputEncoding(nn.Module):
             model_dim: d.
             positions: "learned" (the book's) or "sinusoidal".
             dropout: share of X dropped in training; not in the book.
-            scaled: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
-            initialisation: "bert" lets scaled rows too begin with a deviation of 0.02.
+            scaled_embeddings: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the
+                book.
+            initialization: "bert" lets scaled rows too begin with a deviation of 0.02.
 
         Raises:
             ValueError: if a size or the choice is not one of these.

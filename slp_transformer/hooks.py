@@ -1,7 +1,7 @@
 """Named points: places in a forward pass where what passes can be read, or replaced.
 
 The names are the book's: T1 to T5 and H in a block, Q, K, V, alpha and head in attention. Normally
-nobody watches, and a point is nothing at all. `tracing` reads the points of every block.
+nobody watches, and a point is nothing at all. `record_activations` reads the points of every block.
 """
 
 from collections.abc import Callable, Iterator

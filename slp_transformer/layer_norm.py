@@ -41,5 +41,5 @@ class LayerNorm(nn.Module):
         self.beta = nn.Parameter(zeros(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Normalise each row of X by its own mean and deviation."""
+        """Normalize each row of X by its own mean and deviation."""
         return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)

@@ -80,7 +80,7 @@ class FusedLoRA(nn.Module):
     """Gives W + AB where W is several matrices side by side, some with A and B and some without.
 
     Attributes:
-        parts: A and B of those that have them, by the matrix's name.
+        adapters: A and B of those that have them, by the matrix's name.
     """
 
     def __init__(self, widths: dict[str, int], adapters: dict[str, LoRA]):
@@ -88,7 +88,7 @@ class FusedLoRA(nn.Module):
 
         Args:
             widths: the columns of each matrix by name, from left to right.
-            parts: A and B of those that are to have them.
+            adapters: A and B of those that are to have them.
         """
         super().__init__()
         self.widths, self.adapters = widths, nn.ModuleDict(adapters)

@@ -33,7 +33,7 @@ def next_token_loss(
 
     Args:
         U: logits for the word after each position.
-        targets: the word that did come after each position; positions with `IGNORED` (padding)
+        targets: the word that did come after each position; positions with `IGNORE_INDEX` (padding)
             do not count.
         label_smoothing: ε, the share of each target's probability that is spread over the
             vocabulary; padding has none.
@@ -50,7 +50,11 @@ def next_token_loss(
     # Logits of an autocast model are too coarse to sum up.
     rows, words = U.flatten(0, -2).float(), targets.flatten()
     how = {"ignore_index": IGNORE_INDEX, "label_smoothing": label_smoothing}
-    summed = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX) if fast_paths_enabled() else None
+    summed = (
+        try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
+        if fast_paths_enabled()
+        else None
+    )
     if summed is not None:
         return summed if reduction == "sum" else summed / (words != IGNORE_INDEX).sum()
     return F.cross_entropy(rows, words, reduction=reduction, **how)

@@ -25,19 +25,21 @@ def causal_mask(
 
     Args:
         N: number of tokens.
-        before: tokens that stand before these and can be looked at, as those in a cache.
+        num_past_tokens: tokens that stand before these and can be looked at, as those in a cache.
         dtype: floating type of the mask; torch's default if not given.
         device: where the mask lives.
 
     Returns:
-        M [N×N], with M[i, j] = −∞ where j > i and 0 elsewhere; with `before`, as many columns of
-        0 in front.
+        M [N×N], with M[i, j] = −∞ where j > i and 0 elsewhere; with `num_past_tokens`, as many
+        columns of 0 in front.
 
     Raises:
         ValueError: if a number is negative.
     """
     if N < 0 or num_past_tokens < 0:
-        raise ValueError(f"causal_mask needs numbers of tokens of 0 or more, not {min(N, num_past_tokens)}.")
+        raise ValueError(
+            f"causal_mask needs numbers of tokens of 0 or more, not {min(N, num_past_tokens)}."
+        )
     M = torch.full((N, num_past_tokens + N), -math.inf, dtype=dtype, device=device)
     return M.triu(diagonal=num_past_tokens + 1)
 

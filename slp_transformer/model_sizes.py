@@ -18,10 +18,10 @@ class PublishedModel:
         num_heads: A, heads that ask.
         num_kv_heads: heads that answer: A, or fewer where several share keys and values.
         key_dim: d_k and d_v of a head.
-        gated: whether the feedforward layer has three matrices (`swiglu`) instead of two.
+        has_gated_ffn: whether the feedforward layer has three matrices (`swiglu`) instead of two.
         vocab_size: |V|.
         tied: whether the head is E itself (`logits`) rather than a matrix of its own.
-        positions: rows of learned positions; 0 for those that turn queries and keys instead.
+        num_positions: rows of learned positions; 0 for those that turn queries and keys instead.
         total: parameters as published.
         source: where the sizes stand.
     """
@@ -59,7 +59,7 @@ class PublishedModel:
         """Bytes of the keys and values of so many tokens (`kv-attn`).
 
         Args:
-            tokens: tokens in the cache, of all sequences together.
+            num_tokens: tokens in the cache, of all sequences together.
             bytes_per_number: 2 for bfloat16, 4 for float32.
         """
         numbers = 2 * self.num_blocks * self.num_kv_heads * self.key_dim

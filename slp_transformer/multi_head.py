@@ -9,7 +9,7 @@ from typing import Literal, overload
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_features, check_attention_inputs
+from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
 from slp_transformer._internal.config_checks import check_dropout, check_size
 from slp_transformer._internal.shape_types import Float, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
@@ -151,7 +151,9 @@ class BaseAttention(HookedModule):
         self.dropout = dropout
         kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
         self.widths = (num_heads * self.key_dim, *kv_widths)
-        self.W_QKV = nn.Parameter(torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1))
+        self.W_QKV = nn.Parameter(
+            torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1)
+        )
         self.W_O = weight_matrix(num_heads * self.value_dim, model_dim)
 
     @property
@@ -274,7 +276,7 @@ class MultiHeadAttention(BaseAttention):
 
         Raises:
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
-                cross-attention, or the cache refuses (see `LayerCache.extend`).
+                cross-attention, or the cache refuses (see `LayerCache.update`).
         """
         check_attention_inputs(self.model_dim, X, H_enc, causal)
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)

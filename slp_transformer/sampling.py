@@ -1,8 +1,8 @@
 """Choosing the next word: from one step's logits to one word.
 
 Each function that changes the distribution takes logits and gives logits, so that they can be put
-one after the other; what is ruled out becomes −∞, and the softmax at the end renormalises. In the
-order of `filtered`: what is allowed, the penalty for repetition, temperature, top-k, top-p.
+one after the other; what is ruled out becomes −∞, and the softmax at the end renormalizes. In the
+order of `filter_logits`: what is allowed, the penalty for repetition, temperature, top-k, top-p.
 """
 
 import math
@@ -36,7 +36,7 @@ def temperature(u: Float[Tensor, "*batch V"], tau: float) -> Float[Tensor, "*bat
 def top_k(u: Float[Tensor, "*batch V"], k: int) -> Float[Tensor, "*batch V"]:
     """Keep the k largest logits; the others become −∞.
 
-    Source: `top-k`. The softmax that follows renormalises. Of equal
+    Source: `top-k`. The softmax that follows renormalizes. Of equal
     logits as many stay as there is room for; a k beyond the vocabulary keeps all.
 
     Raises:
@@ -70,7 +70,7 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
 def repetition_penalty(
     u: Float[Tensor, "*batch V"], ids: Int[Tensor, "*batch N"], theta: float
 ) -> Float[Tensor, "*batch V"]:
-    """Make every word that already stands in `ids` less likely: θ above 1 penalises.
+    """Make every word that already stands in `ids` less likely: θ above 1 penalizes.
 
     Source: Keskar et al. 2019 (CTRL), section 4.1; not in the book. The paper divides the logit by
     θ, which would make a negative logit more likely; as is usual, those are multiplied instead.

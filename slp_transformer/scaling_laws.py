@@ -31,7 +31,7 @@ def training_flops_per_token(config: TransformerConfig, sequence_length: int) ->
 
     Args:
         config: the sizes of a `TransformerLM`.
-        tokens: T, how long a window is.
+        sequence_length: T, how long a window is.
 
     Returns:
         Operations for one token.

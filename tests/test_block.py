@@ -18,7 +18,7 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     normal,
-    randomised,
+    randomized,
 )
 from twins import twin_block
 
@@ -38,12 +38,12 @@ NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 def block(**options) -> TransformerBlock:
     """A block whose d_k and d_v differ from each other and from d/A."""
     sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
-    return randomised(TransformerBlock(D, A, **sizes, **options))
+    return randomized(TransformerBlock(D, A, **sizes, **options))
 
 
 def shared(**options) -> TransformerBlock:
     """A block whose heads share d equally, as PyTorch's must."""
-    return randomised(TransformerBlock(D_SHARED, A, hidden_dim=D_FF, **options))
+    return randomized(TransformerBlock(D_SHARED, A, hidden_dim=D_FF, **options))
 
 
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------

@@ -14,7 +14,7 @@ from comparing import (
     V,
     assert_same,
     assert_same_with_gradients,
-    randomised,
+    randomized,
     some_ids,
 )
 
@@ -38,7 +38,7 @@ def test_onehot_by_hand():
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
     """A word that occurs twice gets the gradient of both places."""
-    tokens, ids = randomised(TokenEmbedding(V, D)), some_ids(*shape)
+    tokens, ids = randomized(TokenEmbedding(V, D)), some_ids(*shape)
     ids.view(-1)[0] = 0  # a word like any other
     expected = F.embedding(ids, tokens.E)
     assert_same_with_gradients(tokens(ids), expected, [tokens.E])
@@ -53,13 +53,13 @@ def test_ids_of_32_bits_will_do():
 
 @pytest.mark.proves("X")
 def test_X_equals_loop():
-    encoding, ids = randomised(InputEncoding(V, M, D)), some_ids(N)
+    encoding, ids = randomized(InputEncoding(V, M, D)), some_ids(N)
     expected = loops.input_rows(ids.tolist(), encoding)
     assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
 
 
 def test_X_has_no_root_d_factor_and_every_sentence_the_same_positions():
-    encoding, ids = randomised(InputEncoding(V, M, D)), some_ids(B, N)
+    encoding, ids = randomized(InputEncoding(V, M, D)), some_ids(B, N)
     X = encoding(ids)
     for b in range(B):
         assert_same(X[b], encoding.tokens.E[ids[b]] + encoding.positions.P[:N])
@@ -119,7 +119,7 @@ def test_sinusoid_is_neither_learned_nor_saved_but_moves_with_the_model():
     assert positions.double().P.dtype == torch.float64
 
 
-def test_initialisation_is_gpt_2s():
+def test_initialization_is_gpt_2s():
     torch.manual_seed(0)
     encoding = InputEncoding(211, 101, 53)
     for matrix in (encoding.tokens.E, encoding.positions.P):

@@ -19,7 +19,7 @@ from comparing import (
     V,
     assert_same,
     assert_same_with_gradients,
-    randomised,
+    randomized,
     some_ids,
 )
 from torch import nn
@@ -43,7 +43,7 @@ SMALL = {
 
 
 def model(**changes) -> EncoderDecoder:
-    return randomised(EncoderDecoder(TransformerConfig(**{**SMALL, **changes})))
+    return randomized(EncoderDecoder(TransformerConfig(**{**SMALL, **changes})))
 
 
 def sentences() -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,7 +70,7 @@ def test_cross_attn_13_12_encoder_decoder_equals_loop():
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_stacks_equal_pytorchs_transformer(norm):
     """`nn.Transformer`, encoder and decoder at once; in post-norm it has two norms too many."""
-    translator = randomised(
+    translator = randomized(
         EncoderDecoder(TransformerConfig(V, M, D_SHARED, A, 2, hidden_dim=D_FF, norm=norm))
     )
     encoder, decoder = translator.encoder, translator.decoder

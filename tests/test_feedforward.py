@@ -4,7 +4,7 @@ import loops
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import D_FF, B, D, N, assert_same, assert_same_with_gradients, normal, randomised
+from comparing import D_FF, B, D, N, assert_same, assert_same_with_gradients, normal, randomized
 
 from slp_transformer import FeedForward, SwiGLU
 
@@ -33,7 +33,7 @@ def test_ffn_8_21_by_hand():
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_ffn_8_21_equals_loop(activation):
-    layer, X = randomised(FeedForward(D, D_FF, activation)), normal(N, D)
+    layer, X = randomized(FeedForward(D, D_FF, activation)), normal(N, D)
     expected = torch.stack([loops.feedforward(x, layer, getattr(loops, activation)) for x in X])
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
 
@@ -41,7 +41,7 @@ def test_ffn_8_21_equals_loop(activation):
 @pytest.mark.proves("ffn")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_ffn_8_21_equals_pytorch(activation):
-    layer, X = randomised(FeedForward(D, D_FF, activation)), normal(B, N, D)
+    layer, X = randomized(FeedForward(D, D_FF, activation)), normal(B, N, D)
     hidden = getattr(F, activation)(F.linear(X, layer.W_1.T, layer.b_1))
     expected = F.linear(hidden, layer.W_2.T, layer.b_2)
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
@@ -67,7 +67,7 @@ def test_swish_7_21_by_hand():
 
 @pytest.mark.proves("swiglu")
 def test_swiglu_7_22_equals_loop_and_pytorch():
-    layer, X = randomised(SwiGLU(D, D_FF)), normal(N, D)
+    layer, X = randomized(SwiGLU(D, D_FF)), normal(N, D)
     expected = torch.stack([loops.swiglu(x, layer) for x in X])
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
     gate = F.silu(F.linear(X, layer.W_1.T, layer.b_1))
@@ -86,7 +86,7 @@ def test_swiglu_hidden_dim_is_8d_over_3_rounded_up(model_dim, hidden_dim):
 
 @pytest.mark.parametrize("kind", [FeedForward, SwiGLU])
 def test_same_network_at_every_position(kind):
-    layer, X = randomised(kind(D, D_FF)), normal(B, N, D)
+    layer, X = randomized(kind(D, D_FF)), normal(B, N, D)
     assert_same(layer(X)[1, 2], layer(X[1, 2]))
 
 

@@ -22,7 +22,7 @@ from comparing import (
     assert_same_with_gradients,
     gradients,
     normal,
-    randomised,
+    randomized,
     some_ids,
 )
 
@@ -48,7 +48,7 @@ CONFIG = TransformerConfig(
 
 
 def model(**changes) -> TransformerLM:
-    return randomised(TransformerLM(TransformerConfig(**{**CONFIG.to_dict(), **changes})))
+    return randomized(TransformerLM(TransformerConfig(**{**CONFIG.to_dict(), **changes})))
 
 
 # --- The head ----------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def gpt2():
             resid_pdrop=0.0,
         )
     )
-    theirs = randomised(theirs)
+    theirs = randomized(theirs)
     ours = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, activation="gelu")).double()
     body = theirs.transformer
     pairs = [

@@ -3,7 +3,7 @@
 import loops
 import pytest
 import torch
-from comparing import B, D, N, assert_same, assert_same_with_gradients, normal, randomised
+from comparing import B, D, N, assert_same, assert_same_with_gradients, normal, randomized
 from torch import nn
 from twins import Twin, norm_pairs
 
@@ -30,7 +30,7 @@ def test_ln_8_25_by_hand_with_gain_and_offset():
 @pytest.mark.proves("ln")
 @pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
 def test_ln_8_25_equals_loop(eps):
-    norm, X = randomised(LayerNorm(D, eps)), normal(N, D)
+    norm, X = randomized(LayerNorm(D, eps)), normal(N, D)
     expected = torch.stack([loops.layer_norm(x_i, norm) for x_i in X])
     assert_same_with_gradients(norm(X), expected, [X, norm.gamma, norm.beta])
 
@@ -38,7 +38,7 @@ def test_ln_8_25_equals_loop(eps):
 @pytest.mark.proves("ln")
 @pytest.mark.parametrize("eps", [1e-5, 0.3])
 def test_ln_8_25_equals_pytorch(eps):
-    norm, X = randomised(LayerNorm(D, eps)), normal(B, N, D)
+    norm, X = randomized(LayerNorm(D, eps)), normal(B, N, D)
     twin = Twin(norm, nn.LayerNorm(D, eps), norm_pairs)
     twin.assert_agrees(norm(X), twin.theirs(X), [X])
 
@@ -56,8 +56,8 @@ def test_ln_mean_8_22_and_std_8_23_become_0_and_1():
     assert_same(output.std(-1, correction=0), zeros + 1)
 
 
-def test_each_token_is_normalised_alone():
-    norm, X = randomised(LayerNorm(D)), normal(B, N, D)
+def test_each_token_is_normalized_alone():
+    norm, X = randomized(LayerNorm(D)), normal(B, N, D)
     assert_same(norm(X)[1, 2], norm(X[1, 2]))
 
 

@@ -12,9 +12,9 @@ from slp_transformer.lora import (
     ATTENTION_MATRICES,
     LoRA,
     add_lora,
+    iter_lora,
     lora,
     lora_state_dict,
-    iter_lora,
     merge_lora,
     remove_lora,
 )

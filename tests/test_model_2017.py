@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from comparing import assert_same, randomised, some_ids
+from comparing import assert_same, randomized, some_ids
 from torch import Tensor, nn
 from twins import Pair, Twin, stack_pairs, twin_layer
 
@@ -19,7 +19,7 @@ SMALL = {"model_dim": D, "num_heads": A, "num_blocks": 2, "hidden_dim": D_FF, "d
 
 
 def of_2017(**changes) -> EncoderDecoder:
-    return randomised(EncoderDecoder(TransformerConfig.of_2017(V, 17, **SMALL | changes)))
+    return randomized(EncoderDecoder(TransformerConfig.of_2017(V, 17, **SMALL | changes)))
 
 
 class PyTorchs(nn.Module):
@@ -104,7 +104,7 @@ def test_the_books_form_stays_the_default():
     config = TransformerConfig(V)
     assert (config.scaled_embeddings, config.initialization) == (False, "gpt2")
     old = {k: v for k, v in config.to_dict().items() if k not in ("scaled_embeddings",)}
-    del old["initialisation"]
+    del old["initialization"]
     assert TransformerConfig(**old) == config  # as runs of older versions have it
 
 
@@ -127,7 +127,7 @@ def test_xaviers_start_is_uniform_by_each_matrixs_own_sizes():
 def test_berts_start_is_equally_small_everywhere():
     """As Hugging Face's Marian, which is post-norm and has sines and cosines, begins."""
     torch.manual_seed(1)
-    how = {"model_dim": 60, "num_heads": 3, "num_blocks": 1, "initialisation": "bert"}
+    how = {"model_dim": 60, "num_heads": 3, "num_blocks": 1, "initialization": "bert"}
     model = EncoderDecoder(TransformerConfig.of_2017(211, 101, **how))
     for block in (*model.encoder.blocks, *model.decoder.blocks):
         for W in [W for sublayer in block.sublayers() for W in sublayer.matrices]:
@@ -140,15 +140,15 @@ def test_berts_start_is_equally_small_everywhere():
 
 def test_a_language_model_takes_the_same_choices():
     config = TransformerConfig(V, 17, D, A, 1, scaled_embeddings=True, initialization="xavier")
-    model, ids = randomised(TransformerLM(config)), some_ids(N)
+    model, ids = randomized(TransformerLM(config)), some_ids(N)
     P = model.embedding.positions(N)
     assert_same(model.embedding(ids), math.sqrt(D) * model.embedding.tokens.E[ids] + P)
 
 
 def test_choices_that_nothing_goes_by_are_refused(unchecked):
-    with pytest.raises(ValueError, match="initialisation must be .gpt2. or .xavier.*, not 'he'"):
+    with pytest.raises(ValueError, match="initialization must be .gpt2. or .xavier.*, not 'he'"):
         TransformerConfig(V, initialization="he")
-    for changes in ({"scaled_embeddings": True}, {"initialisation": "xavier"}):
+    for changes in ({"scaled_embeddings": True}, {"initialization": "xavier"}):
         with pytest.raises(ValueError, match="belong to the book's models and that of 2017"):
             ModernConfig(V, **changes)
 
@@ -172,9 +172,9 @@ def test_adam_is_the_papers():
         None,
         0.1,
     )
-    optimiser = make_optimizer(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
-    assert {group["betas"] for group in optimiser.param_groups} == {(0.9, 0.98)}
-    assert {group["weight_decay"] for group in optimiser.param_groups} == {0.0}
+    optimizer = make_optimizer(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
+    assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.98)}
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {0.0}
 
 
 def test_a_schedule_without_warmup_begins_at_the_full_rate():

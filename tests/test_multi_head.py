@@ -18,7 +18,7 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     normal,
-    randomised,
+    randomized,
 )
 from twins import twin_attention
 
@@ -34,12 +34,12 @@ from slp_transformer.multi_head import join_heads, split_heads
 
 def mha(**options) -> MultiHeadAttention:
     """Heads whose d_k and d_v differ from each other and from d/A."""
-    return randomised(MultiHeadAttention(D, A, D_K, D_V, **options))
+    return randomized(MultiHeadAttention(D, A, D_K, D_V, **options))
 
 
 def shared(**options) -> MultiHeadAttention:
     """Heads that share d equally, as PyTorch's must."""
-    return randomised(MultiHeadAttention(D_SHARED, A, **options))
+    return randomized(MultiHeadAttention(D_SHARED, A, **options))
 
 
 def outputs(layer, *args, **options):
@@ -224,7 +224,7 @@ def test_heads_pass_gradients_to_the_shared_matrix():
 
 
 def test_one_head_of_many_is_an_attention_head():
-    layer, X = randomised(MultiHeadAttention(D, 1, D_K, D_V)), normal(N, D)
+    layer, X = randomized(MultiHeadAttention(D, 1, D_K, D_V)), normal(N, D)
     head = AttentionHead(D, D_K, D_V).double()
     names = ("W_Q", "W_K", "W_V", "W_O")
     head.load_state_dict({name: getattr(layer, name) for name in names})

@@ -7,11 +7,11 @@ import torch
 from torch import tensor
 
 from slp_transformer.sampling import (
-    sample,
     filter_logits,
     greedy,
     mask_disallowed,
     repetition_penalty,
+    sample,
     temperature,
     top_k,
     top_p,
@@ -70,7 +70,7 @@ def test_temperature_must_be_above_0(tau):
 
 
 @pytest.mark.proves("top-k")
-def test_top_k_keeps_the_k_largest_and_renormalises():
+def test_top_k_keeps_the_k_largest_and_renormalizes():
     u = logits(0.1, 0.4, 0.2, 0.3)
     assert top_k(u, 2).tolist() == [-INF, u[1], -INF, u[3]]
     assert probabilities(top_k(u, 2)) == pytest.approx([0, 4 / 7, 0, 3 / 7])
@@ -111,7 +111,7 @@ def test_top_p_8_48_keeps_the_word_that_reaches_p_and_none_after(p, expected):
     assert kept(top_p(u, p)) == expected
 
 
-def test_top_p_on_the_books_logits_renormalises():
+def test_top_p_on_the_books_logits_renormalizes():
     assert probabilities(top_p(U, 0.7)) == pytest.approx([0.5744, 0.4256, 0, 0], abs=1e-4)
 
 

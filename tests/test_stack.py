@@ -16,22 +16,28 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     normal,
-    randomised,
+    randomized,
 )
 from twins import twin_stack
 
-from slp_transformer import LayerNorm, TransformerStack, causal_mask, padding_mask, record_activations
+from slp_transformer import (
+    LayerNorm,
+    TransformerStack,
+    causal_mask,
+    padding_mask,
+    record_activations,
+)
 
 L = 3
 
 
 def stack(**options) -> TransformerStack:
     sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
-    return randomised(TransformerStack(2, D, A, **sizes, **options))
+    return randomized(TransformerStack(2, D, A, **sizes, **options))
 
 
 def shared(**options) -> TransformerStack:
-    return randomised(TransformerStack(L, D_SHARED, A, hidden_dim=D_FF, **options))
+    return randomized(TransformerStack(L, D_SHARED, A, hidden_dim=D_FF, **options))
 
 
 @pytest.mark.proves("stack")
@@ -90,7 +96,7 @@ def test_final_ln_only_in_pre_norm():
 
 
 @pytest.mark.proves("final-ln")
-def test_final_ln_normalises_what_the_last_block_left():
+def test_final_ln_normalizes_what_the_last_block_left():
     layers, X = stack(), normal(B, N, D)
     with record_activations(layers) as trace:
         H = layers(X, causal=True)
@@ -113,7 +119,7 @@ def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
 @pytest.mark.parametrize("cross", [False, True])
-def test_initialisation_is_gpt_2s(activation, cross):
+def test_initialization_is_gpt_2s(activation, cross):
     """Deviation 0.02; for what writes to the stream, narrower by the root of how many write."""
     torch.manual_seed(0)
     layers = TransformerStack(5, 60, 3, activation=activation, cross_attention=cross)

@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from slp_transformer.guitar import Score, ScoreNote, Tab, format_tab, columns_to_steps, read_tab_file
-from slp_transformer.guitar.fingering.fingering_pieces import piece_from_score, finger_piece
+from slp_transformer.guitar import (
+    Score,
+    ScoreNote,
+    Tab,
+    columns_to_steps,
+    format_tab,
+    read_tab_file,
+)
+from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
 from slp_transformer.guitar.fingering.playability import FingeringOptions
 from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
@@ -60,7 +67,9 @@ def _fingered() -> Heard:
         for pitch, eighths in (note for bar in part for note in bar):
             notes.append(ScoreNote(now, eighths, pitch))
             now += eighths
-    score = Score(tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64)
+    score = Score(
+        tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64
+    )
     ((tab, _),) = finger_piece(piece_from_score(score), FingeringOptions()).tabs_and_grips
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "

@@ -15,15 +15,18 @@ LOGITS_PER_CHUNK = 2**18  # logits that fit into one
 
 
 def try_fast_cross_entropy_sum(
-    U: Float[Tensor, "rows V"], targets: Int[Tensor, "rows"], label_smoothing: float, ignore_index: int
+    U: Float[Tensor, "rows V"],
+    targets: Int[Tensor, "rows"],
+    label_smoothing: float,
+    ignore_index: int,
 ) -> Float[Tensor, ""] | None:
     """The sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
 
     Args:
         U: logits.
         targets: the right word of each row.
-        smoothing: the share of each target's probability that is spread over all words.
-        ignored: the target of rows that do not count.
+        label_smoothing: the share of each target's probability that is spread over all words.
+        ignore_index: the target of rows that do not count.
 
     Returns:
         The sum; None where PyTorch's own way is the faster one, or the only one: for few logits, of

@@ -14,7 +14,7 @@ def apply_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."]:
 
     Args:
         X: what to drop from.
-        share: how much to drop; 0 leaves X as it is.
+        p: how much to drop; 0 leaves X as it is.
 
     Raises:
         ValueError: if the share is below 0, or not below 1.
@@ -33,4 +33,6 @@ class Dropout(nn.Dropout):
         """Drop a share of X in training, and scale up the rest; leave X as it is otherwise."""
         if not self.training:
             return X
-        return apply_dropout(X, self.p) if 0 < self.p < 1 and not self.inplace else super().forward(X)
+        return (
+            apply_dropout(X, self.p) if 0 < self.p < 1 and not self.inplace else super().forward(X)
+        )

@@ -21,7 +21,7 @@ def try_fast_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."] 
 
     Args:
         X: what to drop from.
-        share: above 0 and below 1.
+        p: above 0 and below 1.
 
     Returns:
         X with zeros; None where PyTorch's own way is the faster one, or the only one: on other
@@ -30,7 +30,9 @@ def try_fast_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."] 
     transformed = torch._C._are_functorch_transforms_active()
     if X.device.type != "cpu" or torch.compiler.is_compiling() or transformed:
         return None
-    made_up = DROPOUT_STEPS / (DROPOUT_STEPS - round_to_steps(p))  # those kept make up for those dropped
+    made_up = DROPOUT_STEPS / (
+        DROPOUT_STEPS - round_to_steps(p)
+    )  # those kept make up for those dropped
     return X * sample_keep_mask(X.shape, p).to(X.dtype).mul_(made_up)
 
 
@@ -44,7 +46,7 @@ def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
 
     Args:
         shape: how many places.
-        share: the probability that one is dropped.
+        p: the probability that one is dropped.
 
     Returns:
         True for those to keep.

@@ -14,14 +14,17 @@ from slp_transformer._internal.atomic_write import require_extra
 
 LOG = logging.getLogger("slp_transformer")
 MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
-UNKNOWN_FIELD_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for such an error
+UNKNOWN_FIELD_ERRORS = (
+    "unexpected_keyword_argument",
+    "extra_forbidden",
+)  # pydantic's names for such an error
 
 
 def load_validated(schema: Any, path: Path, *, lenient: bool = False) -> Any:
     """Load a JSON file, validated against a schema.
 
     Args:
-        kind: a dataclass, or any type that pydantic knows.
+        schema: a dataclass, or any type that pydantic knows.
         path: the file.
         lenient: leave out settings that are not known, and say so; otherwise refuse them.
 
@@ -31,7 +34,9 @@ def load_validated(schema: Any, path: Path, *, lenient: bool = False) -> Any:
     """
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError(f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes.")
+            raise ValueError(
+                f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
+            )
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
@@ -42,13 +47,13 @@ def validate_json(schema: Any, content: bytes, source_name: str, *, lenient: boo
     """Parse JSON text, validated against a schema.
 
     Args:
-        kind: as there.
+        schema: as there.
         content: the text, in UTF-8.
-        where: what to call it in messages.
+        source_name: what to call it in messages.
         lenient: as there.
 
     Raises:
-        ValueError: naming `where` and the first place that is wrong.
+        ValueError: naming `source_name` and the first place that is wrong.
         ImportError: if pydantic is not installed.
     """
     pydantic = require_extra("pydantic", "Kept runs")
@@ -60,7 +65,9 @@ def validate_json(schema: Any, content: bytes, source_name: str, *, lenient: boo
     if other or not lenient:
         raise ValueError(f"{source_name}: {format_validation_error((other or wrong)[0])}")
     names = ", ".join(sorted({error_path(each["loc"]) for each in wrong}))
-    LOG.warning(f"{source_name} has settings that this version does not know, and leaves out: {names}.")
+    LOG.warning(
+        f"{source_name} has settings that this version does not know, and leaves out: {names}."
+    )
     return type_adapter(schema).validate_json(content, strict=True, extra="ignore")
 
 

@@ -13,13 +13,15 @@ BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars
 
 
 @contextlib.contextmanager
-def progress_bar(description: str, total: int | None, unit: str = "B") -> Iterator[Callable[[int], Any]]:
+def progress_bar(
+    description: str, total: int | None, unit: str = "B"
+) -> Iterator[Callable[[int], Any]]:
     """Show a progress bar for some work, and remove it at the end.
 
     It is shown if the work takes a while, stderr is a terminal, and tqdm is installed.
 
     Args:
-        work: description, in a word or two.
+        description: description, in a word or two.
         total: amount of work; None if it is unknown.
         unit: unit of `total`.
 

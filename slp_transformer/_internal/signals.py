@@ -18,7 +18,7 @@ class StoppedBySignal(KeyboardInterrupt):
     """Raised where work stops because of a signal.
 
     Attributes:
-        number: the signal's; a command ends with 128 + this number.
+        signal_number: the signal's; a command ends with 128 + this number.
     """
 
     def __init__(self, message: str = "", signal_number: int | None = None):
@@ -33,16 +33,17 @@ class SignalHandler:
     Python handles signals in the main thread only; in another thread this does nothing.
 
     Attributes:
-        number: the first signal that was received; None until then.
+        signal_number: the first signal that was received; None until then.
     """
 
     def __init__(self, *, defer: bool, ignore_afterwards: bool = False):
         """Create a handler.
 
         Args:
-            wait: only set `pressed`, for the caller to stop at a good moment; if false, the first
-                signal raises `Stopped`. Later signals are ignored.
-            for_good: ignore the signals after the block, in a process that is about to end.
+            defer: only set `pressed`, for the caller to stop at a good moment; if false, the first
+                signal raises `StoppedBySignal`. Later signals are ignored.
+            ignore_afterwards: ignore the signals after the block, in a process that is about to
+                end.
         """
         self.defer, self.ignore_afterwards = defer, ignore_afterwards
         self.signal_number: int | None = None
@@ -76,7 +77,7 @@ class SignalHandler:
             raise StoppedBySignal(signal_number=number)
 
     def __exit__(self, *_) -> None:
-        """Restore the previous handlers; an outer `StopSignals` learns of the signal."""
+        """Restore the previous handlers; an outer `SignalHandler` learns of the signal."""
         for number, before in self.previous_handlers.items():
             outer = getattr(before, "__self__", None)
             if isinstance(outer, SignalHandler):

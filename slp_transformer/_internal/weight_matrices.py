@@ -15,7 +15,7 @@ def weight_matrix(rows: int, columns: int) -> nn.Parameter:
     """A weight matrix in the book's orientation, [rows×columns], for `x @ W`.
 
     Drawn from a normal distribution of variance 1/rows, so that a row vector of unit variance
-    keeps it. The book leaves initialisation open.
+    keeps it. The book leaves initialization open.
     """
     return nn.Parameter(torch.randn(rows, columns) * rows**-0.5)
 

@@ -22,7 +22,12 @@ from slp_transformer.check.encoder_decoder_checks import (
     decoder_block,
     length_normalized,
 )
-from slp_transformer.check.fingering_checks import cheapest_step, is_playable_grip, path_back, takes_turns
+from slp_transformer.check.fingering_checks import (
+    cheapest_step,
+    is_playable_grip,
+    path_back,
+    takes_turns,
+)
 from slp_transformer.check.guitar_checks import count_places, only_allowed, pitch, span
 from slp_transformer.check.interpret_checks import (
     copied,
@@ -50,12 +55,12 @@ from slp_transformer.check.loss_checks import (
 )
 from slp_transformer.check.mask_checks import causal_mask, mask_after, padding_mask
 from slp_transformer.check.modern_checks import (
+    modern_block_parameters,
     published_ffn,
     rms_norm,
     rotary,
     rotary_step,
     shared_keys,
-    modern_block_parameters,
 )
 from slp_transformer.check.multi_head_checks import (
     cached_step,

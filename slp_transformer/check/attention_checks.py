@@ -7,7 +7,7 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF, future_mask
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 GLOBAL_MAX_MESSAGE = (
     "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
@@ -52,7 +52,7 @@ def _softmax_cases() -> list[Case]:
     {
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score first; it cancels in the fraction.",
-        "not normalised": "The powers are not divided by their sum: they don't sum to 1.",
+        "not normalized": "The powers are not divided by their sum: they don't sum to 1.",
         "largest of all": GLOBAL_MAX_MESSAGE,
         "other axis": "The softmax runs over the wrong axis: each row should sum to 1, and here "
         "the columns do.",
@@ -81,7 +81,7 @@ def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
     elif "overflow" not in mistakes:
         scores = scores - scores.amax(axes, keepdim=True)
     powers = scores.exp()
-    if "not normalised" in mistakes:
+    if "not normalized" in mistakes:
         return powers
     alpha = powers / powers.sum(axes, keepdim=True)
     return alpha.log() if "logarithm" in mistakes else alpha

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
 OUTER_EPSILONS = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
@@ -96,7 +96,12 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
     draw, own = seeded_randn(22), d > 0  # a module has sizes of its own
     d, d_ff = d or 3, d_ff or 7
-    by_hand = {"W_1": matrix((1,), (-1,)), "b_1": vector(1), "W_2": matrix((2, 3)), "b_2": vector(10, 20)}
+    by_hand = {
+        "W_1": matrix((1,), (-1,)),
+        "b_1": vector(1),
+        "W_2": matrix((2, 3)),
+        "b_2": vector(10, 20),
+    }
 
     def made(*tokens: int) -> Case:
         weights = {"W_1": draw(d, d_ff), "b_1": draw(d_ff), "W_2": draw(d_ff, d), "b_2": draw(d)}
@@ -123,7 +128,9 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "leaky": "The bend leaks below 0 (LeakyReLU); the equation has ReLU.",
         "residual": "The input is added at the end: that is the block's work, not the layer's.",
     },
-    sizes_from_module=lambda shapes, module: dict(zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)),
+    sizes_from_module=lambda shapes, module: dict(
+        zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
+    ),
 )
 def ffn(
     x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
@@ -246,7 +253,9 @@ def normalize_rows(X: Tensor) -> Tensor:
 
 
 _LAYERS = {
-    "attention": Layer("1.5 times the mean of the tokens so far", lambda X: running_mean_rows(X) * 1.5),
+    "attention": Layer(
+        "1.5 times the mean of the tokens so far", lambda X: running_mean_rows(X) * 1.5
+    ),
     "ffn": Layer("x² + 1", lambda X: X * X + 1),
     "norm_1": Layer("layer norm", normalize_rows),
     "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
@@ -264,14 +273,14 @@ def _block_cases() -> list[Case]:
     _block_cases,
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
-        "block normalises what a sublayer reads, not the stream.",
+        "block normalizes what a sublayer reads, not the stream.",
         "no first residual": "The attention's output replaces the stream; it should be added to "
         "it.",
         "no second residual": "The feedforward layer's output replaces the stream; it should be "
         "added.",
-        "norm on the residual": "The normalised rows are added back: T¹ instead of X. The stream "
+        "norm on the residual": "The normalized rows are added back: T¹ instead of X. The stream "
         "itself must stay as it is.",
-        "second norm on the residual": "After the second norm the normalised rows are added back; "
+        "second norm on the residual": "After the second norm the normalized rows are added back; "
         "it should be the stream O.",
         "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",

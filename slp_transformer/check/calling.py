@@ -47,17 +47,21 @@ def normalize_name(name: str) -> str:
 
 
 def is_same_argument(name: str, expected_name: str) -> bool:
-    """Whether an argument called `name` must mean `wanted`."""
-    return normalize_name(name) == normalize_name(expected_name) or normalize_name(name) in ALIASES.get(expected_name, ())
+    """Whether an argument called `name` must mean `expected_name`."""
+    return normalize_name(name) == normalize_name(expected_name) or normalize_name(
+        name
+    ) in ALIASES.get(expected_name, ())
 
 
-def make_caller(submission: Any, argument_names: Sequence[str], signature_text: str) -> Callable[[dict[str, Any]], Any]:
+def make_caller(
+    submission: Any, argument_names: Sequence[str], signature_text: str
+) -> Callable[[dict[str, Any]], Any]:
     """A function that hands a case, as a dict, to the reader's submission.
 
     Args:
         submission: a function or a module.
-        names: the arguments that the exercise gives, in its order.
-        asked: how the exercise writes the call, for messages.
+        argument_names: the arguments that the exercise gives, in its order.
+        signature_text: how the exercise writes the call, for messages.
 
     Raises:
         Unfit: if it cannot be called with these.
@@ -96,7 +100,10 @@ def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
         return list(names), {}, {}
     free = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     found = {p.name: n for p in free for n in names if p.name == n}
-    for test in (lambda p, n: normalize_name(p.name) == normalize_name(n), lambda p, n: is_same_argument(p.name, n)):
+    for test in (
+        lambda p, n: normalize_name(p.name) == normalize_name(n),
+        lambda p, n: is_same_argument(p.name, n),
+    ):
         for p in free:
             left = [n for n in names if n not in found.values() and test(p, n)]
             if p.name not in found and len(left) == 1:
@@ -107,7 +114,9 @@ def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
     unknown = [p for p in free if p.name not in found]
     required = [p for p in unknown if p.default is p.empty]
     if len(required) > len(rest) or len(unknown) < len(rest):
-        raise UnsupportedCall(f"It is called as {signature_text}, but yours takes ({_join_names(free)}).")
+        raise UnsupportedCall(
+            f"It is called as {signature_text}, but yours takes ({_join_names(free)})."
+        )
     order = [p.name for p in free]
     found |= {p.name: n for p, n in zip(unknown, rest, strict=False)}
     keywords = {p.name for p in free if p.kind is p.KEYWORD_ONLY}

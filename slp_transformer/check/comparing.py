@@ -30,7 +30,9 @@ def to_comparable(answer: Any, expected: Any) -> Any:
         raise NotNumeric("It returns nothing yet: write what it should return.")
     if isinstance(expected, tuple):
         if not isinstance(answer, tuple | list) or len(answer) != len(expected):
-            raise NotNumeric(f"It should return {len(expected)} things; yours is {_describe_type(answer)}.")
+            raise NotNumeric(
+                f"It should return {len(expected)} things; yours is {_describe_type(answer)}."
+            )
         return tuple(to_comparable(a, one) for a, one in zip(answer, expected, strict=True))
     if isinstance(answer, tuple) and answer and all(isinstance(a, Tensor) for a in answer):
         fits = [a for a in answer if a.shape == expected.shape]
@@ -128,7 +130,9 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
     if isinstance(expected, tuple):
         pairs = zip(expected, actual, strict=True)
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
-    if expected.numel() <= MAX_SHOWN_NUMBERS or drop_unit_axes(expected.shape) != drop_unit_axes(actual.shape):
+    if expected.numel() <= MAX_SHOWN_NUMBERS or drop_unit_axes(expected.shape) != drop_unit_axes(
+        actual.shape
+    ):
         return [f"expected  {format_value(expected)}", f"yours     {format_value(actual)}"]
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)

@@ -20,11 +20,11 @@ from slp_transformer.check.calling import UnsupportedCall, make_caller, own_para
 from slp_transformer.check.comparing import (
     NotNumeric,
     answers_agree,
-    format_difference,
-    to_comparable,
-    format_value,
     count_numbers,
     drop_unit_axes,
+    format_difference,
+    format_value,
+    to_comparable,
 )
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -54,7 +54,8 @@ class Check:
         cases: Callable[..., Sequence[Case]],
         mistakes: dict[str, str],
         accepted: Sequence[str] = (),
-        sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+        sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
+        | None = None,
     ):
         """Make a check.
 
@@ -64,8 +65,8 @@ class Check:
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
             mistakes: sentences by the names of the mistakes.
             accepted: names of mistakes that count as right.
-            fit: the sizes to ask `cases` for when the submission is a module with parameters of its
-                own, from their shapes and the module.
+            sizes_from_module: the sizes to ask `cases` for when the submission is a module with
+                parameters of its own, from their shapes and the module.
         """
         self.solve, self.cases, self.sizes_from_module = solve, cases, sizes_from_module
         self.source = equations().cite(source)
@@ -91,7 +92,7 @@ class Check:
             submission: a function, or a module; it may return `(output, weights)` where the output
                 is asked for.
             one_row: try single rows only, for a function that is written for one token.
-            seconds: how long all cases together may take.
+            timeout_s: how long all cases together may take.
 
         Returns:
             The verdict, true where the submission is right. In a script it is printed, too.
@@ -140,23 +141,36 @@ class Check:
         return [c for c in cases if c[self.arguments[0]].dim() == 1]
 
     def _agrees(self, found: list, cases: list[Case], mistakes: Sequence[str]) -> bool:
-        return all(answers_agree(a, self.expected(c, *mistakes)) for a, c in zip(found, cases, strict=True))
+        return all(
+            answers_agree(a, self.expected(c, *mistakes)) for a, c in zip(found, cases, strict=True)
+        )
 
     def _diagnose(self, submission, call, cases, found, seconds) -> Verdict:
         # Of what may differ without being wrong, go by what explains most.
-        rights = [[self.expected(case, *way) for case in cases] for way in self._accepted_variants()]
+        rights = [
+            [self.expected(case, *way) for case in cases] for way in self._accepted_variants()
+        ]
         right = min(
-            rights, key=lambda rs: sum(not answers_agree(*both) for both in zip(found, rs, strict=True))
+            rights,
+            key=lambda rs: sum(not answers_agree(*both) for both in zip(found, rs, strict=True)),
         )
-        wrong = [i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not answers_agree(a, r)]
-        i = min(wrong or [0], key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i])))
+        wrong = [
+            i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not answers_agree(a, r)
+        ]
+        i = min(
+            wrong or [0], key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i]))
+        )
         twice, _ = run_with_timeout(call, [cases[i]] * 2, submission, seconds)
-        if len(twice) == 2 and not answers_agree(*(to_comparable(answer, right[i]) for answer in twice)):
+        if len(twice) == 2 and not answers_agree(
+            *(to_comparable(answer, right[i]) for answer in twice)
+        ):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
         lines = self._example_lines(cases[i], right[i], found[i])
         for mistakes in chain(combinations(self.mistakes, 1), combinations(self.mistakes, 2)):
-            if any(self._agrees(found, cases, (*mistakes, *way)) for way in self._accepted_variants()):
+            if any(
+                self._agrees(found, cases, (*mistakes, *way)) for way in self._accepted_variants()
+            ):
                 text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
                 names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 return Verdict(False, text, lines, names)
@@ -176,7 +190,9 @@ class Check:
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
-            return f"It returns {format_shape(found)} where {self.source} gives {format_shape(right)}."
+            return (
+                f"It returns {format_shape(found)} where {self.source} gives {format_shape(right)}."
+            )
         return f"It differs from {self.source}."
 
     def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:

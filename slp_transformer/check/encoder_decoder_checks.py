@@ -10,7 +10,7 @@ from slp_transformer.check.attention_checks import SCALES, scale
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 def _cross_cases() -> list[Case]:
@@ -86,8 +86,8 @@ def _decoder_cases() -> list[Case]:
         "left in the stream.",
         "no norm at cross-attention": "Cross-attention reads the stream itself; its norm is "
         "missing.",
-        "source normalised": "H_enc is normalised again; the encoder has ended in a norm already.",
-        "post-norm": "This is post-norm, the order of 2017; the book's block normalises what a "
+        "source normalized": "H_enc is normalized again; the encoder has ended in a norm already.",
+        "post-norm": "This is post-norm, the order of 2017; the book's block normalizes what a "
         "sublayer reads.",
         "no cross-attention": "Cross-attention is left out.",
         "sides swapped": "X and H_enc have changed places in cross-attention: the stream asks.",
@@ -111,7 +111,7 @@ def decoder_block(
     def cross(stream: Tensor) -> Tensor:
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
         reads = asked if "query from X" in mistakes else reads
-        enc = norm(H_enc) if "source normalised" in mistakes else H_enc
+        enc = norm(H_enc) if "source normalized" in mistakes else H_enc
         return (
             cross_attention(enc, reads)
             if "sides swapped" in mistakes
@@ -145,7 +145,7 @@ def _beam_cases() -> list[Case]:
     "`beam-norm`",
     _beam_cases,
     {
-        "not normalised": "The sum is not divided by the length: longer sentences always lose.",
+        "not normalized": "The sum is not divided by the length: longer sentences always lose.",
         "probability": "This is the probability; asked for is the mean of the logarithms.",
         "multiplied": "The logarithms are multiplied; they should be added.",
         "minus": "The sign is turned: a better sentence should score higher.",
@@ -155,7 +155,7 @@ def _beam_cases() -> list[Case]:
     },
 )
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `length_normalised(log_probabilities)`: a sentence's score in beam search."""
+    """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""
     logs = log_probabilities
     if "multiplied" in mistakes:
         return logs.prod() / len(logs)
@@ -167,6 +167,6 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     total = -total if "minus" in mistakes else total
     return (
         total
-        if "not normalised" in mistakes
+        if "not normalized" in mistakes
         else total / (len(logs) + ("length plus one" in mistakes))
     )

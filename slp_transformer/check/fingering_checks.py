@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.random_inputs import vector, matrix
+from slp_transformer.check.random_inputs import matrix, vector
 
 
 class Grip(tuple):
@@ -43,7 +43,7 @@ def _grip_cases() -> list[Case]:
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too few": "Frets exactly `span` apart can still be held.",
         "span not looked at": "The span is not looked at: the hand reaches over `span` frets.",
-        "neighbours alone": "Only notes that stand side by side are compared; the first and the "
+        "neighbors alone": "Only notes that stand side by side are compared; the first and the "
         "last may lie too far apart.",
     },
 )
@@ -56,7 +56,7 @@ def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mista
     if not frets or "span not looked at" in mistakes:
         return True
     reach = max(frets) - min(frets)
-    if "neighbours alone" in mistakes:
+    if "neighbors alone" in mistakes:
         reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
     return reach < span if "one too few" in mistakes else reach <= span
 

@@ -115,7 +115,11 @@ def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
 
 def _allowed_cases() -> list[Case]:
     u = seeded_randn(71)(7)
-    given = [(vector(2, 1, 0), [1, 0, 1]), (vector(-1, -2, 5), [1, 1, 0]), (u, [0, 1, 1, 0, 1, 0, 1])]
+    given = [
+        (vector(2, 1, 0), [1, 0, 1]),
+        (vector(-1, -2, 5), [1, 1, 0]),
+        (u, [0, 1, 1, 0, 1, 0, 1]),
+    ]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
 

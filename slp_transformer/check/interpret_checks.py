@@ -6,7 +6,7 @@ from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 def _ids_cases() -> list[Case]:
@@ -95,13 +95,18 @@ def _lens_cases() -> list[Case]:
     def made(N: int, V: int, d: int) -> Case:
         return {"H": 3 * draw(N, d) + 1, "gamma": draw(d), "beta": draw(d), "E": draw(V, d)}
 
-    return [hand | {"E": matrix((1, 0), (0, 1), (1, 1))}, made(3, 7, 5), made(5, 3, 8), made(2, 5, 5)]
+    return [
+        hand | {"E": matrix((1, 0), (0, 1), (1, 1))},
+        made(3, 7, 5),
+        made(5, 3, 8),
+        made(2, 5, 5),
+    ]
 
 
 LENS_MISTAKES = {
     "unbiased": "The norm divides by a deviation over d − 1; layer norm's is over d: write "
     "correction=0.",
-    "over tokens": "The norm runs over the tokens; each row is normalised by itself.",
+    "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
     "no gain": "The final norm's gain γ is not used.",
     "no offset": "The final norm's offset β is not used.",
 }
@@ -114,7 +119,7 @@ LENS_MISTAKES = {
         "no norm": "The final norm is missing: the last layer's stream is read through it, too.",
         "norm afterwards": "The norm is applied to the logits; it comes before E.",
         "plain norm": "The norm is a plain one: the final norm's γ and β are not used.",
-        "words normalised": "The rows of E are normalised as well; only the stream is.",
+        "words normalized": "The rows of E are normalized as well; only the stream is.",
         "E not turned": "E is not transposed: each word's logit is a product with its own row.",
         "probabilities": "These are probabilities; asked for are the logits.",
         "logarithms": "These are logarithms of probabilities; asked for are the logits.",
@@ -130,7 +135,7 @@ def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mist
     plain = torch.ones_like(gamma), torch.zeros_like(beta)
     own = plain if "plain norm" in mistakes else (gamma, beta)
     h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
-    E = layer_norm.solve(E, *own, mistakes) if "words normalised" in mistakes else E
+    E = layer_norm.solve(E, *own, mistakes) if "words normalized" in mistakes else E
     U = h @ (E if "E not turned" in mistakes else E.T)
     if "last token alone" in mistakes:
         return U[-1]

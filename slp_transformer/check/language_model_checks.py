@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.random_inputs import seeded_randn, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
 def _lookup_cases() -> list[Case]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
     "not shifted": "The targets are not shifted: position t is compared with its own word; it "
@@ -90,7 +90,9 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
 
 def _padded_cases() -> list[Case]:
     draw = seeded_randn(52)
-    by_hand = torch.stack([matrix((0, 0), (0, math.log(3)), (0, 0)), matrix((0, 0), (0, 0), (9, 0))])
+    by_hand = torch.stack(
+        [matrix((0, 0), (0, math.log(3)), (0, 0)), matrix((0, 0), (0, 0), (9, 0))]
+    )
     return [
         {"U": by_hand, "ids": torch.tensor([[1, 1, 1], [1, 1, 0]]), "pad_id": 0},
         {

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 def _rms_cases() -> list[Case]:
@@ -77,7 +77,7 @@ def _rotation_cases() -> list[Case]:
     _rotation_cases,
     {
         "backwards": "The pairs turn the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
-        "neighbours": "Neighbouring columns are paired, as in the paper; the published weights "
+        "neighbors": "Neighbouring columns are paired, as in the paper; the published weights "
         "pair column i with i + d_k/2.",
         "start left out": "Positions begin at 0; the first row stands at `start`.",
         "from 1": "Positions are one too high: the first row stands at `start` itself.",
@@ -110,7 +110,7 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
         cos, sin = sin, cos
     if "added" in mistakes:
         return X + torch.cat([cos, sin], dim=-1)
-    apart = "neighbours" in mistakes
+    apart = "neighbors" in mistakes
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
     a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
     b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
@@ -183,7 +183,7 @@ def _shared_cases() -> list[Case]:
     "grouped heads (Ainslie et al. 2023): g = ⌊cG/A⌋",
     _shared_cases,
     {
-        "in turn": "Heads take the keys in turn (0, 1, 0, 1); neighbouring heads share one.",
+        "in turn": "Heads take the keys in turn (0, 1, 0, 1); neighboring heads share one.",
         "first for all": "All heads have the first keys: head c has those of group ⌊cG/A⌋.",
         "last for all": "All heads have the last keys: head c has those of group ⌊cG/A⌋.",
         "mean for all": "All heads have the mean of the keys; each has those of its group.",
@@ -223,7 +223,12 @@ def _gate_cases() -> list[Case]:
             "down_proj": draw(d, h),
         }
 
-    hand = {"x": vector(1), "gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
+    hand = {
+        "x": vector(1),
+        "gate_proj": matrix((1,)),
+        "up_proj": matrix((2,)),
+        "down_proj": matrix((3,)),
+    }
     return [hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
@@ -286,7 +291,7 @@ def published_ffn(
 def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
-    """Check `todays_parameters(L, d, A, G, d_k, d_ff)`: numbers in all matrices of L blocks."""
+    """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in all matrices of L blocks."""
     if "12 L d²" in mistakes:
         return 12 * L * d * d
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)

@@ -8,7 +8,7 @@ from torch import Tensor
 from slp_transformer.check.attention_checks import SCALES, scale
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF, future_mask
-from slp_transformer.check.random_inputs import seeded_randn, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
 def _head_cases() -> list[Case]:

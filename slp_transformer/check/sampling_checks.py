@@ -13,7 +13,14 @@ BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: a
 
 def _temperature_cases() -> list[Case]:
     u = 3 * seeded_randn(41)(7)
-    given = [(BOOK_LOGITS, 1.0), (BOOK_LOGITS, 0.5), (BOOK_LOGITS, 2.0), (vector(5, 4), 0.001), (u, 0.7), (u, 1000.0)]
+    given = [
+        (BOOK_LOGITS, 1.0),
+        (BOOK_LOGITS, 0.5),
+        (BOOK_LOGITS, 2.0),
+        (vector(5, 4), 0.001),
+        (u, 0.7),
+        (u, 1000.0),
+    ]
     return [{"u": u, "tau": tau} for u, tau in given]
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
 @check(

@@ -26,7 +26,7 @@ class RaisedError:
     Attributes:
         kind: the exception's name.
         message: what it says, its first line.
-        place: the reader's line, as words; empty if it is not known.
+        source_line: the reader's line, as words; empty if it is not known.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class TimedOut:
     """A submission that did not come back in time.
 
     Attributes:
-        place: the line where it was.
+        source_line: the line where it was.
     """
 
     source_line: str = ""
@@ -63,7 +63,7 @@ def run_with_timeout(
         call: hands a case to the submission.
         cases: the inputs, by name.
         submission: the function or module, whose file tells which line of an error is the reader's.
-        seconds: how long all cases together may take.
+        timeout_s: how long all cases together may take.
     """
     found: list[Any] = []
     changed: set[str] = set()
@@ -90,7 +90,9 @@ def run_with_timeout(
         _start_with_large_stack(thread)
         thread.join(timeout_s)
         if thread.is_alive():
-            found.append(TimedOut(_frame_source_line(sys._current_frames().get(thread.ident), file)))
+            found.append(
+                TimedOut(_frame_source_line(sys._current_frames().get(thread.ident), file))
+            )
             _stop_thread(thread)
     torch.set_rng_state(torch_state)
     random.setstate(state)
@@ -152,7 +154,9 @@ def _frame_source_line(frame: Any, file: str | None) -> str:
         frame = frame.f_back
     if frame is None:
         return ""
-    return _format_source_line(frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return _format_source_line(
+        frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    )
 
 
 def _format_source_line(number: int | None, line: str | None) -> str:

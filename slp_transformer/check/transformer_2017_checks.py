@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.random_inputs import seeded_randn, vector, matrix
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 @check(
@@ -110,7 +110,11 @@ def _input_cases() -> list[Case]:
     draw = seeded_randn(112)
     E = matrix((1, 0, 0, 2), (0, 3, 0, 0))
     return [
-        {"ids": torch.tensor([1, 0]), "E": E, "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))},
+        {
+            "ids": torch.tensor([1, 0]),
+            "E": E,
+            "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
+        },
         {"ids": torch.tensor([2, 2, 0]), "E": draw(3, 9), "P": draw(5, 9)},
     ]
 

@@ -14,7 +14,7 @@ class Verdict:
     """The outcome of a check: true where the submission is right.
 
     Attributes:
-        right: whether every answer was right.
+        is_right: whether every answer was right.
         text: one sentence: what is wrong, or that nothing is.
         example: the smallest case where it shows, a line each; empty where nothing is wrong.
         mistakes: the names of the known mistakes that give the very same answers.
@@ -38,11 +38,11 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         head = "Right." if self.is_right else "Not yet."
-        colour = _COLORS[self.is_right]
+        color = _COLORS[self.is_right]
         example = html.escape("\n".join(self.example))
         shown = f'<pre style="margin:.4em 0 0;white-space:pre-wrap">{example}</pre>'
         return (
-            f'<div class="slp-verdict" style="border-left:.25em solid {colour};padding:.3em .8em">'
+            f'<div class="slp-verdict" style="border-left:.25em solid {color};padding:.3em .8em">'
             f"<strong>{head}</strong> {html.escape(self.text)}"
             f"{shown if self.example else ''}</div>"
         )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import require_extra, error_message
+from slp_transformer._internal.atomic_write import error_message, require_extra
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.console import (
     BAD_INPUT,

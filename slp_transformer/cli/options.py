@@ -49,10 +49,12 @@ class Train(Generic[DataT]):
       slp-transformer train pairs train.en --target train.de --out-dir runs/en-de
       slp-transformer train --out-dir runs/mine --resume
       slp-transformer train --out-dir runs/mine --resume --steps 9000     trains further
-      slp-transformer train text other-texts --init-from runs/mine --lora-rank 4 --out-dir runs/other
+      slp-transformer train text other-texts --init-from runs/mine --lora-rank 4 --out-dir
+      runs/other
 
     Ctrl-C stops after the current step and saves everything; --resume continues from there, with
-    the same result as if nothing had happened. The run's folder holds config.toml, which repeats it.
+    the same result as if nothing had happened. The run's folder holds config.toml, which repeats
+    it.
 
     Attributes:
         run: what is trained, and how.
@@ -79,11 +81,11 @@ class Generate:
 
     Examples:
       slp-transformer generate runs/mine --prompt "It was"
-      slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000 > story.txt
-      echo "It was" | slp-transformer generate runs/mine --prompt-file -
-      slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
-      slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
-      slp-transformer generate runs/tabs --output piece.gp5    (or .mid, .musicxml, .atex)
+      slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000 >
+      story.txt echo "It was" | slp-transformer generate runs/mine --prompt-file - slp-transformer
+      generate runs/tabs --tuning drop-D --output piece.txt slp-transformer generate runs/tabs
+      --prompt-file my_riff.txt --key Am slp-transformer generate runs/tabs --output piece.gp5
+      (or .mid, .musicxml, .atex)
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.
@@ -298,8 +300,8 @@ class Info:
 class Merge:
     """Merge a LoRA run with its base into a run with all weights of its own.
 
-    A run of `train --lora-rank` keeps A and B alone, and needs the run that it began with. Both runs
-    stay as they are.
+    A run of `train --lora-rank` keeps A and B alone, and needs the run that it began with. Both
+    runs stay as they are.
 
     Attributes:
         run: the folder of a LoRA run.
@@ -322,7 +324,8 @@ class Tab:
       slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
       slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
       slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
-      slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2, fret 5
+      slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2,
+      fret 5
 
     The fingering is the one with the lowest cost for the hand over the whole piece: no model is
     needed.

@@ -9,14 +9,19 @@ from pathlib import Path
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.fingering.fingering_pieces import PlayablePiece, piece_from_score, piece_from_tab, finger_piece
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    PlayablePiece,
+    finger_piece,
+    piece_from_score,
+    piece_from_tab,
+)
 from slp_transformer.guitar.fingering.playability import FingeringOptions, summarize_fingering
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
+    add_time_if_needed,
     check_writable_suffix,
     read_any_tab_file,
-    add_time_if_needed,
     write_tab_as,
 )
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
@@ -55,7 +60,9 @@ def execute(options: Options) -> None:
         deliver(tab, place, options)
         chosen = {"guitar": guitar(tab.tuning)} | summarize_fingering(path, wishes.max_span)
         print_status(
-            format_table(chosen) if len(taken.tabs_and_grips) == 1 else f"{number}.\n{format_table(chosen)}"
+            format_table(chosen)
+            if len(taken.tabs_and_grips) == 1
+            else f"{number}.\n{format_table(chosen)}"
         )
         if place is not None:
             print_status(f"written to {place}")

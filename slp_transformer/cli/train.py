@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import require_extra, read_json
+from slp_transformer._internal.atomic_write import read_json, require_extra
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -173,7 +173,7 @@ def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
         f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters"
         f"{f', {trainable:,} of them trainable' if trainable < size else ''}."
     )
-    if hasattr(source, "batches_an_epoch"):
+    if hasattr(source, "estimated_batches_per_epoch"):
         print_status(f"An epoch is about {source.batches_an_epoch:,} steps.")
     if names := data.val_names:
         more = f", and {len(names) - 1} more" if len(names) > 1 else ""

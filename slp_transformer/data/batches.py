@@ -2,7 +2,7 @@
 
 A source draws random batches to train on and iterates over all of its data in order to evaluate.
 The trainer needs nothing else, so a custom source only has to implement the methods of
-`BatchSource`. A step's whole batch is drawn at once and split afterwards: into the parts of an
+`DataSource`. A step's whole batch is drawn at once and split afterwards: into the parts of an
 accumulated gradient, or among several processes, which then see the same batches as one.
 """
 
@@ -26,7 +26,7 @@ class Batch:
 
     Attributes:
         inputs: the model's arguments, all with the batch as their first axis.
-        targets: [batch × N], with `IGNORED` where the loss ignores the position.
+        targets: [batch × N], with `IGNORE_INDEX` where the loss ignores the position.
     """
 
     inputs: tuple[Tensor, ...]
@@ -49,7 +49,7 @@ class Batch:
         return Batch(sent, targets.to(device, non_blocking=True))
 
     def split(self, max_sequences: int) -> "list[Batch]":
-        """Return the batch in parts of at most `size` sequences."""
+        """Return the batch in parts of at most `max_sequences` sequences."""
         parts = zip(*(x.split(max_sequences) for x in self.inputs), strict=True)
         return [Batch(*both) for both in zip(parts, self.targets.split(max_sequences), strict=True)]
 
@@ -88,10 +88,10 @@ class DataSource(Protocol):
 
 
 def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
-    """Return a fixed subset of a source to evaluate on: `size` evenly spaced sequences.
+    """Return a fixed subset of a source to evaluate on: `max_sequences` evenly spaced sequences.
 
-    This is the source itself if it has no more, if `size` is None, or if it is a custom source
-    without a method `part`.
+    This is the source itself if it has no more, if `max_sequences` is None, or if it is a custom
+    source without a method `part`.
     """
     if max_sequences is None or not hasattr(source, "part") or len(source) <= max_sequences:
         return source
@@ -99,7 +99,7 @@ def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
 
 
 def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]:
-    """Return `size` of `count` indices, evenly spaced."""
+    """Return `num_indices` of `count` indices, evenly spaced."""
     return torch.arange(num_indices) * count // num_indices
 
 
@@ -153,7 +153,9 @@ class TokenWindows:
         """
         check_stream(stream, N)
         self.stream, self.N = stream, N
-        self.window_indices = range((len(stream) - 1) // N)  # a tensor of them would outgrow the stream
+        self.window_indices = range(
+            (len(stream) - 1) // N
+        )  # a tensor of them would outgrow the stream
 
     def __len__(self) -> int:
         """Return the number of windows that `in_order` yields."""
@@ -188,7 +190,9 @@ class TokenWindows:
         }
 
 
-def as_data_source(data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None) -> DataSource:
+def as_data_source(
+    data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None
+) -> DataSource:
     """Return windows of a token stream, or any other source unchanged.
 
     Raises:

@@ -58,7 +58,9 @@ class LengthBucketedPairs(PaddedPairs):
         seed = generator.initial_seed()
         while self.step >= self.epoch_start_step + len(self.batches):
             self.epoch_start_step += len(self.batches)
-            self.batches = self.shuffle_into_batches(batch_size, seed * 1_000_003 + self.num_epochs_begun)
+            self.batches = self.shuffle_into_batches(
+                batch_size, seed * 1_000_003 + self.num_epochs_begun
+            )
             self.num_epochs_begun += 1
         batch = self.collate(self.batches[self.step - self.epoch_start_step])
         self.step += 1
@@ -66,7 +68,9 @@ class LengthBucketedPairs(PaddedPairs):
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all pairs, the short ones first."""
-        yield from map(self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size))
+        yield from map(
+            self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size)
+        )
 
     @property
     def estimated_batches_per_epoch(self) -> int:
@@ -86,7 +90,9 @@ class LengthBucketedPairs(PaddedPairs):
         random = torch.Generator().manual_seed(seed % 2**63)
         mixed = torch.randperm(len(self.pairs), generator=random)
         blur = torch.randint(3, self.lengths.shape, generator=random)
-        batches = self.pack_batches(mixed[length_sorted_indices((self.lengths + blur)[mixed])], batch_size)
+        batches = self.pack_batches(
+            mixed[length_sorted_indices((self.lengths + blur)[mixed])], batch_size
+        )
         return [batches[i] for i in torch.randperm(len(batches), generator=random).tolist()]
 
     def pack_batches(self, order: Int[Tensor, "pairs"], batch_size: int) -> list[Int[Tensor, "_"]]:

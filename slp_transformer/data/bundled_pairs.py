@@ -59,7 +59,11 @@ def number_to_english(n: int) -> str:
     said, rest = f"{number_to_english(n // size)} {name}", n % size
     if not rest:
         return said
-    return f"{said} and {number_to_english(rest)}" if rest < 100 else f"{said} {number_to_english(rest)}"
+    return (
+        f"{said} and {number_to_english(rest)}"
+        if rest < 100
+        else f"{said} {number_to_english(rest)}"
+    )
 
 
 def date_to_english(day: date, day_first: bool = False) -> str:
@@ -166,14 +170,14 @@ def make_number_pairs(num_pairs: int, seed: int = 0) -> list[Pair]:
         learned, held_out = pairs[:-500], pairs[-500:]
 
     Args:
-        count: how many pairs.
+        num_pairs: how many pairs.
         seed: others for another; the same seed begins with the same pairs.
 
     Returns:
         The pairs, in an order drawn at random.
 
     Raises:
-        ValueError: if there are not so many days and numbers, or `count` is negative.
+        ValueError: if there are not so many days and numbers, or `num_pairs` is negative.
     """
     first, last = date(YEAR_RANGE[0], 1, 1).toordinal(), date(YEAR_RANGE[1], 12, 31).toordinal()
     most = last - first + 1
@@ -198,4 +202,6 @@ def _check_number(n: int) -> None:
 
 def _check_year(day: date) -> None:
     if not YEAR_RANGE[0] <= day.year <= YEAR_RANGE[1]:
-        raise ValueError(f"Dates are said from {YEAR_RANGE[0]} to {YEAR_RANGE[1]}, not of {day.year}.")
+        raise ValueError(
+            f"Dates are said from {YEAR_RANGE[0]} to {YEAR_RANGE[1]}, not of {day.year}."
+        )

@@ -35,7 +35,7 @@ def load_moby_dick() -> str:
 
 
 def list_corpora() -> list[str]:
-    """Return the names that `fetch` knows."""
+    """Return the names that `fetch_corpus` knows."""
     return sorted(CORPORA.keys() | BUNDLED_CORPORA.keys())
 
 
@@ -43,7 +43,7 @@ def fetch_corpus(name: str) -> Path:
     """Return the path of a named corpus, downloading it if it is missing.
 
     Args:
-        name: one of `corpus_names()`.
+        name: one of `list_corpora()`.
 
     Returns:
         A UTF-8 text file.

@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import require_extra, error_message
+from slp_transformer._internal.atomic_write import error_message, require_extra
 
 DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
 

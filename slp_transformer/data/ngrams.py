@@ -81,4 +81,6 @@ class NGramCounts:
         if not (total := self.context_counts.get(gram[:-1], 0)):
             return backoff_probability
         left = self.discount * self.num_continuations[gram[:-1]]
-        return (max(self.grams.get(gram, 0) - self.discount, 0) + left * backoff_probability) / total
+        return (
+            max(self.grams.get(gram, 0) - self.discount, 0) + left * backoff_probability
+        ) / total

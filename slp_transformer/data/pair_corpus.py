@@ -39,10 +39,10 @@ class PairCorpus:
 
     Attributes:
         tokenizer: what their ids mean.
-        learned: pairs of rows of ids to learn from, the source's [EOS] included.
-        held_out: those to measure on.
-        texts: the held-out pairs as they were written.
-        problems: what was left out or cut, a sentence each.
+        train_data: pairs of rows of ids to learn from, the source's [EOS] included.
+        val_data: those to measure on.
+        val_sentences: the held-out pairs as they were written.
+        warnings: what was left out or cut, a sentence each.
     """
 
     tokenizer: PairTokenizer
@@ -62,7 +62,9 @@ class EncodedPairs(Sequence):
             ValueError: if a row has no end, or a source no target.
         """
         self.stream, self.row_ends = stream, find_token(stream, end_id)
-        if len(self.row_ends) % 2 or len(stream) != (int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0):
+        if len(self.row_ends) % 2 or len(stream) != (
+            int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0
+        ):
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
     def __len__(self) -> int:
@@ -105,14 +107,15 @@ def prepare_pair_corpus(
     Args:
         pairs: the source and the target of each.
         languages: what they are called.
-        window: N, the most tokens that a model reads: a source with its [EOS], a target with [SOS].
-        held_out: the share that is held out, from all over; or the pairs themselves.
-        kind: "characters", "words" or "bpe".
+        max_length: N, the most tokens that a model reads: a source with its [EOS], a target with
+            [SOS].
+        val_split: the share that is held out, from all over; or the pairs themselves.
+        token_type: "characters", "words" or "bpe".
         vocab_size: as `train_pair_tokenizer` takes it.
-        shared: whether both languages have one vocabulary.
-        too_long: what to do with longer pairs: "drop" or "truncate" them.
+        shared_vocabulary: whether both languages have one vocabulary.
+        overlong: what to do with longer pairs: "drop" or "truncate" them.
         tokenizer: one to use instead of learning vocabularies.
-        folder: where to keep it all; `reopen_pairs` opens it again. None for memory.
+        output_dir: where to keep it all; `load_pair_corpus` opens it again. None for memory.
 
     Raises:
         ValueError: if too little is left, an argument is out of its range, or the folder cannot be
@@ -124,7 +127,9 @@ def prepare_pair_corpus(
         check_vocab_size(token_type, vocab_size, SENTENCE_TOKENS)
     learned, unseen = split_pairs(pairs, val_split)
     if tokenizer is None:
-        tokenizer = train_pair_tokenizer(learned, languages, token_type, vocab_size, shared_vocabulary)
+        tokenizer = train_pair_tokenizer(
+            learned, languages, token_type, vocab_size, shared_vocabulary
+        )
     rows, problems, kept = {}, [], {}
     for name, part in (("learned from", learned), ("held out", unseen)):
         rows[name], kept[name], note = encode_pairs(part, tokenizer, max_length, overlong)
@@ -145,7 +150,9 @@ def prepare_pair_corpus(
     return PairCorpus(tokenizer, *both, texts, problems)
 
 
-def split_pairs(pairs: Sequence[Pair], val_split: float | Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
+def split_pairs(
+    pairs: Sequence[Pair], val_split: float | Sequence[Pair]
+) -> tuple[list[Pair], list[Pair]]:
     """Split pairs into those to train on and those that are held out.
 
     Raises:
@@ -197,7 +204,7 @@ def flatten_pairs(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> I
 
 
 def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorpus:
-    """Open the pairs that `prepare_pairs` wrote to a folder.
+    """Open the pairs that `prepare_pair_corpus` wrote to a folder.
 
     Raises:
         ValueError: if there are none, or they are damaged.

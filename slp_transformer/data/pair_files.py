@@ -49,7 +49,9 @@ def read_pairs(
             f"{path} has sentences of one language: name the file of their translations too, by "
             "--target, or give a table (.csv or .tsv)."
         )
-    named = [name or language_from_filename(Path(of)) for name, of in zip(languages, (source, target))]  # noqa: B905
+    named = [
+        name or language_from_filename(Path(of)) for name, of in zip(languages, (source, target))
+    ]  # noqa: B905
     if named[0] == named[1]:
         raise ValueError(
             f"Both languages would be called {named[0]!r}: name them by --source-language and "
@@ -132,7 +134,9 @@ def read_aligned_files(source: Path, target: Path) -> list[Pair]:
     return list(zip(sides[source], sides[target], strict=True))
 
 
-def check_no_empty_sentences(numbered_sentences: Iterable[tuple[int, str]], path: Path | str) -> None:
+def check_no_empty_sentences(
+    numbered_sentences: Iterable[tuple[int, str]], path: Path | str
+) -> None:
     """Refuse empty sentences.
 
     Raises:
@@ -195,7 +199,9 @@ def find_columns(
     lower = [name.casefold() for name in header]
     for language in languages:
         if language.casefold() not in lower:
-            raise ValueError(f'{source_name} has no column "{language}": its header names {listed}.')
+            raise ValueError(
+                f'{source_name} has no column "{language}": its header names {listed}.'
+            )
     first, second = (lower.index(language.casefold()) for language in languages)
     if first == second:
         raise ValueError(f"{header[first]} cannot be its own translation: name two columns.")
@@ -237,7 +243,9 @@ def read_hf_dataset(
     _, named = find_columns(header, languages, source)
     both = ((row["translation"] if nested else row) for row in rows)
     pairs = [(str(row[named[0]] or ""), str(row[named[1]] or "")) for row in both]
-    check_no_empty_sentences(((n, side) for n, pair in enumerate(pairs, 1) for side in pair), source)
+    check_no_empty_sentences(
+        ((n, side) for n, pair in enumerate(pairs, 1) for side in pair), source
+    )
     if not pairs:
         raise ValueError(f"{source} has no pairs.")
     return pairs, named

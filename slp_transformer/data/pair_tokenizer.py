@@ -108,7 +108,9 @@ class PairTokenizer:
         if not is_pair_tokenizer(content):
             raise ValueError("This is no tokenizer of pairs that to_json wrote.")
         config = validate_json(
-            PairTokenizerConfig, json.dumps(dict(content)).encode(), "This pair tokenizer is damaged"
+            PairTokenizerConfig,
+            json.dumps(dict(content)).encode(),
+            "This pair tokenizer is damaged",
         )
         source = TextTokenizer.from_json(config.source)
         target = source if config.target is None else TextTokenizer.from_json(config.target)
@@ -131,7 +133,11 @@ class PairTokenizer:
 
 def id_to_token(tokenizer: TextTokenizer, token_id: int) -> str:
     """Return the text of one id, or the name of a special token."""
-    return tokenizer.vocabulary[token_id] if token_id < len(SENTENCE_TOKENS) else tokenizer.decode([token_id])
+    return (
+        tokenizer.vocabulary[token_id]
+        if token_id < len(SENTENCE_TOKENS)
+        else tokenizer.decode([token_id])
+    )
 
 
 def with_leading_space(sentence: str, tokenizer: TextTokenizer) -> str:
@@ -155,9 +161,9 @@ def train_pair_tokenizer(
     Args:
         pairs: the source and the target of each.
         languages: what they are called.
-        kind: "characters", "words" or "bpe".
+        token_type: "characters", "words" or "bpe".
         vocab_size: as `train_tokenizer` takes it; of each language, unless they share one.
-        shared: whether both have one vocabulary.
+        shared_vocabulary: whether both have one vocabulary.
 
     Raises:
         ValueError: if the kind is unknown, the size does not go with it, or there is no pair.
@@ -165,11 +171,17 @@ def train_pair_tokenizer(
     """
     pairs = list(pairs)
     sides = [[source for source, _ in pairs], [target for _, target in pairs]]
-    gap = "" if token_type == "characters" else " "  # a space before each, see `spaced`
+    gap = "" if token_type == "characters" else " "  # a space before each, see `with_leading_space`
     sides = [[gap + text.strip() for text in side] for side in sides]
     corpora = [sides[0] + sides[1]] if shared_vocabulary else sides
     tokenizers = [
-        train_tokenizer(corpus, token_type, vocab_size, special_tokens=SENTENCE_TOKENS, keep_marks=token_type == "bpe")
+        train_tokenizer(
+            corpus,
+            token_type,
+            vocab_size,
+            special_tokens=SENTENCE_TOKENS,
+            keep_marks=token_type == "bpe",
+        )
         for corpus in corpora
     ]
     return PairTokenizer(languages, tokenizers[0], tokenizers[-1])

@@ -14,7 +14,7 @@ class Document:
 
     Attributes:
         name: what the text is called.
-        tokens: the places of its tokens.
+        token_range: the places of its tokens.
     """
 
     name: str
@@ -33,7 +33,9 @@ def choose_val_ranges(documents: list[Document], val_split: float) -> list[range
     if len(documents) == 1:
         return [range(count - wanted, count)]
     length = max(MIN_CHUNK_TOKENS, count // MIN_CHUNKS)
-    pieces = [piece for document in documents for piece in chunk_range(document.token_range, length)]
+    pieces = [
+        piece for document in documents for piece in chunk_range(document.token_range, length)
+    ]
     random.Random(0).shuffle(pieces)
     held_out = []
     for piece in pieces:
@@ -46,7 +48,9 @@ def choose_val_ranges(documents: list[Document], val_split: float) -> list[range
 
 def chunk_range(token_range: range, max_length: int) -> list[range]:
     """Cut a range into ranges of at most a length."""
-    return [token_range[first : first + max_length] for first in range(0, len(token_range), max_length)]
+    return [
+        token_range[first : first + max_length] for first in range(0, len(token_range), max_length)
+    ]
 
 
 def gaps_between(ranges: Iterable[range], num_tokens: int) -> list[range]:

@@ -19,13 +19,19 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.splitting import Document, gaps_between, chunk_range, choose_val_ranges, describe_ranges
+from slp_transformer.data.splitting import (
+    Document,
+    choose_val_ranges,
+    chunk_range,
+    describe_ranges,
+    gaps_between,
+)
 from slp_transformer.data.text_files import (
     check_encoding,
     find_text_files,
     is_stream,
-    save_stdin,
     read_pieces,
+    save_stdin,
 )
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.data.token_file import (
@@ -49,9 +55,9 @@ class TokenCorpus:
 
     Attributes:
         tokenizer: what the ids mean.
-        learned: tokens to train on.
-        held_out: tokens to evaluate on; None if nothing is held out.
-        which: descriptions of the held-out ranges; empty in a corpus that was opened again.
+        train_data: tokens to train on.
+        val_data: tokens to evaluate on; None if nothing is held out.
+        val_names: descriptions of the held-out ranges; empty in a corpus that was opened again.
     """
 
     tokenizer: TextTokenizer
@@ -75,12 +81,12 @@ def prepare_corpus(
 
     Args:
         source: a file, a folder of text files, "-" for standard input, or the name of a corpus.
-        kind: "characters", "words" or "bpe".
+        token_type: "characters", "words" or "bpe".
         vocab_size: for words and BPE, see `train_tokenizer`.
-        held_out: the share of the tokens that is held out: the end of a single document, or pieces
+        val_split: the share of the tokens that is held out: the end of a single document, or pieces
             of several, see `slp_transformer.data.splitting`. 0 to hold out none.
-        folder: where to write the tokens, for a corpus that is larger than memory: made if there is
-            none. `reopen` opens it again. None to hold the tokens in memory.
+        output_dir: where to write the tokens, for a corpus that is larger than memory: made if
+            there is none. `load_corpus` opens it again. None to hold the tokens in memory.
         tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
             looked at. Documents are followed by its end token, if it has one.
 
@@ -105,14 +111,18 @@ def prepare_corpus(
         if tokenizer is None:
             with progress_bar("Vocabulary", size) as tell:
                 pieces = (piece for path in texts for piece in read_pieces(path, tell))
-                tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=len(texts) > 1)
+                tokenizer = train_tokenizer(
+                    pieces, token_type, vocab_size, end_token=len(texts) > 1
+                )
         with progress_bar("Tokens", size) as tell:
             documents: list[Document] = []
             ids = encode_files(texts, tokenizer, tell, documents)
             if output_dir is None:
                 return split_in_memory(ids, tokenizer, documents, val_split)
             write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
-        return split_on_disk(tokenizer, documents, val_split, Path(output_dir), work / ALL_TOKENS_FILE)
+        return split_on_disk(
+            tokenizer, documents, val_split, Path(output_dir), work / ALL_TOKENS_FILE
+        )
 
 
 @contextmanager
@@ -134,7 +144,9 @@ def working_dir(output_dir: str | Path | None) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         work.mkdir(parents=True)
     except OSError as error:
-        raise ValueError(f"The corpus cannot be written to {output_dir}: {error_message(error)}.") from None
+        raise ValueError(
+            f"The corpus cannot be written to {output_dir}: {error_message(error)}."
+        ) from None
     try:
         yield work
     finally:
@@ -152,9 +164,9 @@ def encode_files(
     """Yield the ids of text files, each followed by the end token if there is one.
 
     Args:
-        texts: the files.
+        paths: the files.
         tokenizer: what the ids mean.
-        tell: called with the number of bytes after each read.
+        on_progress: called with the number of bytes after each read.
         documents: each document is appended once its ids were yielded.
 
     Raises:

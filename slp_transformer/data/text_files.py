@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.folders import list_files
-from slp_transformer.data.corpora import list_corpora, fetch_corpus
+from slp_transformer.data.corpora import fetch_corpus, list_corpora
 
 LOG = logging.getLogger("slp_transformer")
 TEXT_SUFFIXES = (".txt",)
@@ -132,7 +132,7 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) 
     """Yield the documents of a source, each as a whole.
 
     Args:
-        source: what `find_texts` takes, or "-" for standard input, which is one document.
+        source: what `find_text_files` takes, or "-" for standard input, which is one document.
         suffixes: of the files that are taken from a folder.
 
     Raises:
@@ -154,7 +154,7 @@ def read_pieces(path: Path, on_progress: Callable[[int], Any] | None = None) -> 
 
     Args:
         path: the file.
-        tell: called with the number of bytes after each read.
+        on_progress: called with the number of bytes after each read.
 
     Raises:
         ValueError: if the file cannot be read or is not UTF-8.

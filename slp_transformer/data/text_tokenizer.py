@@ -25,12 +25,19 @@ from slp_transformer.data.token_types import TokenType, check_token_type
 
 TEXT_TOKENIZER_FORMAT = "slp-transformer text tokenizer 1"
 END_TOKEN, UNKNOWN_TOKEN = "<|end|>", "<unk>"
-PAD, UNK, SOS, EOS = SENTENCE_TOKENS = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")  # what pairs of sentences need
+PAD, UNK, SOS, EOS = SENTENCE_TOKENS = (
+    "[PAD]",
+    "[UNK]",
+    "[SOS]",
+    "[EOS]",
+)  # what pairs of sentences need
 SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
 # GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
 WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
-MARKS_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+MARKS_PATTERN = (
+    r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+)
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,10 @@ class TextTokenizer:
     """Turns text into token ids and back; `train_tokenizer` makes one.
 
     Args:
-        kind: "characters", "words" or "bpe".
+        token_type: "characters", "words" or "bpe".
         vocabulary: the tokens, in the order of their ids.
         merges: for BPE, the pairs of tokens that are joined, the most frequent first.
-        marks: for BPE, whether vowel signs and tone marks belong to words; GPT-2 cuts there.
+        keep_marks: for BPE, whether vowel signs and tone marks belong to words; GPT-2 cuts there.
 
     Raises:
         ValueError: if the kind is unknown, or the vocabulary is none: it is empty, has a token
@@ -89,7 +96,9 @@ class TextTokenizer:
 
         It is "<unk>" for words, and "[UNK]" for any kind that was trained with it.
         """
-        return self.ids.get(UNK, self.ids.get(UNKNOWN_TOKEN) if self.token_type == "words" else None)
+        return self.ids.get(
+            UNK, self.ids.get(UNKNOWN_TOKEN) if self.token_type == "words" else None
+        )
 
     def encode(self, text: str, first_line: int = 1) -> list[int]:
         """Return the ids of a text.
@@ -140,7 +149,9 @@ class TextTokenizer:
             ValueError: if the id is outside the vocabulary.
         """
         if not 0 <= token_id < self.vocab_size:
-            raise ValueError(f"Token {token_id} is unknown: ids go from 0 to {self.vocab_size - 1}.")
+            raise ValueError(
+                f"Token {token_id} is unknown: ids go from 0 to {self.vocab_size - 1}."
+            )
         return self.vocabulary_bytes[token_id]
 
     @cached_property
@@ -174,7 +185,11 @@ class TextTokenizer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
-        content = {"format": TEXT_TOKENIZER_FORMAT, "kind": self.token_type, "vocabulary": self.vocabulary}
+        content = {
+            "format": TEXT_TOKENIZER_FORMAT,
+            "kind": self.token_type,
+            "vocabulary": self.vocabulary,
+        }
         if self.token_type == "bpe":
             content["merges"] = [list(pair) for pair in self.merges]
         if self.keep_marks:
@@ -191,7 +206,9 @@ class TextTokenizer:
         if not isinstance(content, Mapping) or content.get("format") != TEXT_TOKENIZER_FORMAT:
             raise ValueError("This is no text tokenizer that to_json wrote.")
         config = validate_json(
-            TextTokenizerConfig, json.dumps(dict(content)).encode(), "This text tokenizer is damaged"
+            TextTokenizerConfig,
+            json.dumps(dict(content)).encode(),
+            "This text tokenizer is damaged",
         )
         return cls(config.kind, config.vocabulary, config.merges, config.marks)
 
@@ -259,7 +276,9 @@ def byte_alphabet() -> dict[str, int]:
     return signs | {chr(b): b for b in range(256) if b not in others}
 
 
-def check_vocabulary(token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+def check_vocabulary(
+    token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]
+) -> None:
     """Refuse a vocabulary that no training gave.
 
     Raises:
@@ -276,7 +295,9 @@ def check_vocabulary(token_type: TokenType, ids: Mapping[str, int], merges: Sequ
         if token_type == "bpe" and not alphabet >= set(token):
             raise ValueError(f"The vocabulary has {token[:30]!r}, which is no row of bytes.")
     if token_type == "words" and not {UNKNOWN_TOKEN, UNK} & ids.keys():
-        raise ValueError(f"The vocabulary lacks {UNKNOWN_TOKEN}, which stands for every other word.")
+        raise ValueError(
+            f"The vocabulary lacks {UNKNOWN_TOKEN}, which stands for every other word."
+        )
     for left, right in merges:
         if not {left, right, left + right} <= ids.keys():
             raise ValueError(f"The merge of {left!r} and {right!r} has no token.")

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import (
-    require_extra,
-    read_json,
-    error_message,
     atomic_write,
+    error_message,
+    read_json,
+    require_extra,
     write_json,
 )
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -46,7 +46,9 @@ class TokenStore:
         try:
             ids = numpy.lib.format.open_memmap(self.path, mode="r")
         except OSError as error:
-            raise ValueError(f"The tokens in {path} cannot be read: {error_message(error)}.") from None
+            raise ValueError(
+                f"The tokens in {path} cannot be read: {error_message(error)}."
+            ) from None
         except ValueError as error:
             raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
@@ -154,7 +156,9 @@ def write_token_folder(
             write_json(folder / VAL_NAMES_FILE, val_names)
         write_json(folder / TOKENIZER_FILE, tokenizer)
     except OSError as error:
-        raise ValueError(f"The tokens cannot be written to {folder}: {error_message(error)}.") from None
+        raise ValueError(
+            f"The tokens cannot be written to {folder}: {error_message(error)}."
+        ) from None
 
 
 def read_folder_tokenizer(folder: Path, tokenizer_class: type) -> Any:

@@ -14,7 +14,9 @@ def check_token_type(token_type: str) -> None:
         ValueError: naming those there are.
     """
     if token_type not in get_args(TokenType):
-        raise ValueError(f"kind must be one of {', '.join(get_args(TokenType))}, not {token_type!r}.")
+        raise ValueError(
+            f"kind must be one of {', '.join(get_args(TokenType))}, not {token_type!r}."
+        )
 
 
 def is_pair_tokenizer(content: Any) -> bool:

@@ -33,7 +33,9 @@ class TranslationMetrics:
         }
 
 
-def compute_translation_metrics(translations: Sequence[str], references: Sequence[str]) -> TranslationMetrics:
+def compute_translation_metrics(
+    translations: Sequence[str], references: Sequence[str]
+) -> TranslationMetrics:
     """Compute BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
 
     Raises:

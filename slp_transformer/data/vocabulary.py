@@ -30,15 +30,16 @@ def train_tokenizer(
 
     Args:
         texts: documents, or pieces of one. A single string is one text.
-        kind: "characters", "words" or "bpe".
+        token_type: "characters", "words" or "bpe".
         vocab_size: how many tokens there should be; there are fewer if the text gives no more.
             Of the words, the most frequent are kept (None: 30,000). BPE begins with the 256 bytes
             and joins the most frequent pairs (None: 2,048). Characters are all kept, so None there.
-        end: whether to have a token, id 0, for the end of a document. It is for a model that is
-            to tell documents apart, and that `generate` should stop at.
-        special: other tokens that no text gives, with the first ids: `SENTENCE` for pairs of
-            sentences. With "[UNK]" among them, that stands for what is not in the vocabulary.
-        marks: as `TextTokenizer` takes it.
+        end_token: whether to have a token, id 0, for the end of a document. It is for a model that
+            is to tell documents apart, and that `generate` should stop at.
+        special_tokens: other tokens that no text gives, with the first ids: `SENTENCE_TOKENS` for
+            pairs of sentences. With "[UNK]" among them, that stands for what is not in the
+            vocabulary.
+        keep_marks: as `TextTokenizer` takes it.
 
     Returns:
         The tokenizer.
@@ -74,7 +75,9 @@ def skip_empty_texts(texts: Iterable[str]) -> Iterator[str]:
     return chain([first], texts)
 
 
-def train_word_tokenizer(texts: Iterable[str], vocab_size: int | None, special_tokens: list[str]) -> TextTokenizer:
+def train_word_tokenizer(
+    texts: Iterable[str], vocab_size: int | None, special_tokens: list[str]
+) -> TextTokenizer:
     """Train a tokenizer of the most frequent words; one token stands for all others."""
     special_tokens = special_tokens if UNK in special_tokens else [*special_tokens, UNKNOWN_TOKEN]
     unknown = UNK if UNK in special_tokens else UNKNOWN_TOKEN
@@ -82,7 +85,9 @@ def train_word_tokenizer(texts: Iterable[str], vocab_size: int | None, special_t
     tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=unknown))
     tokenizer.pre_tokenizer = build_pre_tokenizer("words")
     trainer = library.trainers.WordLevelTrainer(
-        vocab_size=vocab_size or DEFAULT_VOCAB_SIZES["words"], special_tokens=special_tokens, show_progress=False
+        vocab_size=vocab_size or DEFAULT_VOCAB_SIZES["words"],
+        special_tokens=special_tokens,
+        show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     return TextTokenizer("words", tokens_sorted_by_id(tokenizer.get_vocab()))
@@ -111,7 +116,9 @@ def tokens_sorted_by_id(ids: Mapping[str, int]) -> list[str]:
     return sorted(ids, key=ids.__getitem__)
 
 
-def check_vocab_size(token_type: TokenType, vocab_size: int | None, special_tokens: Sequence[str] = ()) -> None:
+def check_vocab_size(
+    token_type: TokenType, vocab_size: int | None, special_tokens: Sequence[str] = ()
+) -> None:
     """Refuse a vocabulary size that the kind cannot have.
 
     Raises:
@@ -124,7 +131,11 @@ def check_vocab_size(token_type: TokenType, vocab_size: int | None, special_toke
     unknown = [] if token_type == "bpe" or UNK in special_tokens else [UNKNOWN_TOKEN]
     least = (256 if token_type == "bpe" else 1) + len(special_tokens) + len(unknown)
     if vocab_size < least:
-        what = "a token for each byte" if token_type == "bpe" else f"a word beside {(*unknown, UNK)[0]}"
+        what = (
+            "a token for each byte"
+            if token_type == "bpe"
+            else f"a word beside {(*unknown, UNK)[0]}"
+        )
         others = [token for token in special_tokens if token_type == "bpe" or token != UNK]
         what += f" and one for {', '.join(others)}" if others else ""
         raise ValueError(f"vocab_size must be at least {least} ({what}), not {vocab_size}.")

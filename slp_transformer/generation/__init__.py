@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.generation.decoding import GenerationResult, generate, decode_loop
+    from slp_transformer.generation.decoding import GenerationResult, decode_loop, generate
 
 __all__ = ["GenerationResult", "generate", "decode_loop"]
 

@@ -31,17 +31,25 @@ class BatchState:
 
     Attributes:
         ids: the texts that are read, one row each, with room for what is to come.
-        known: how many ids of each row are read by now.
-        growing: which texts are to be written on.
+        num_read: how many ids of each row are read by now.
+        unfinished: which texts are to be written on.
     """
 
-    def __init__(self, texts: Sequence[list[int]], max_lengths: Sequence[int], device: torch.device):
+    def __init__(
+        self, texts: Sequence[list[int]], max_lengths: Sequence[int], device: torch.device
+    ):
         """Begin with what the texts go on from; for the arguments see `write`."""
         ids, _ = pad_right(texts, device)
         self.ids = F.pad(ids, (0, max(max_lengths) - ids.shape[1]))
-        self.prompt_lengths, self.max_lengths, self.hit_stop_token = list(map(len, texts)), list(max_lengths), [False] * len(ids)
+        self.prompt_lengths, self.max_lengths, self.hit_stop_token = (
+            list(map(len, texts)),
+            list(max_lengths),
+            [False] * len(ids),
+        )
         self.unfinished, self.num_read = list(range(len(ids))), min(self.prompt_lengths)
-        self._row_of = {text: row for row, text in enumerate(self.unfinished)}  # those that are read
+        self._row_of = {
+            text: row for row, text in enumerate(self.unfinished)
+        }  # those that are read
         self._saved_rows: dict[int, list[int]] = {}
 
     @property
@@ -56,7 +64,9 @@ class BatchState:
             return slice(None), ready
         return [self._row_of[text] for text in ready], ready
 
-    def append_tokens(self, rows: slice | list[int], token_ids: Int[Tensor, "rows_to_extend"]) -> None:
+    def append_tokens(
+        self, rows: slice | list[int], token_ids: Int[Tensor, "rows_to_extend"]
+    ) -> None:
         """Write the next word of some rows."""
         self.ids[rows, self.num_read] = token_ids
         self.num_read += 1
@@ -71,8 +81,12 @@ class BatchState:
         Returns:
             The rows that are read from now on, if not all are.
         """
-        self.unfinished = [text for text in self.unfinished if self.num_read < self.max_lengths[text]]
-        shortest = min((self.prompt_lengths[text] for text in self.unfinished), default=self.num_read)
+        self.unfinished = [
+            text for text in self.unfinished if self.num_read < self.max_lengths[text]
+        ]
+        shortest = min(
+            (self.prompt_lengths[text] for text in self.unfinished), default=self.num_read
+        )
         self.num_read = max(self.num_read, shortest)
         if not should_drop_rows(len(self.unfinished), len(self._row_of)):
             return None
@@ -85,7 +99,10 @@ class BatchState:
     def results(self) -> list[tuple[list[int], bool]]:
         """Each text with what was written, and whether a stop token ended it."""
         self._save_rows()
-        return [(self._saved_rows[t][:end], self.hit_stop_token[t]) for t, end in enumerate(self.max_lengths)]
+        return [
+            (self._saved_rows[t][:end], self.hit_stop_token[t])
+            for t, end in enumerate(self.max_lengths)
+        ]
 
     def _save_rows(self) -> None:
         self._saved_rows |= zip(self._row_of, self.ids.tolist(), strict=True)

@@ -15,8 +15,8 @@ class Hypothesis:
 
     Attributes:
         ids: the prompt, and what was written after it.
-        score: as `normalised` gives it.
-        stopped: whether it ends in a stop token.
+        score: as `normalized` gives it.
+        hit_stop_token: whether it ends in a stop token.
     """
 
     ids: list[int]
@@ -27,7 +27,7 @@ class Hypothesis:
 def length_normalized_score(log_probability: float, length: int, alpha: float = 1.0) -> float:
     r"""The score of a hypothesis, $\frac{1}{T^\alpha}\sum_{t=1}^T\log P(y_t\mid y_{<t},x)$.
 
-    Source: `beam-score` for α = 0, the plain sum, which favours short
+    Source: `beam-score` for α = 0, the plain sum, which favors short
     hypotheses, since every word adds something negative; `beam-norm` for α = 1, the mean.
 
     Args:
@@ -45,8 +45,8 @@ class Beam:
 
     Attributes:
         ids: a row for each hypothesis that grows; before the first step the prompt alone.
-        total: the log probability of what was written in each row.
-        complete: the hypotheses that ended in a stop token.
+        log_probs: the log probability of what was written in each row.
+        finished: the hypotheses that ended in a stop token.
 
     All of it lies on the CPU, wherever the model is.
     """
@@ -66,14 +66,16 @@ class Beam:
         """Whether there is a hypothesis to go on with, and room."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
-    def advance(self, log_y: Float[Tensor, "rows best"], token_ids: Int[Tensor, "rows best"]) -> list[int]:
+    def advance(
+        self, log_y: Float[Tensor, "rows best"], token_ids: Int[Tensor, "rows best"]
+    ) -> list[int]:
         """Continue every hypothesis with each of its best words, and keep the best of all these.
 
         One that ends in a stop token is complete and makes the beam one narrower.
 
         Args:
             log_y: log probabilities of the most probable words after each row of `ids`.
-            words: which words these are. No more than the beam is wide can be needed.
+            token_ids: which words these are. No more than the beam is wide can be needed.
 
         Returns:
             For each row that `ids` has now, the row that it continues.
@@ -139,13 +141,13 @@ def beam_search(
     of a short prompt grow, a longer prompt is read one word further.
 
     Args:
-        read: called with the ids so far [rows × T], and with the rows that have a word to choose;
-            gives the logits of that word [chosen × V].
+        next_logits: called with the ids so far [rows × T], and with the rows that have a word to
+            choose; gives the logits of that word [chosen × V].
         reorder: tells the reader that row r of the next ids goes on from what was row `rows[r]`.
         prompts: what the hypotheses begin with.
-        ends: the length at which those of each prompt are cut off, the prompt included.
+        max_lengths: the length at which those of each prompt are cut off, the prompt included.
         width: how many hypotheses of a prompt grow at a time.
-        alpha: how much the length counts in the score, see `normalised`.
+        alpha: how much the length counts in the score, see `normalized`.
         stop: ids that end a hypothesis.
 
     Returns:
@@ -163,7 +165,9 @@ def beam_search(
         places = torch.arange(len(ids)).split([len(beam.ids) for beam in growing])
         rows = {beam: its.tolist() for beam, its in zip(growing, places, strict=True)}
         ready = [beam for beam in growing if beam.ids.shape[1] == known]
-        log_y = torch.log_softmax(next_logits(ids, [r for beam in ready for r in rows[beam]]), dim=-1)
+        log_y = torch.log_softmax(
+            next_logits(ids, [r for beam in ready for r in rows[beam]]), dim=-1
+        )
         best = log_y.topk(min(width, log_y.shape[1]), dim=-1)  # of all rows at once, which is quick
         shares = [each.cpu().split([len(rows[beam]) for beam in ready]) for each in best]
         for beam, *its in zip(ready, *shares, strict=True):

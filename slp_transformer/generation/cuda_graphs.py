@@ -72,7 +72,7 @@ class StaticLayerCache(LayerCache):
 
 
 class StaticKVCache(KVCache):
-    """A whole model's cache, made of `Rows`."""
+    """A whole model's cache, made of `StaticLayerCache`."""
 
     def __init__(self, cache: KVCache, count: int, position: Int[Tensor, "1"]):
         """Take over the cache of a model of so many blocks."""
@@ -92,7 +92,7 @@ class CudaGraphStep:
         """Record a step, on a CUDA device; elsewhere it is done anew each time.
 
         Args:
-            model: one of which `can_be_recorded` says yes.
+            model: one of which `supports_cuda_graph` says yes.
             cache: what the model has read.
             rows: how many sequences there are.
         """
@@ -110,7 +110,10 @@ class CudaGraphStep:
 
     def matches(self, new: Int[Tensor, "rows N"]) -> bool:
         """Whether these are next tokens, one of each sequence, of the cache as it was recorded."""
-        return new.shape == self.ids.shape and self.layers[0].K is self.static_cache[0].self_attention.K
+        return (
+            new.shape == self.ids.shape
+            and self.layers[0].K is self.static_cache[0].self_attention.K
+        )
 
     def step(self) -> Float[Tensor, "rows 1 V"]:
         """Logits for the word after `ids`, which stand at `position`."""

@@ -21,15 +21,15 @@ from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
 from slp_transformer.generation.encoder_cache import EncoderOutputs
 from slp_transformer.generation.request_checks import (
-    TokenIds,
     Model,
+    TokenIds,
     check_generator,
     check_options,
-    parse_prompt,
     check_sources,
+    parse_prompt,
 )
 from slp_transformer.generation.sharded_weights import with_sharded_weights
-from slp_transformer.sampling import AllowedTokens, Generators, sample, filter_logits, greedy
+from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class GenerationResult:
     Attributes:
         ids: the prompt, and what was written after it.
         prompt_length: tokens of the prompt.
-        ended: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
+        finish_reason: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
-        score: of a beam search, see `generation.beam_search.normalised`; None otherwise.
-        others: of a beam search, the other hypotheses that it found, best first.
+        score: of a beam search, see `generation.beam_search.normalized`; None otherwise.
+        other_beams: of a beam search, the other hypotheses that it found, best first.
     """
 
     ids: list[int]
@@ -83,7 +83,7 @@ def generate(
     and each prompt gets the words that it would get alone.
 
     Nothing is written past the model's window of `context_length` positions: there the writing
-    ends, and `Generated.ended` says so.
+    ends, and `GenerationResult.ended` says so.
 
     Args:
         model: a language model, or an encoder-decoder.
@@ -94,7 +94,7 @@ def generate(
         temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (`top-p`).
-        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavours what has been said.
+        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors what has been said.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
@@ -170,13 +170,15 @@ class DecoderSession:
         cache: what it has computed of the tokens it has read; None to read all of them each time.
     """
 
-    def __init__(self, model: Model, sources: Sequence[TokenIds] | Tensor | None, cache_capacity: int | None):
+    def __init__(
+        self, model: Model, sources: Sequence[TokenIds] | Tensor | None, cache_capacity: int | None
+    ):
         """Begin, with an encoder-decoder by reading the sources.
 
         Args:
             model: the model.
             sources: what an encoder-decoder is to translate, one source for each row.
-            room: tokens that the cache needs room for; None for no cache.
+            cache_capacity: tokens that the cache needs room for; None for no cache.
 
         Raises:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
@@ -192,7 +194,11 @@ class DecoderSession:
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Logits of the word after `ids`, which begin with the ids of the call before."""
         new = ids if self.cache is None else ids[:, self.cache.length :]
-        model = self.model if self.cache is None or new.shape[1] > 1 else self._build_single_token_model(len(new))
+        model = (
+            self.model
+            if self.cache is None or new.shape[1] > 1
+            else self._build_single_token_model(len(new))
+        )
         if self._use_cuda_graph(new):
             U = self.cuda_graph(new)
         elif self.sources is None:
@@ -273,12 +279,12 @@ def decode_loop(
     """Read, choose the next word of every text that has been read to its end, and so on.
 
     Args:
-        reader: gives logits of the word after the ids so far.
+        session: gives logits of the word after the ids so far.
         choose: gives a word for each row of logits [rows × V], told also the ids so far [rows × T]
             and which texts these are.
-        texts: what to go on from.
-        ends: how long each text may become.
-        stops: ids after which a text ends.
+        prompts: what to go on from.
+        max_lengths: how long each text may become.
+        stop_ids: ids after which a text ends.
         on_token: told of each new word: its text, its id.
 
     Returns:

@@ -15,7 +15,7 @@ from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache, LayerCache
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.generation.batch_state import should_drop_rows, pad_right
+from slp_transformer.generation.batch_state import pad_right, should_drop_rows
 from slp_transformer.generation.request_checks import TokenIds
 from slp_transformer.multi_head import MultiHeadAttention, join_heads, split_heads
 
@@ -26,7 +26,7 @@ class EncoderOutputs:
     Attributes:
         H_enc: what the encoder made of each.
         mask: the mask that hides their padding; None if there is none.
-        reads: for each row the source that it reads.
+        source_of_row: for each row the source that it reads.
         shared: whether `H_enc` has each source once, rather than once for each row.
     """
 
@@ -126,7 +126,9 @@ def with_shared_cross_attention(model: EncoderDecoder, sources: EncoderOutputs) 
         with_submodules(block, cross_attention=SharedCrossAttention(block.cross_attention, sources))
         for block in model.decoder.blocks
     ]
-    return with_submodules(model, decoder=with_submodules(model.decoder, blocks=nn.ModuleList(blocks)))
+    return with_submodules(
+        model, decoder=with_submodules(model.decoder, blocks=nn.ModuleList(blocks))
+    )
 
 
 def with_submodules(module: nn.Module, **parts: nn.Module) -> nn.Module:

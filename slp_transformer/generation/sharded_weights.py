@@ -46,7 +46,7 @@ class ShardedMatrix(torch.Tensor):
         count = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
         sharded = W.as_subclass(ShardedMatrix)
         sharded.shards = W.T.contiguous().view(count, -1, len(W))
-        sharded.transposed = sharded.transpose_view()  # which `linear` is given time and again
+        sharded.transposed = sharded.transpose_view()  # which `map_linear` is given time and again
         return sharded
 
     def transpose_view(self) -> "ShardedMatrix":

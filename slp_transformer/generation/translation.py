@@ -17,7 +17,7 @@ class Translation:
     Attributes:
         text: the sentence, in one line.
         score: its log probability a token, or as the length penalty has it; 0 for an empty line.
-        whole: whether the model ended it, rather than its window.
+        finished: whether the model ended it, rather than its window.
         ids: its tokens, [EOS] included if the model ended it.
     """
 
@@ -83,7 +83,9 @@ class Translator:
         Raises:
             ValueError: if a sentence is longer than the window, or an option out of its range.
         """
-        rows = [self.encode_source(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)]
+        rows = [
+            self.encode_source(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)
+        ]
         found = [[Translation("", 0.0, True)] for _ in rows]
         for places in length_sorted_batches(rows):
             written = generate(

@@ -12,27 +12,27 @@ if TYPE_CHECKING:
         TUNINGS,
         Note,
         Tuning,
-        is_playable_grip,
         get_string_names,
         get_tuning_name,
+        is_playable_grip,
     )
     from slp_transformer.guitar.practice import make_practice_corpus, make_practice_studies
     from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
-    from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+    from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
     from slp_transformer.guitar.tab_dataset import TabDataset, prepare_tab_dataset
     from slp_transformer.guitar.tab_metrics import (
-        is_playable_event,
         compute_mean_hand_shift,
         compute_playable_share,
+        is_playable_event,
         valid_sequence_share,
     )
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
+        add_time_signatures,
+        change_steps_per_quarter,
         coarsest_grid,
         columns_to_steps,
         expand_repeats,
-        add_time_signatures,
-        change_steps_per_quarter,
     )
 
 __all__ = [

@@ -21,8 +21,8 @@ class BarRows:
 
     Attributes:
         rows: its six segments, equally wide, highest string first.
-        open_left: whether the system begins with it, without a bar line in front.
-        open_right: whether the system ends with it, without a bar line behind.
+        starts_without_bar_line: whether the system begins with it, without a bar line in front.
+        ends_without_bar_line: whether the system ends with it, without a bar line behind.
     """
 
     rows: tuple[str, ...]
@@ -35,12 +35,15 @@ def find_bar_spans(row: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(r"[^|]+", row)]
 
 
-def split_system_into_bars(system: StaffSystem, trust_bar_lines: bool = False) -> tuple[list[BarRows], list[tuple[int, str]]]:
+def split_system_into_bars(
+    system: StaffSystem, trust_bar_lines: bool = False
+) -> tuple[list[BarRows], list[tuple[int, str]]]:
     """The bars of a system as text, and what is wrong with some.
 
     Args:
         system: the system.
-        exact: whether each bar counts, however short and empty, as where the text says its time.
+        trust_bar_lines: whether each bar counts, however short and empty, as where the text says
+            its time.
 
     Returns:
         The bars; and for each line that is not as it should be, its number and what is wrong.
@@ -65,12 +68,18 @@ def split_system_into_bars(system: StaffSystem, trust_bar_lines: bool = False) -
         report(slipped, message)
         message = "a fret of this string stands where the others have a bar line; the bars on both "
         report(cut, message + "sides are left out")
-        report(system.overlong_rows, "this string is longer than the others; it is read as it stands")
+        report(
+            system.overlong_rows, "this string is longer than the others; it is read as it stands"
+        )
     dead = (n for n, row in enumerate(rows) if count_dead_notes(row))
     report(dead, "dead notes (x) are left out: they have no pitch")
     short = (row for bar in bars for row in _rows_ending_early(bar.rows))
     report(short, "this string ends before its bar does; the bar is left out")
-    whole = [bar for bar in bars if _has_music(bar.rows, trust_bar_lines) and not _rows_ending_early(bar.rows)]
+    whole = [
+        bar
+        for bar in bars
+        if _has_music(bar.rows, trust_bar_lines) and not _rows_ending_early(bar.rows)
+    ]
     return whole, problems
 
 
@@ -80,7 +89,9 @@ def _is_bar_too_long(bar: tuple[str, ...]) -> list[int]:
     return [n for n, row in enumerate(bar) if len(row) != width]
 
 
-def _split_at_common_columns(rows: tuple[str, ...], bar_line_columns: list[int]) -> tuple[list[BarRows], list[int]]:
+def _split_at_common_columns(
+    rows: tuple[str, ...], bar_line_columns: list[int]
+) -> tuple[list[BarRows], list[int]]:
     """Cut a system at the columns of its bar lines.
 
     Digits on both strings in the middle of a bar line are a metre, not frets.
@@ -90,7 +101,9 @@ def _split_at_common_columns(rows: tuple[str, ...], bar_line_columns: list[int])
         such frets.
     """
     middle = len(rows) // 2 - 1
-    metres = {i for i in bar_line_columns if rows[middle][i] in DIGITS and rows[middle + 1][i] in DIGITS}
+    metres = {
+        i for i in bar_line_columns if rows[middle][i] in DIGITS and rows[middle + 1][i] in DIGITS
+    }
     under = [
         (column, n)
         for column in bar_line_columns
@@ -115,7 +128,9 @@ def _split_at_common_columns(rows: tuple[str, ...], bar_line_columns: list[int])
 def _split_each_row(rows: tuple[str, ...], spans: list[list[tuple[int, int]]]) -> list[BarRows]:
     """Cut each row at its own bar lines, and line the pieces up."""
     bars = [
-        realign_bar_rows(tuple(row[slice(*span)].strip() for row, span in zip(rows, bar, strict=True)))
+        realign_bar_rows(
+            tuple(row[slice(*span)].strip() for row, span in zip(rows, bar, strict=True))
+        )
         for bar in zip(*spans, strict=True)
     ]
     ends = [row.strip() for row in rows]

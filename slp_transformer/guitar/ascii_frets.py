@@ -3,7 +3,7 @@
 - **Frets.** A run of digits is one fret, or several notes written without a dash between them.
   ``7`` and ``10`` are frets, ``109`` is 10 and 9, and ``34`` can only be 3 and 4 (no guitar has a
   34th fret). What remains open, such as ``11``, is one fret unless there is a reason to split
-  it: see `split_digits`.
+  it: see `split_run_into_notes`.
 - **Events.** Notes whose frets share a column sound together: with 10 on one string and 9 on
   another, it does not matter whether the 9 stands under the 1 or under the 0.
 - **Marks.** Trills, brackets and ties (``tr ( ) =``) only separate frets; what the others say is
@@ -45,10 +45,10 @@ class ColumnBar:
     """One bar with its notes.
 
     Attributes:
-        width: columns from one bar line to the next.
+        num_columns: columns from one bar line to the next.
         columns: what sounds in it.
-        open_left: as in `Segments`.
-        open_right: as in `Segments`.
+        starts_without_bar_line: as in `BarRows`.
+        ends_without_bar_line: as in `BarRows`.
     """
 
     num_columns: int
@@ -79,7 +79,7 @@ def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
 def all_fret_readings(digits: str) -> list[tuple[int, ...]]:
     """Every way to read a run of digits as frets from 0 to 24 without leading zeros.
 
-    They double with every digit or two, so long runs are read by `cheapest_reading` instead.
+    They double with every digit or two, so long runs are read by `find_cheapest_reading` instead.
 
     >>> readings("109")
     [(1, 0, 9), (10, 9)]
@@ -110,8 +110,8 @@ def find_cheapest_reading(
 
     Args:
         digits: the run.
-        cost: what a fret costs on its own.
-        leap: what it costs that one fret follows another.
+        fret_cost: what a fret costs on its own.
+        leap_cost: what it costs that one fret follows another.
     """
     ways: list[list[tuple[float, int, int]]] = [[] for _ in digits]  # cost, fret, way on
     for start in reversed(range(len(digits))):
@@ -172,13 +172,17 @@ def _indicates_hand_fret(digits: str) -> bool:
 
 
 def split_run_into_notes(
-    digit_run: DigitRun, nearby_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None = None
+    digit_run: DigitRun,
+    nearby_runs: list[DigitRun],
+    two_digit_penalty: float,
+    hand_fret: float | None = None,
 ) -> list[tuple[int, int]]:
     """Read a run of digits as one fret or as several, whichever is cheaper.
 
     Two digits are one fret unless two notes are cheaper. A reading costs
 
-    - `pair_cost` for a second note, or less than nothing if a pair that cannot be one fret, such as
+    - `two_digit_penalty` for a second note, or less than nothing if a pair that cannot be one fret,
+      such as
       ``34``, stands in the same two columns on another string, or (where the piece has such pairs)
       if two other strings have a note each, one in either column: then each column is a moment;
     - 1 for each fret that a note lies out of reach (`MAX_SPAN`) of the note before it, and of the
@@ -189,11 +193,11 @@ def split_run_into_notes(
     and distance from the hand counts half.
 
     Args:
-        run: the digits.
-        others: the other runs of the bar, or those `near` it.
-        pair_cost: what `pair_cost` says of the piece.
-        hand: where the hand was before this bar, for three digits or more in a bar that does not
-            tell.
+        digit_run: the digits.
+        nearby_runs: the other runs of the bar, or those `near` it.
+        two_digit_penalty: what `two_digit_penalty` says of the piece.
+        hand_fret: where the hand was before this bar, for three digits or more in a bar that does
+            not tell.
 
     Returns:
         Column and fret of every note.
@@ -202,8 +206,13 @@ def split_run_into_notes(
     center = estimate_hand_fret(digit_run, nearby_runs) or (hand_fret if long else None)
     elsewhere = [other for other in nearby_runs if other.string != digit_run.string]
     singles = {other.start_column for other in elsewhere if len(other.digits) == 1}
-    dense = two_digit_penalty < 15 and {digit_run.start_column, digit_run.start_column + 1} <= singles
-    dense = dense or any(other.start_column == digit_run.start_column and is_two_digit_run(other) for other in elsewhere)
+    dense = (
+        two_digit_penalty < 15 and {digit_run.start_column, digit_run.start_column + 1} <= singles
+    )
+    dense = dense or any(
+        other.start_column == digit_run.start_column and is_two_digit_run(other)
+        for other in elsewhere
+    )
     per_note = 3 if long else -20 if dense else two_digit_penalty
 
     def cost(fret: int) -> float:
@@ -226,12 +235,14 @@ def _stretch_penalty(fret: int, other_fret: int | float) -> float:
 
 
 class _NearbyRuns:
-    """The runs of a bar that matter to `split_digits`, found without looking at all of them."""
+    """The runs of a bar that matter to `split_run_into_notes`, found without looking at all of them."""
 
     def __init__(self, digit_runs: list[DigitRun]) -> None:
         self.digit_runs = digit_runs
         self.start_columns = [run.start_column for run in digit_runs]
-        self.single_fret_runs = [i for i, run in enumerate(digit_runs) if _indicates_hand_fret(run.digits)]
+        self.single_fret_runs = [
+            i for i, run in enumerate(digit_runs) if _indicates_hand_fret(run.digits)
+        ]
         self.single_fret_columns = [self.start_columns[i] for i in self.single_fret_runs]
 
     def find_near(self, digit_run: DigitRun) -> list[DigitRun]:
@@ -243,14 +254,20 @@ class _NearbyRuns:
         middle = bisect_left(self.single_fret_columns, digit_run.start_column)
         found = set(self.single_fret_runs[max(0, middle - 16) : middle + 16])
         first = bisect_left(self.start_columns, digit_run.start_column)
-        found.update(range(first, bisect_right(self.start_columns, digit_run.start_column + 1, lo=first)))
+        found.update(
+            range(first, bisect_right(self.start_columns, digit_run.start_column + 1, lo=first))
+        )
         return [self.digit_runs[i] for i in sorted(found) if self.digit_runs[i] is not digit_run]
 
 
-def read_fret_columns(digit_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None) -> tuple[FretColumn, ...]:
+def read_fret_columns(
+    digit_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None
+) -> tuple[FretColumn, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
-    certain = two_digit_penalty >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
+    certain = (
+        two_digit_penalty >= IMPOSSIBLE_COST
+    )  # then two digits are one fret, wherever the hand is
     near = _NearbyRuns(digit_runs)
     for run in digit_runs:
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
@@ -259,7 +276,9 @@ def read_fret_columns(digit_runs: list[DigitRun], two_digit_penalty: float, hand
         if is_two_digit_run(run):
             placed += [(run.start_column + i, run.string, int(run.digits[i])) for i in (0, 1)]
             continue
-        for column, fret in split_run_into_notes(run, near.find_near(run), two_digit_penalty, hand_fret):
+        for column, fret in split_run_into_notes(
+            run, near.find_near(run), two_digit_penalty, hand_fret
+        ):
             placed.append((column, run.string, fret))
     placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
@@ -300,5 +319,9 @@ def read_column_bars(bar_rows: list[BarRows]) -> list[ColumnBar]:
         columns = tuple(column.with_techniques(bar.rows) for column in columns)
         frets = [note.fret for column in columns for note in column.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
-        read.append(ColumnBar(len(bar.rows[0]), columns, bar.starts_without_bar_line, bar.ends_without_bar_line))
+        read.append(
+            ColumnBar(
+                len(bar.rows[0]), columns, bar.starts_without_bar_line, bar.ends_without_bar_line
+            )
+        )
     return read

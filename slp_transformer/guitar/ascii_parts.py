@@ -9,13 +9,18 @@ import itertools
 import re
 from collections import Counter
 
-from slp_transformer.guitar.ascii_tab import NUM_STRINGS, StaffSystem, find_bar_line_columns, get_string_label
+from slp_transformer.guitar.ascii_tab import (
+    NUM_STRINGS,
+    StaffSystem,
+    find_bar_line_columns,
+    get_string_label,
+)
 from slp_transformer.guitar.fretboard import STANDARD
 from slp_transformer.guitar.tab_header import (
     OpenPitches,
+    infer_open_pitches,
     parse_capo,
     parse_tuning,
-    infer_open_pitches,
 )
 from slp_transformer.guitar.theory import parse_pitch_class
 
@@ -29,7 +34,9 @@ OTHER_INSTRUMENT_TUNINGS: dict[str, OpenPitches] = {
 """Open strings of instruments that have not six, the highest first."""
 
 # In the table of contents of a file that holds several versions of a piece.
-_LATER_VERSION_PATTERN = re.compile(r"\b(?:2nd|3rd|[4-9]th|second|third) version|\bversion [2-9]", re.I)
+_LATER_VERSION_PATTERN = re.compile(
+    r"\b(?:2nd|3rd|[4-9]th|second|third) version|\bversion [2-9]", re.I
+)
 _GUITAR_NAME_PATTERN = re.compile(
     r"^\W*(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b\W*(?:\W.{0,20})?$", re.I
 )
@@ -54,7 +61,9 @@ def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
     return [*dict.fromkeys(other), *OTHER_INSTRUMENT_TUNINGS.values()]
 
 
-def split_other_systems(lines: list[str], line_indices: list[int], tunings: list[OpenPitches]) -> list[list[int]]:
+def split_other_systems(
+    lines: list[str], line_indices: list[int], tunings: list[OpenPitches]
+) -> list[list[int]]:
     """The systems in a group of string lines, if they all are of one guitar of not six strings."""
     labels = [get_string_label(lines[index]) for index in line_indices]
     for pitches in tunings:
@@ -63,7 +72,9 @@ def split_other_systems(lines: list[str], line_indices: list[int], tunings: list
             _labels_match_tuning(tuple(labels[first : first + size]), pitches)
             for first in range(0, len(line_indices), size)
         ):
-            return [line_indices[first : first + size] for first in range(0, len(line_indices), size)]
+            return [
+                line_indices[first : first + size] for first in range(0, len(line_indices), size)
+            ]
     return []
 
 
@@ -84,7 +95,9 @@ def count_stacked_guitars(systems: list[StaffSystem]) -> int:
             and len(groups[-1]) == count
             and within in ({0}, {1})
             and min(between) > max(within)
-            and all(len({tuple(find_bar_line_columns(s.rows)) for s in group}) == 1 for group in groups)
+            and all(
+                len({tuple(find_bar_line_columns(s.rows)) for s in group}) == 1 for group in groups
+            )
             and len({tuple(find_bar_line_columns(group[0].rows)) for group in groups}) > 1
         ):
             return count
@@ -122,22 +135,29 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
 
 
 def infer_tuning(systems: list[StaffSystem], stated_pitches: OpenPitches | None) -> OpenPitches:
-    """The tuning of some systems: what most labels say, if that is not standard; or else `stated`.
+    """The tuning of some systems: what most labels say, if that is not standard; or else
+    `stated_pitches`.
 
     Standard labels prove little: many write E in front of a string that the text tunes to D. Labels
     with the names that the text states leave it the octaves, which letters do not tell.
     """
     size = len(systems[0].rows)
-    stated_pitches = stated_pitches if stated_pitches is not None and len(stated_pitches) == size else None
+    stated_pitches = (
+        stated_pitches if stated_pitches is not None and len(stated_pitches) == size else None
+    )
     names = Counter(system.labels for system in systems if all(system.labels))
     labels = names.most_common(1)[0][0] if names else None
     if size != NUM_STRINGS:
         known = [stated_pitches] if stated_pitches else []
         known += [pitches for pitches in OTHER_INSTRUMENT_TUNINGS.values() if len(pitches) == size]
-        return next(pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches))
+        return next(
+            pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches)
+        )
     if labels:
         pitches = infer_open_pitches(labels)
-        if pitches not in (None, STANDARD.open_pitches) and not (stated_pitches and _labels_match_tuning(labels, stated_pitches)):
+        if pitches not in (None, STANDARD.open_pitches) and not (
+            stated_pitches and _labels_match_tuning(labels, stated_pitches)
+        ):
             return pitches
     return stated_pitches or STANDARD.open_pitches
 

@@ -1,8 +1,8 @@
 """Reading ASCII tablature files, as people publish them.
 
-`read_tabs` reads a folder, `read_file` one file, `read_text` a string. All three return what could
-be read, and beside it a list of problems, each with its file and line: a tab that has a broken
-system in it is still read, without that system.
+`read_tab_folder` reads a folder, `read_tab_file` one file, `read_text` a string. All three return
+what could be read, and beside it a list of problems, each with its file and line: a tab that has a
+broken system in it is still read, without that system.
 
 How systems are recognised is told in `slp_transformer.guitar.ascii_tab`, how bars are in
 `slp_transformer.guitar.ascii_bars`, how frets are in `slp_transformer.guitar.ascii_frets`, and how
@@ -26,25 +26,30 @@ from pathlib import Path
 from slp_transformer._internal.folders import list_files
 from slp_transformer.guitar.ascii_bars import split_system_into_bars
 from slp_transformer.guitar.ascii_frets import read_column_bars
-from slp_transformer.guitar.ascii_parts import split_other_systems, split_by_guitar, find_other_tunings, infer_tuning
+from slp_transformer.guitar.ascii_parts import (
+    find_other_tunings,
+    infer_tuning,
+    split_by_guitar,
+    split_other_systems,
+)
 from slp_transformer.guitar.ascii_tab import (
     StaffSystem,
-    split_group_into_systems,
+    build_system,
+    get_string_label,
+    group_string_lines,
     is_barre_mark,
     is_string_line,
-    get_string_label,
-    build_system,
-    group_string_lines,
+    split_group_into_systems,
 )
 from slp_transformer.guitar.ascii_time import (
+    build_timed_bars,
     build_untimed_bars,
     parse_bar_changes,
     parse_time_line,
-    build_timed_bars,
 )
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import ReadProblem, Tab
-from slp_transformer.guitar.tab_header import is_style_line, find_style, find_title
+from slp_transformer.guitar.tab_header import find_style, find_title, is_style_line
 
 TEXT_SUFFIXES = (".txt", ".tab")
 
@@ -55,7 +60,7 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     Files are read in the order of their paths, so that the same folder gives the same list.
 
     Args:
-        folder: a folder; or one file, whatever its name.
+        tabs_path: a folder; or one file, whatever its name.
 
     Returns:
         The tabs, and what could not be read.
@@ -153,14 +158,22 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         timing = next(filter(None, map(parse_time_line, head)), None)
         bars, said, read_to = [], {}, first
         for system in group:
-            said[len(bars)] = parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
+            said[len(bars)] = (
+                parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
+            )
             read_to = system.first_line_number - 1
-            system_bars, complaints = split_system_into_bars(system, trust_bar_lines=timing is not None)
+            system_bars, complaints = split_system_into_bars(
+                system, trust_bar_lines=timing is not None
+            )
             bars += system_bars
             problems += [ReadProblem(source, line, message) for line, message in complaints]
         tuning = Tuning(infer_tuning(group, stated), capo)
         raw = read_column_bars(bars)
-        read = build_timed_bars(bars, raw, said, timing.columns_per_step) if timing else build_untimed_bars(raw)
+        read = (
+            build_timed_bars(bars, raw, said, timing.columns_per_step)
+            if timing
+            else build_untimed_bars(raw)
+        )
         if any(bar.events for bar in read):
             unit = timing.steps_per_quarter if timing else None
             title = find_title(head) or file_title
@@ -188,7 +201,9 @@ def _find_all_systems(lines: list[str], source: str) -> tuple[list[StaffSystem],
     return systems, problems
 
 
-def _lines_between_systems(line_indices: list[int], system_indices: list[list[int]]) -> list[list[int]]:
+def _lines_between_systems(
+    line_indices: list[int], system_indices: list[list[int]]
+) -> list[list[int]]:
     """The lines of a group that are in none of its chosen systems, in stretches."""
     stretches, first = [], 0
     for six in system_indices:

@@ -19,17 +19,21 @@ def realign_bar_rows(bar_rows: tuple[str, ...]) -> tuple[str, ...]:
     width, agreeing = Counter(len(segment) for segment in bar_rows).most_common(1)[0]
     if agreeing == len(bar_rows):
         return bar_rows
-    columns = {found.start() for s in bar_rows if len(s) == width for found in re.finditer(r"[0-9]+", s)}
+    columns = {
+        found.start() for s in bar_rows if len(s) == width for found in re.finditer(r"[0-9]+", s)
+    }
     return tuple(s if len(s) == width else _fit_segment_width(s, width, columns) for s in bar_rows)
 
 
 def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
-    """The segment made `width` wide at the places that best fit `columns`."""
+    """The segment made `width` wide at the places that best fit `fret_columns`."""
     if len(segment) > width + MAX_SLIP_COLUMNS:
         return segment
     while len(segment) != width:
         missing = width - len(segment)
-        places = _insertable_columns(segment) if missing > 0 else _removable_columns(segment, -missing)
+        places = (
+            _insertable_columns(segment) if missing > 0 else _removable_columns(segment, -missing)
+        )
         if not places:  # no gap is wide enough: one column at a time, if any is to spare
             missing, places = -1, _removable_columns(segment, 1)
         if not places:
@@ -38,12 +42,17 @@ def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
     return segment
 
 
-def _shift_at_best_place(segment: str, num_dashes: int, candidate_columns: list[int], fret_columns: set[int]) -> str:
-    """The segment with dashes put in, or taken out, at the place that best fits `columns`."""
+def _shift_at_best_place(
+    segment: str, num_dashes: int, candidate_columns: list[int], fret_columns: set[int]
+) -> str:
+    """The segment with dashes put in, or taken out, at the place that best fits `fret_columns`."""
     starts = [found.start() for found in re.finditer(r"[0-9]+", segment)]
     # How well frets fit: those before a place stay where they are, those after it move.
     staying = [0, *accumulate(_column_match_score(start, fret_columns) for start in starts)]
-    moved = [0, *accumulate(_column_match_score(start + num_dashes, fret_columns) for start in starts)]
+    moved = [
+        0,
+        *accumulate(_column_match_score(start + num_dashes, fret_columns) for start in starts),
+    ]
 
     def fit(place: int) -> tuple[int, int]:
         before = bisect_left(starts, place)
@@ -55,7 +64,9 @@ def _shift_at_best_place(segment: str, num_dashes: int, candidate_columns: list[
 
 def _column_match_score(fret_column: int, fret_columns: set[int]) -> int:
     """How well a fret that starts in a column goes with the columns that others start in."""
-    return 2 * (fret_column in fret_columns) - (fret_column - 1 in fret_columns or fret_column + 1 in fret_columns)
+    return 2 * (fret_column in fret_columns) - (
+        fret_column - 1 in fret_columns or fret_column + 1 in fret_columns
+    )
 
 
 def _removable_columns(segment: str, num_columns: int) -> list[int]:
@@ -65,7 +76,8 @@ def _removable_columns(segment: str, num_columns: int) -> list[int]:
     return [
         i
         for i in range(len(segment) - num_columns + 1)
-        if digits[i] == digits[i + num_columns] and not (is_digit[i] and is_digit[i + num_columns + 1])
+        if digits[i] == digits[i + num_columns]
+        and not (is_digit[i] and is_digit[i + num_columns + 1])
     ]
 
 

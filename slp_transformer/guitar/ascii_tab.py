@@ -22,7 +22,9 @@ from slp_transformer.guitar.ascii_realign import DIGITS
 NUM_STRINGS = 6
 
 # A label in front of a string line, perhaps with a measure number or a bar line before it.
-_LABEL_PATTERN = re.compile(r"^(?:\s*\d{1,3}\s+)?\s*(?:\|\s*)?([A-Ga-g][#b]?)(?=[-=|:*\s(~\d<\[])\s*")
+_LABEL_PATTERN = re.compile(
+    r"^(?:\s*\d{1,3}\s+)?\s*(?:\|\s*)?([A-Ga-g][#b]?)(?=[-=|:*\s(~\d<\[])\s*"
+)
 # A name, perhaps a bar line, and hardly any more: the last beat of a bar that a line cut in two.
 _SHORT_LINE_PATTERN = re.compile(r"[A-Ga-g][#b]? {0,2}[ |](?=[-0-9hpbx/~]*-)[-0-9hpbx/~]{1,12}\|?")
 _MEASURE_NUMBER_PATTERN = re.compile(r"^\s*\d{1,3}\s+(?=\|)")
@@ -40,10 +42,10 @@ class StaffSystem:
     """String lines of a text that stand one under the other, six unless labels say otherwise.
 
     Attributes:
-        numbers: the number of each line in the file, from 1.
+        line_numbers: the number of each line in the file, from 1.
         labels: what stands in front of each line (``"E"``, ``"F#"``), empty where nothing does.
         rows: the lines, highest string first, labels and measure numbers blanked out.
-        beyond: the rows that go on, with frets, where most others have ended.
+        overlong_rows: the rows that go on, with frets, where most others have ended.
     """
 
     line_numbers: tuple[int, ...]
@@ -137,7 +139,10 @@ def split_group_into_systems(lines: list[str], line_indices: list[int]) -> list[
     while len(line_indices) - first >= NUM_STRINGS:
         starts = range(first, first + (len(line_indices) - first) % NUM_STRINGS + 1)
         best = max(
-            starts, key=lambda start: _system_score([lines[i] for i in line_indices[start : start + NUM_STRINGS]])
+            starts,
+            key=lambda start: _system_score(
+                [lines[i] for i in line_indices[start : start + NUM_STRINGS]]
+            ),
         )
         chosen.append(line_indices[best : best + NUM_STRINGS])
         first = best + NUM_STRINGS

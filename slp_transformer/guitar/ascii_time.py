@@ -32,8 +32,8 @@ class ColumnTiming:
     """What a time line says.
 
     Attributes:
-        columns: how many columns a step takes.
-        unit: how many steps a quarter note has; None for columns that are no time.
+        columns_per_step: how many columns a step takes.
+        steps_per_quarter: how many steps a quarter note has; None for columns that are no time.
     """
 
     columns_per_step: int
@@ -45,8 +45,8 @@ def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list
 
     Args:
         tab: the tab.
-        per_step: how many columns a step takes.
-        cut: whether some bar goes on in the next system.
+        columns_per_step: how many columns a step takes.
+        has_cut_bar: whether some bar goes on in the next system.
     """
     columns = f"{columns_per_step} column{'s' if columns_per_step > 1 else ''} to a step"
     if tab.steps_per_quarter is not None:
@@ -58,7 +58,11 @@ def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list
         bar.events and bar.events[0].step == 0 and looks_like_time_signature(bar.events[0].notes)
         for bar in tab.bars
     )
-    plain = not (has_cut_bar or metres) and first == 0 and (steps == 1 or steps == 0 and columns_per_step == 1)
+    plain = (
+        not (has_cut_bar or metres)
+        and first == 0
+        and (steps == 1 or steps == 0 and columns_per_step == 1)
+    )
     return [] if plain else [f"time: {columns}"]
 
 
@@ -74,7 +78,9 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 def format_bar_changes(bar: Bar) -> list[str]:
     """The lines that say what changes with a bar."""
-    metre = [f"metre: {bar.time_signature[0]}/{bar.time_signature[1]}"] if bar.time_signature else []
+    metre = (
+        [f"metre: {bar.time_signature[0]}/{bar.time_signature[1]}"] if bar.time_signature else []
+    )
     return metre + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
 
 
@@ -84,7 +90,11 @@ def parse_time_line(line: str) -> ColumnTiming | None:
     if found is None or int(found["columns"]) < 1:
         return None
     unit = int(found["unit"]) if found["unit"] else None
-    return ColumnTiming(int(found["columns"]), unit) if unit is None or 1 <= unit <= MAX_STEPS_PER_QUARTER else None
+    return (
+        ColumnTiming(int(found["columns"]), unit)
+        if unit is None or 1 <= unit <= MAX_STEPS_PER_QUARTER
+        else None
+    )
 
 
 def parse_bar_changes(lines: list[str]) -> dict[str, object]:
@@ -99,21 +109,28 @@ def parse_bar_changes(lines: list[str]) -> dict[str, object]:
 
 
 def build_timed_bars(
-    segments: list[BarRows], column_bars: list[ColumnBar], bar_changes: dict[int, dict[str, object]], columns_per_step: int
+    segments: list[BarRows],
+    column_bars: list[ColumnBar],
+    bar_changes: dict[int, dict[str, object]],
+    columns_per_step: int,
 ) -> list[Bar]:
     """Bars in the very steps that they were written in.
 
     Args:
         segments: the bars as text; those that a line cut in two as two.
-        raw: the same, with their notes.
-        said: what changes with some of them, by their place.
-        columns: how many columns a step takes.
+        column_bars: the same, with their notes.
+        bar_changes: what changes with some of them, by their place.
+        columns_per_step: how many columns a step takes.
     """
     bars: list[Bar] = []
     widths: list[int] = []
     open_bar = False
     for place, (text, bar) in enumerate(zip(segments, column_bars, strict=True)):
-        blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.starts_without_bar_line else 0
+        blank = (
+            min(len(row) - len(row.lstrip()) for row in text.rows)
+            if text.starts_without_bar_line
+            else 0
+        )
         before = widths[-1] if open_bar and text.starts_without_bar_line else 0
         events = tuple(
             Event(
@@ -164,12 +181,21 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
     Many writers leave the bar line at the margin out. Two halves are taken for one bar only if they
     are together no longer than a bar and a quarter of the piece.
     """
-    closed = [bar.num_columns for bar in bars if not (bar.starts_without_bar_line or bar.ends_without_bar_line)]
+    closed = [
+        bar.num_columns
+        for bar in bars
+        if not (bar.starts_without_bar_line or bar.ends_without_bar_line)
+    ]
     longest = 1.25 * median(closed) if closed else 0
     joined: list[ColumnBar] = []
     for bar in bars:
         last = joined[-1] if joined else None
-        if last and last.ends_without_bar_line and bar.starts_without_bar_line and last.num_columns + bar.num_columns <= longest:
+        if (
+            last
+            and last.ends_without_bar_line
+            and bar.starts_without_bar_line
+            and last.num_columns + bar.num_columns <= longest
+        ):
             moved = [replace(c, column=c.start_column + last.num_columns) for c in bar.columns]
             joined[-1] = ColumnBar(
                 last.num_columns + bar.num_columns,

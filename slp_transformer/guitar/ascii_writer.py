@@ -11,10 +11,14 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
-from slp_transformer.guitar.ascii_time import steps_per_beat_by_bar, format_bar_changes, format_time_line
+from slp_transformer.guitar.ascii_time import (
+    format_bar_changes,
+    format_time_line,
+    steps_per_beat_by_bar,
+)
 from slp_transformer.guitar.fretboard import get_string_names
-from slp_transformer.guitar.tab import Bar, TabNote, Tab, check_tab
-from slp_transformer.guitar.tab_header import is_style_line, format_tuning_line
+from slp_transformer.guitar.tab import Bar, Tab, TabNote, check_tab
+from slp_transformer.guitar.tab_header import format_tuning_line, is_style_line
 
 MARK_OF_TECHNIQUE = {"hammer": "h", "pull": "p", "slide": "/", "vibrato": "~"}
 
@@ -32,9 +36,9 @@ def format_tab(
         tab: the piece.
         width: columns of a line, at least 20.
         steps_per_beat: if given, a line above each system counts the beats of every bar.
-        ruler: say the unit of time, metre and tempo, and count the beats of a tab in time, so that
-            the text is read back as the very same steps. (Durations, voices, repeats, harmonics and
-            ringing notes have no place in this.)
+        show_timing: say the unit of time, metre and tempo, and count the beats of a tab in time, so
+            that the text is read back as the very same steps. (Durations, voices, repeats,
+            harmonics and ringing notes have no place in this.)
 
     Raises:
         ValueError: if `width` is below 20, `steps_per_beat` below 1, or a bar cannot be written: no
@@ -171,7 +175,9 @@ def _arrange_systems(bar_texts: list[_BarText], max_columns: int) -> list[list[_
     return systems
 
 
-def _draw_system(system: list[_BarText], labels: list[str], label_width: int, show_beats: bool) -> list[str]:
+def _draw_system(
+    system: list[_BarText], labels: list[str], label_width: int, show_beats: bool
+) -> list[str]:
     """The text lines of a system; a bar line is left out where a bar is only cut."""
     left = "|" if system[0].starts_bar else " "
     right = "|" if system[-1].ends_bar else ""

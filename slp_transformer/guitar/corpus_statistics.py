@@ -27,7 +27,7 @@ class CorpusStatistics:
         chords: share of the moments with two notes or more.
         playable_events: share of the moments that one hand can play.
         playable_chords: share of the chords that one hand can play.
-        jumps: share of the hand's moves that go over four frets, as `hand_shifts` has them.
+        jumps: share of the hand's moves that go over four frets, as `compute_hand_shifts` has them.
         open_strings: share of the notes that are open strings.
         returning_bars: share of the bars with notes that are equal to an earlier one of their
             piece.
@@ -65,15 +65,17 @@ def compute_corpus_statistics(
 
     Args:
         tabs: the pieces.
-        learned: the pieces that a model learned, to look for copies of them; None not to.
-        ended: whether each piece came to an end; not told if empty.
+        copy_detector: the pieces that a model learned, to look for copies of them; None not to.
+        is_complete: whether each piece came to an end; not told if empty.
     """
     pieces = [sounding_moments(tab) for tab in tabs]
     events = [Event(0, moment) for piece in pieces for moment in piece]
     chords = [event for event in events if len(event.notes) > 1]
     notes = [note for event in events for note in event.notes]
     moves = [move for piece in pieces for move in compute_hand_shifts(Event(0, m) for m in piece)]
-    copies = [] if copy_detector is None else [copy_detector.longest_copied_run(tab) for tab in tabs]
+    copies = (
+        [] if copy_detector is None else [copy_detector.longest_copied_run(tab) for tab in tabs]
+    )
     inside, among = count_notes_in_best_scale(tabs)
     return CorpusStatistics(
         pieces=len(tabs),
@@ -84,7 +86,9 @@ def compute_corpus_statistics(
         playable_chords=share_where(chords, is_playable_event),
         jumps=share_where(moves, lambda frets: frets > MAX_SMALL_SHIFT_FRETS),
         open_strings=share_where(notes, lambda note: note.fret == 0),
-        returning_bars=share_where([again for tab in tabs for again in find_repeated_bars(tab)], bool),
+        returning_bars=share_where(
+            [again for tab in tabs for again in find_repeated_bars(tab)], bool
+        ),
         monotonous=share_where(
             [window for piece in pieces for window in sliding_windows(piece)],
             lambda window: len(set(window)) < MIN_DISTINCT_MOMENTS,
@@ -101,7 +105,9 @@ def find_repeated_bars(tab: Tab) -> list[bool]:
     seen: set[tuple[int, tuple[tuple[int, MomentNotes], ...]]] = set()
     found = []
     for bar in tab.bars:
-        inside = tuple((event.step, event.sounding_notes()) for event in bar.events if event.sounding_notes())
+        inside = tuple(
+            (event.step, event.sounding_notes()) for event in bar.events if event.sounding_notes()
+        )
         if inside:
             found.append((bar.steps, inside) in seen)
             seen.add((bar.steps, inside))
@@ -110,7 +116,10 @@ def find_repeated_bars(tab: Tab) -> list[bool]:
 
 def sliding_windows(moments_in_piece: Sequence[MomentNotes]) -> list[Sequence[MomentNotes]]:
     """Every stretch of eight moments."""
-    return [moments_in_piece[i : i + REPETITION_WINDOW] for i in range(len(moments_in_piece) - REPETITION_WINDOW + 1)]
+    return [
+        moments_in_piece[i : i + REPETITION_WINDOW]
+        for i in range(len(moments_in_piece) - REPETITION_WINDOW + 1)
+    ]
 
 
 def share_where(items: Iterable[Any], predicate: Callable[[Any], bool]) -> float | None:

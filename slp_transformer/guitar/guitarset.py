@@ -22,7 +22,7 @@ from typing import Any
 from slp_transformer._internal.folders import list_files
 from slp_transformer.guitar.formats.safe_read import read_bytes, translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note
-from slp_transformer.guitar.tab import Bar, Event, TabNote, ReadProblem, Tab
+from slp_transformer.guitar.tab import Bar, Event, ReadProblem, Tab, TabNote
 from slp_transformer.guitar.timing import drop_repeated_changes
 
 STEPS_PER_QUARTER = 12
@@ -45,7 +45,7 @@ class GuitarSetExcerpt:
 
     Attributes:
         name: as its file is called, ``00_BN1-129-Eb_solo``.
-        player: "00" to "05".
+        player_id: "00" to "05".
         mode: "comp" for chords, "solo" for a melody.
         tab: the notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock",
             "SS" (singer-songwriter) or "Funk".
@@ -119,7 +119,10 @@ def _iter_archive_files(path: Path, problems: list[ReadProblem]) -> Iterator[tup
             if Path(info.filename).name.startswith("._"):  # what macOS adds to archives
                 continue
             try:
-                with translate_read_errors(info.filename, "a JAMS file"), archive.open(info) as file:
+                with (
+                    translate_read_errors(info.filename, "a JAMS file"),
+                    archive.open(info) as file,
+                ):
                     content = file.read(MAX_FILE_BYTES + 1)
                     if len(content) > MAX_FILE_BYTES:
                         raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
@@ -133,8 +136,8 @@ def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[
     """Read one excerpt.
 
     Args:
-        content: what the JAMS file holds.
-        name: its name, which says who plays what and how fast.
+        raw_bytes: what the JAMS file holds.
+        file_name: its name, which says who plays what and how fast.
 
     Returns:
         The excerpt; and its notes that no guitar has, or that two of are one.
@@ -231,7 +234,10 @@ def _build_bars(
     tempo: int,
 ) -> tuple[list[Bar], int]:
     """Bars, and how many notes had no room on their string."""
-    beat, whole = STEPS_PER_QUARTER * 4 // time_signature[1], STEPS_PER_QUARTER * 4 * time_signature[0] // time_signature[1]
+    beat, whole = (
+        STEPS_PER_QUARTER * 4 // time_signature[1],
+        STEPS_PER_QUARTER * 4 * time_signature[0] // time_signature[1],
+    )
 
     def step(seconds: float) -> int:
         """The step nearest to a moment, counted from the first beat; beats go on evenly."""
@@ -239,7 +245,9 @@ def _build_bars(
         share = (seconds - beat_seconds[place]) / (beat_seconds[place + 1] - beat_seconds[place])
         return round((place + share) * beat)
 
-    pickup = (1 - beat_positions[0]) % time_signature[0] * beat  # what comes before the first whole bar
+    pickup = (
+        (1 - beat_positions[0]) % time_signature[0] * beat
+    )  # what comes before the first whole bar
     events: dict[int, dict[int, TabNote]] = {}
     doubled, begun, group = 0, -math.inf, set()
     for onset, end, note in notes:

@@ -19,7 +19,9 @@ class CopyDetector:
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
         self.id_by_moment: dict[MomentNotes, int] = {}
-        self.encoded_pieces = [[self.moment_id(moment) for moment in sounding_moments(tab)] for tab in tabs]
+        self.encoded_pieces = [
+            [self.moment_id(moment) for moment in sounding_moments(tab)] for tab in tabs
+        ]
         self.hashes_by_length: dict[int, set[int]] = {}
 
     def moment_id(self, moment: MomentNotes) -> int:
@@ -29,7 +31,9 @@ class CopyDetector:
     def run_hashes(self, length: int) -> set[int]:
         """The runs of one length in all pieces, as hashes of 64 bits."""
         if length not in self.hashes_by_length:
-            self.hashes_by_length[length] = {run for piece in self.encoded_pieces for run in hash_runs(piece, length)}
+            self.hashes_by_length[length] = {
+                run for piece in self.encoded_pieces for run in hash_runs(piece, length)
+            }
         return self.hashes_by_length[length]
 
     def longest_copied_run(self, tab: Tab) -> int:
@@ -50,4 +54,6 @@ class CopyDetector:
 
 def hash_runs(moment_ids: list[int], run_length: int) -> set[int]:
     """The runs of one length in a piece, as hashes."""
-    return {hash(tuple(moment_ids[i : i + run_length])) for i in range(len(moment_ids) - run_length + 1)}
+    return {
+        hash(tuple(moment_ids[i : i + run_length])) for i in range(len(moment_ids) - run_length + 1)
+    }

@@ -7,8 +7,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab
-from slp_transformer.guitar.timing import bar_start_steps, drop_repeated_changes, expand_repeats, require_steps_per_quarter
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
+from slp_transformer.guitar.timing import (
+    bar_start_steps,
+    drop_repeated_changes,
+    expand_repeats,
+    require_steps_per_quarter,
+)
 
 MAX_BARS = 100_000
 
@@ -17,8 +22,8 @@ class ScoreNote(NamedTuple):
     """A note that sounds.
 
     Attributes:
-        onset: steps from the beginning of the piece.
-        duration: steps that it lasts, at least 1.
+        onset_step: steps from the beginning of the piece.
+        duration_steps: steps that it lasts, at least 1.
         pitch: MIDI note number.
         channel: the MIDI channel that it came on, 1 to 16; 0 where there was none.
     """
@@ -36,11 +41,12 @@ class Score:
     Attributes:
         notes: the notes, in order of onset, then pitch.
         steps_per_quarter: how many steps a quarter note has.
-        metres: from which step on which metre holds, as in `Bar.metre`; 4/4 before the first.
-        tempi: from which step on which tempo holds, in quarter notes a minute.
+        time_signatures: from which step on which metre holds, as in `Bar.metre`; 4/4 before the
+            first.
+        tempos: from which step on which tempo holds, in quarter notes a minute.
         title: what the piece is called; may be empty.
         source: where it was read from, or empty.
-        length: steps that the piece lasts at least, for empty bars at its end.
+        min_length_steps: steps that the piece lasts at least, for empty bars at its end.
         style: what kind of music it is; may be empty.
     """
 
@@ -95,7 +101,8 @@ def score_from_tab(tab: Tab) -> Score:
 def notes_with_onsets(tab: Tab) -> list[tuple[int, int, TabNote]]:
     """Every note of a tab with its onset from the beginning and how long it lasts, in steps.
 
-    Durations that are not said are as `score_of` tells. Repeats are taken as they are written.
+    Durations that are not said are as `score_from_tab` tells. Repeats are taken as they are
+    written.
     """
     placed: list[tuple[int, int, TabNote]] = []  # onset, end of its bar, note
     for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
@@ -146,12 +153,14 @@ def _value_at_step(changes_by_step: Sequence[tuple[int, int]], step: int) -> int
     return changes_by_step[place - 1][1] if place else None
 
 
-def tab_from_score(score: Score, chosen_notes: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
+def tab_from_score(
+    score: Score, chosen_notes: Sequence[Note | None], tuning: Tuning = STANDARD
+) -> Tab:
     """A tab from a score and a place on the neck for each of its notes.
 
     Args:
         score: what sounds.
-        places: for each of `score.notes` where it is played; None leaves it out.
+        chosen_notes: for each of `score.notes` where it is played; None leaves it out.
         tuning: the guitar.
 
     Raises:
@@ -165,7 +174,11 @@ def tab_from_score(score: Score, chosen_notes: Sequence[Note | None], tuning: Tu
     events: list[list[Event]] = [[] for _ in bars]
     for moment in score.group_by_onset():
         onset = score.notes[moment[0]].onset_step
-        played = [TabNote(chosen_notes[i], score.notes[i].duration_steps) for i in moment if chosen_notes[i]]
+        played = [
+            TabNote(chosen_notes[i], score.notes[i].duration_steps)
+            for i in moment
+            if chosen_notes[i]
+        ]
         strings = [each.note.string for each in played]
         if len(set(strings)) < len(strings):
             raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")

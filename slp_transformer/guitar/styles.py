@@ -16,7 +16,12 @@ def is_valid_style(style_name: str) -> bool:
     style.
     """
     in_words = style_name == " ".join(style_name.split()) and style_name.isprintable()
-    return in_words and 0 < len(style_name) <= MAX_STYLE_CHARACTERS and not set("<>") & set(style_name) and not is_no_style(style_name)
+    return (
+        in_words
+        and 0 < len(style_name) <= MAX_STYLE_CHARACTERS
+        and not set("<>") & set(style_name)
+        and not is_no_style(style_name)
+    )
 
 
 def is_no_style(style_name: str) -> bool:
@@ -49,5 +54,7 @@ def collect_styles(tabs: Iterable[Tab]) -> tuple[tuple[str, ...], list[str]]:
     """
     found = sorted({tab.style for tab in tabs if is_valid_style(tab.style)})
     if len(found) > MAX_STYLES:
-        return (), [f"no token tells a style: there are {len(found)} styles, more than {MAX_STYLES}"]
+        return (), [
+            f"no token tells a style: there are {len(found)} styles, more than {MAX_STYLES}"
+        ]
     return (tuple(found) if len(found) > 1 else ()), []

@@ -3,8 +3,8 @@
 Time is whole numbers. An event stands so many steps after the bar line, and a bar is so many steps
 long. `Tab.steps_per_quarter` says how many steps a quarter note has; where it is None, steps are
 only the columns of a text, in which people space notes as they please. Columns become time by an
-explicit step alone, `slp_transformer.guitar.timing.in_time`. Seconds are not kept here: a loader
-that knows them keeps them beside its tabs.
+explicit step alone, `slp_transformer.guitar.timing.columns_to_steps`. Seconds are not kept here: a
+loader that knows them keeps them beside its tabs.
 
 All that is said of notes beyond string and fret is optional, and so is metre and tempo. Ties are
 notation: a note that is held over a bar line is one note with a duration that crosses it.
@@ -16,7 +16,9 @@ from typing import Literal, NamedTuple, get_args
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 
-TechniqueKind = Literal["hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"]
+TechniqueKind = Literal[
+    "hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"
+]
 
 
 class Technique(NamedTuple):
@@ -25,7 +27,8 @@ class Technique(NamedTuple):
     Attributes:
         kind: "hammer", "pull" and "slide" lead from this note to the next one on its string;
             "bend" raises it after it is struck; a "dead" note has no pitch, whatever its fret.
-        size: how far a bend goes, in quarter tones (4 is a whole step); 0 for all else.
+        bend_quarter_tones: how far a bend goes, in quarter tones (4 is a whole step); 0 for all
+            else.
     """
 
     kind: TechniqueKind
@@ -37,7 +40,7 @@ class TabNote(NamedTuple):
 
     Attributes:
         note: string and fret.
-        duration: steps that it lasts, past the end of the bar too; 0 if that is not said.
+        duration_steps: steps that it lasts, past the end of the bar too; 0 if that is not said.
         techniques: how it is played, in the order of `Kind`.
         voice: 1 or 2, where a piece has parts that are written apart.
     """
@@ -57,9 +60,9 @@ class Event:
     Attributes:
         step: steps from the bar line, 0 for the first moment of the bar.
         notes: the notes, lowest string first (string 6 before string 1).
-        durations: as `Played.duration`, for each note.
-        techniques: as `Played.techniques`.
-        voices: as `Played.voice`.
+        durations: as `TabNote.duration`, for each note.
+        techniques: as `TabNote.techniques`.
+        voices: as `TabNote.voice`.
     """
 
     step: int
@@ -112,11 +115,11 @@ class Bar:
     Attributes:
         steps: how many steps the bar is long.
         events: its events, in order of `step`.
-        metre: beats and what kind of note a beat is, (6, 8) for six eighths, from this bar on; None
-            where it goes on as before, or is not said.
-        tempo: quarter notes a minute from this bar on; None as with `metre`.
-        repeat_from: whether a repeat begins with this bar.
-        repeats: how often the repeat that ends with this bar is played in all; 0 if none ends.
+        time_signature: beats and what kind of note a beat is, (6, 8) for six eighths, from this bar
+            on; None where it goes on as before, or is not said.
+        tempo_bpm: quarter notes a minute from this bar on; None as with `time_signature`.
+        starts_repeat: whether a repeat begins with this bar.
+        num_plays: how often the repeat that ends with this bar is played in all; 0 if none ends.
         endings: the times, from 1, that this bar is played when its repeat is; empty for always.
     """
 
@@ -162,7 +165,7 @@ class ReadProblem:
 
     Attributes:
         source: the file.
-        line: the line, from 1; 0 for a file that has no lines.
+        line_number: the line, from 1; 0 for a file that has no lines.
         message: what is wrong with it.
     """
 
@@ -194,8 +197,13 @@ def check_tab(tab: Tab) -> None:
         raise ValueError(
             f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings; this tuning has {strings}."
         )
-    if tab.steps_per_quarter is not None and not 1 <= tab.steps_per_quarter <= MAX_STEPS_PER_QUARTER:
-        raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {tab.steps_per_quarter}.")
+    if (
+        tab.steps_per_quarter is not None
+        and not 1 <= tab.steps_per_quarter <= MAX_STEPS_PER_QUARTER
+    ):
+        raise ValueError(
+            f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {tab.steps_per_quarter}."
+        )
     for number, bar in enumerate(tab.bars, start=1):
         check_bar(bar, number, strings)
 
@@ -206,7 +214,9 @@ def check_bar(bar: Bar, bar_number: int, num_strings: int) -> None:
     Raises:
         ValueError: as `check_tab`.
     """
-    if bar.time_signature is not None and (bar.time_signature[0] < 1 or bar.time_signature[1] not in (1, 2, 4, 8, 16, 32)):
+    if bar.time_signature is not None and (
+        bar.time_signature[0] < 1 or bar.time_signature[1] not in (1, 2, 4, 8, 16, 32)
+    ):
         raise ValueError(
             f"Bar {bar_number}: {bar.time_signature[0]}/{bar.time_signature[1]} is no metre; write so many halves, "
             "quarters, eighths, ..., as in 6/8."

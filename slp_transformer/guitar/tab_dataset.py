@@ -21,10 +21,10 @@ class TabDataset:
 
     Attributes:
         tokenizer: what the tokens mean.
-        learned: tokens to learn from, each piece from ``<bos>`` to ``<eos>``.
-        held_out: tokens of pieces that are not learned from.
-        learned_tabs: the pieces behind `learned`, in the order of their tokens.
-        held_out_tabs: the pieces behind `held_out`.
+        train_data: tokens to learn from, each piece from ``<bos>`` to ``<eos>``.
+        val_data: tokens of pieces that are not learned from.
+        train_tabs: the pieces behind `train_data`, in the order of their tokens.
+        val_tabs: the pieces behind `val_data`.
         problems: what could not be read, by file and line.
     """
 
@@ -46,7 +46,7 @@ def prepare_tab_dataset(
     Args:
         source: a folder of ``.txt`` and ``.tab`` files, or one file; GuitarSet as a folder or as
             its publisher's archive; None for the practice corpus.
-        held_out: share of the pieces to hold out, drawn at random but always the same ones, and at
+        val_split: share of the pieces to hold out, drawn at random but always the same ones, and at
             least one; or another source, to be held out as a whole.
         tokenizer: the tokenizer of a model that is there already; a new one if None.
 
@@ -57,7 +57,12 @@ def prepare_tab_dataset(
     tokenizer = tokenizer or TabTokenizer()
     tabs, unseen, problems = read_train_val_tabs(source, val_split)
     return TabDataset(
-        tokenizer, encode_tabs(tabs, tokenizer), encode_tabs(unseen, tokenizer), tabs, unseen, problems
+        tokenizer,
+        encode_tabs(tabs, tokenizer),
+        encode_tabs(unseen, tokenizer),
+        tabs,
+        unseen,
+        problems,
     )
 
 
@@ -67,14 +72,14 @@ def read_train_val_tabs(
     """Read tabs and hold some out.
 
     Args:
-        source: as `prepare_tabs`.
-        held_out: as there.
+        source: as `prepare_tab_dataset`.
+        val_split: as there.
 
     Returns:
         The tabs to learn from, those held out, and what could not be read.
 
     Raises:
-        ValueError: as `prepare_tabs`, but for what has no token.
+        ValueError: as `prepare_tab_dataset`, but for what has no token.
     """
     tabs, problems = keep_six_string_tabs(*read_tab_source(source))
     if isinstance(val_split, str | Path):
@@ -87,7 +92,7 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     """Tabs and problems of a folder or file, or of GuitarSet; the practice corpus if None.
 
     Raises:
-        ValueError: as `slp_transformer.guitar.ascii_reader.read_tabs`, or
+        ValueError: as `slp_transformer.guitar.ascii_reader.read_tab_folder`, or
             `slp_transformer.guitar.guitarset.read_guitarset`.
     """
     if source is None:
@@ -98,7 +103,9 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     return read_tab_folder(source)
 
 
-def keep_six_string_tabs(tabs: list[Tab], problems: list[ReadProblem]) -> tuple[list[Tab], list[ReadProblem]]:
+def keep_six_string_tabs(
+    tabs: list[Tab], problems: list[ReadProblem]
+) -> tuple[list[Tab], list[ReadProblem]]:
     """The tabs that tokens are made for, those of six strings; the others become problems.
 
     Raises:

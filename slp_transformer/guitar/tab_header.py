@@ -17,7 +17,7 @@ from slp_transformer.guitar.fretboard import (
     get_string_names,
 )
 from slp_transformer.guitar.styles import is_valid_style
-from slp_transformer.guitar.tab import MIN_STRINGS, MAX_STRINGS
+from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS
 from slp_transformer.guitar.theory import parse_pitch_class
 
 OpenPitches = tuple[int, ...]
@@ -39,7 +39,9 @@ _DROP_TUNING_PATTERN = re.compile(
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
     re.IGNORECASE,
 )
-_OPEN_TUNING_PATTERN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.IGNORECASE)
+_OPEN_TUNING_PATTERN = re.compile(
+    r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.IGNORECASE
+)
 _OPEN_TUNING_PITCHES = {
     "G": OPEN_G.open_pitches,
     "D": OPEN_D.open_pitches,
@@ -59,13 +61,17 @@ _TUNED_DOWN_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
-_STANDARD_ON_NOTE_PATTERN = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.IGNORECASE)
+_STANDARD_ON_NOTE_PATTERN = re.compile(
+    r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.IGNORECASE
+)
 _HALF_STEP_DOWN_PATTERN = re.compile(
     r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
     r"|\bE(?:b|\u266d|-flat)\s+tuning",
     re.IGNORECASE,
 )
-_STANDARD_TUNING_PATTERN = re.compile(r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I)
+_STANDARD_TUNING_PATTERN = re.compile(
+    r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
+)
 _STRING_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
 _SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth)\)?"
@@ -88,7 +94,9 @@ _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.IGNORECASE
 )
 _ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
-_STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE)
+_STATEMENT_PATTERN = re.compile(
+    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE
+)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.IGNORECASE)
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.IGNORECASE)
 
@@ -118,7 +126,7 @@ def _nearest_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches:
 
 
 def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
-    """The pitch of that name, in any case and with any sign, that is nearest to `pitch`."""
+    """The pitch of that name, in any case and with any sign, that is nearest to `reference_pitch`."""
     plain = note_name[0].upper() + note_name[1:].replace("\u266f", "#").replace("\u266d", "b")
     return reference_pitch + (parse_pitch_class(plain) - reference_pitch + 6) % 12 - 6
 
@@ -129,7 +137,7 @@ def _distance_from_standard(pitches: OpenPitches) -> int:
 
 
 def format_tuning_line(tuning: Tuning) -> str:
-    """The line of text that states a tuning, low string first, so that `stated_tuning` reads it.
+    """The line of text that states a tuning, low string first, so that `parse_tuning` reads it.
 
     Octaves (E2) stand where letters alone, which mean what is nearest to standard tuning, would
     mislead.
@@ -189,11 +197,15 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
             return _OPEN_TUNING_PITCHES[chord]
     found = _TUNED_DOWN_PATTERN.search(line)
     if found and (mentions_tuning or not line[: found.start()].strip(" ()[]*.\t")):
-        return _transpose_pitches(STANDARD.open_pitches, -_parse_half_steps(found["after"] or found["before"]))
+        return _transpose_pitches(
+            STANDARD.open_pitches, -_parse_half_steps(found["after"] or found["before"])
+        )
     if _HALF_STEP_DOWN_PATTERN.search(line):
         return HALF_STEP_DOWN.open_pitches
     if found := _STANDARD_ON_NOTE_PATTERN.search(line):
-        return _transpose_pitches(STANDARD.open_pitches, (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7)
+        return _transpose_pitches(
+            STANDARD.open_pitches, (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7
+        )
     return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 
 
@@ -204,7 +216,10 @@ def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
 
 def _parse_pitch_class(note_name: str) -> int:
     """Half steps from C up to a note in any case and with any sign."""
-    sharp, flat = note_name[1:] in ("#", "\u266f"), note_name[1:] in ("b", "\u266d", "flat", "-flat")
+    sharp, flat = (
+        note_name[1:] in ("#", "\u266f"),
+        note_name[1:] in ("b", "\u266d", "flat", "-flat"),
+    )
     return parse_pitch_class(note_name[0].upper()) + sharp - flat
 
 
@@ -256,7 +271,13 @@ def parse_capo(line: str) -> int | None:
     fret = found["fret"].upper()
     if fret.lower() in _FRET_WORDS:
         return _FRET_WORDS.index(fret.lower())
-    number = _ROMAN_NUMERALS.index(fret) if fret in _ROMAN_NUMERALS else int(fret) if fret.isdecimal() else 0
+    number = (
+        _ROMAN_NUMERALS.index(fret)
+        if fret in _ROMAN_NUMERALS
+        else int(fret)
+        if fret.isdecimal()
+        else 0
+    )
     return number if 1 <= number <= 12 else None
 
 
@@ -276,7 +297,11 @@ def is_style_line(line: str) -> bool:
 
 def find_style(lines: list[str]) -> str:
     """The style among lines of text: what follows ``style:`` or ``genre:``; empty if none does."""
-    found = (match["style"] for line in lines if (match := _STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS])))
+    found = (
+        match["style"]
+        for line in lines
+        if (match := _STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS]))
+    )
     return next(filter(is_valid_style, (" ".join(name.split()) for name in found)), "")
 
 

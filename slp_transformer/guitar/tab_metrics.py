@@ -57,7 +57,7 @@ def compute_hand_shifts(events: Iterable[Event]) -> list[int]:
 
 
 def compute_mean_hand_shift(events: Iterable[Event]) -> float:
-    """Mean of `hand_shifts`, in frets; 0.0 if the hand never has to move."""
+    """Mean of `compute_hand_shifts`, in frets; 0.0 if the hand never has to move."""
     shifts = compute_hand_shifts(events)
     return sum(shifts) / len(shifts) if shifts else 0.0
 
@@ -66,8 +66,8 @@ def valid_sequence_share(invalid_token_counts: Iterable[int]) -> float:
     """Share of sampled token sequences without any ill-formed token; 0.0 if there are none.
 
     Args:
-        ill_formed: for every sample, how many of its tokens could not stand where they stood
-            (`slp_transformer.guitar.tab_tokenizer.Decoded.ill_formed`).
+        invalid_token_counts: for every sample, how many of its tokens could not stand where they
+            stood (`slp_transformer.guitar.tab_tokenizer.DecodedTab.num_invalid_tokens`).
     """
     clean = [count == 0 for count in invalid_token_counts]
     return sum(clean) / len(clean) if clean else 0.0

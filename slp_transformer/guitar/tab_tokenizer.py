@@ -22,7 +22,7 @@ metre and key in the header, and the style if the tokenizer is made with styles;
 `slp_transformer.guitar.token_names` describes it.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
-machine, which decoding and `TabTokenizer.allowed_next` share.
+machine, which decoding and `TabTokenizer.allowed_next_ids` share.
 """
 
 import json
@@ -36,17 +36,17 @@ from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
 from slp_transformer.guitar.styles import check_styles
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.token_grammar import (
-    SPECIAL_TOKENS,
     NUM_STRINGS,
+    SPECIAL_TOKENS,
     PlacedTokenReader,
     PlainTokenReader,
     parse_token,
 )
 from slp_transformer.guitar.token_names import (
-    encode_placed_tab,
     build_placed_vocabulary,
-    encode_plain_bars,
     build_plain_vocabulary,
+    encode_placed_tab,
+    encode_plain_bars,
 )
 
 TokenScheme = Literal["plain", "placed"]
@@ -62,9 +62,9 @@ class DecodedTab:
 
     Attributes:
         tab: the music in it.
-        ill_formed: how many tokens could not stand where they stood.
-        length: how many tokens were read, up to and including the first ``<eos>``.
-        complete: whether an ``<eos>`` came.
+        num_invalid_tokens: how many tokens could not stand where they stood.
+        num_tokens: how many tokens were read, up to and including the first ``<eos>``.
+        is_complete: whether an ``<eos>`` came.
     """
 
     tab: Tab
@@ -109,17 +109,18 @@ class TabTokenizer:
         max_position: how many positions have a token; bars may be longer.
         max_capo: highest capo.
         tunings: the tunings with a token of their own, by name; six strings each.
-        units: how many steps a quarter note may have, `UNITS` for instance, for tokens that tell
-            the unit of time; none for tokens that do not.
-        code: "plain" or "placed".
+        steps_per_quarter_options: how many steps a quarter note may have,
+            `DEFAULT_STEPS_PER_QUARTER` for instance, for tokens that tell the unit of time; none
+            for tokens that do not.
+        scheme: "plain" or "placed".
         styles: the styles that have a token, for the placed code; none for headers that do not
             tell a style.
 
     Raises:
         ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
             there is no such code, a style has no name that will do
-            (`slp_transformer.guitar.styles.is_style`) or is there twice, or the plain code is to
-            tell styles.
+            (`slp_transformer.guitar.styles.is_valid_style`) or is there twice, or the plain code is
+            to tell styles.
     """
 
     pad_id, bos_id, eos_id = 0, 1, 2
@@ -147,15 +148,23 @@ class TabTokenizer:
             if len(tuning.open_pitches) != NUM_STRINGS:
                 raise ValueError(f"Tuning {name!r} must have {NUM_STRINGS} open strings.")
         self.steps_per_quarter_options = tuple(steps_per_quarter_options)
-        if not all(is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in self.steps_per_quarter_options):
-            raise ValueError(f"A quarter note has a whole number of steps, not {self.steps_per_quarter_options}.")
+        if not all(
+            is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in self.steps_per_quarter_options
+        ):
+            raise ValueError(
+                f"A quarter note has a whole number of steps, not {self.steps_per_quarter_options}."
+            )
         if scheme not in get_args(TokenScheme):
             raise ValueError(f'code must be "plain" or "placed", not {scheme!r}.')
         self.scheme, self.styles = scheme, tuple(styles)
         check_styles(self.styles)
         if self.styles and scheme == "plain":
             raise ValueError("Styles are told by the placed code, not by the plain one.")
-        units_told = ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.steps_per_quarter_options)) if self.steps_per_quarter_options else ()
+        units_told = (
+            ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.steps_per_quarter_options))
+            if self.steps_per_quarter_options
+            else ()
+        )
         self.vocabulary = (
             *SPECIAL_TOKENS,
             *(f"TUNING<{name}>" for name in self.tunings),
@@ -206,7 +215,11 @@ class TabTokenizer:
                 without length, events out of order or outside their bar, notes not in order from
                 string 6 to string 1. The sentence names the bar.
         """
-        tokens = ["<bos>", *self.tuning_tokens(tab.tuning), *self.time_unit_tokens(tab.steps_per_quarter)]
+        tokens = [
+            "<bos>",
+            *self.tuning_tokens(tab.tuning),
+            *self.time_unit_tokens(tab.steps_per_quarter),
+        ]
         if self.scheme == "plain":
             tokens += encode_plain_bars(tab.bars, self.max_fret, self.max_position)
         else:
@@ -268,7 +281,7 @@ class TabTokenizer:
 
         Args:
             ids: token ids; a tensor works too.
-            tuning: the tuning of a sequence that does not say.
+            default_tuning: the tuning of a sequence that does not say.
         """
         ids = [int(i) for i in ids]
         reader = self._make_reader(ids, default_tuning)
@@ -308,14 +321,21 @@ class TabTokenizer:
         else:
             header.append(("BAR", "<eos>"))
         return (PlacedTokenReader if placed else PlainTokenReader)(
-            self.vocabulary, self.parsed_vocabulary, self.max_position, self.tunings, default_tuning, tuple(header)
+            self.vocabulary,
+            self.parsed_vocabulary,
+            self.max_position,
+            self.tunings,
+            default_tuning,
+            tuple(header),
         )
 
     def to_json(self) -> str:
         """The settings as JSON text, to be saved beside a model."""
         tunings = {name: tuning.open_pitches for name, tuning in self.tunings.items()}
         limits = self.max_fret, self.max_position, self.max_capo
-        kept = TabTokenizerConfig("tab tokens", *limits, tunings, self.steps_per_quarter_options, self.scheme, self.styles)
+        kept = TabTokenizerConfig(
+            "tab tokens", *limits, tunings, self.steps_per_quarter_options, self.scheme, self.styles
+        )
         return json.dumps(asdict(kept), indent=2)
 
     @classmethod

@@ -59,7 +59,11 @@ def parse_pitch_class(note_name: str) -> int:
     Raises:
         ValueError: if it is no note name.
     """
-    if not note_name or note_name[0] not in _PITCH_CLASS_OF_LETTER or note_name[1:] not in ("", "#", "b"):
+    if (
+        not note_name
+        or note_name[0] not in _PITCH_CLASS_OF_LETTER
+        or note_name[1:] not in ("", "#", "b")
+    ):
         raise ValueError(f"{note_name!r} is no note name: write A to G, then # or b where needed.")
     return (_PITCH_CLASS_OF_LETTER[note_name[0]] + {"": 0, "#": 1, "b": -1}[note_name[1:]]) % 12
 
@@ -79,7 +83,7 @@ def split_chord_name(chord: str) -> tuple[str, str]:
     """Root and quality of a chord name: ``F#m7`` is ``F#`` and ``m7``.
 
     Raises:
-        ValueError: if the root is no note name or the quality is not in `CHORDS`.
+        ValueError: if the root is no note name or the quality is not in `CHORD_HALF_STEPS`.
     """
     length = 2 if chord[1:2] in ("#", "b") else 1
     root, quality = chord[:length], chord[length:]
@@ -93,7 +97,7 @@ def chord_pitch_classes(chord: str) -> list[int]:
     """Pitch classes of a chord, root first: ``chord_classes("C")`` is C, E and G.
 
     Raises:
-        ValueError: as `split_chord`.
+        ValueError: as `split_chord_name`.
     """
     root, quality = split_chord_name(chord)
     return [(parse_pitch_class(root) + interval) % 12 for interval in CHORD_HALF_STEPS[quality]]
@@ -105,7 +109,7 @@ def chord_above_root(root: str, half_steps: int, quality: str) -> str:
 
 
 def parse_grip_diagram(diagram: str, fret_shift: int = 0) -> ChordGrip:
-    """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck.
+    """Read a chord diagram, low string first: ``x32010`` is C; `fret_shift` moves it up the neck.
 
     >>> grip("xx0232")
     (Note(string=4, fret=0), Note(string=3, fret=2), Note(string=2, fret=3), Note(string=1, fret=2))
@@ -173,7 +177,7 @@ def find_barre_shapes(chord: str) -> list[ChordGrip]:
     """The movable shapes of a chord in standard tuning, up to the twelfth fret, lowest fret first.
 
     Raises:
-        ValueError: as `split_chord`.
+        ValueError: as `split_chord_name`.
     """
     root, quality = split_chord_name(chord)
     shapes = []
@@ -214,13 +218,15 @@ MINOR_KEY_PROFILE = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69,
 def count_pitch_classes(tab: Tab) -> list[int]:
     """How many of a tab's notes are of each pitch class, C first; dead notes have none."""
     counts = Counter(
-        tab.tuning.pitch_of(note) % 12 for event in tab.iter_events() for note in event.sounding_notes()
+        tab.tuning.pitch_of(note) % 12
+        for event in tab.iter_events()
+        for note in event.sounding_notes()
     )
     return [counts[pitch_class] for pitch_class in range(12)]
 
 
 def estimate_key(tab: Tab) -> str | None:
-    """The key that a piece is most likely in: one of `KEYS`.
+    """The key that a piece is most likely in: one of `KEY_NAMES`.
 
     It is the key whose profile goes along best with the piece's pitch classes. Source: Krumhansl
     and Kessler 1982, whose profiles say how well listeners find each pitch class fits a key.
@@ -251,7 +257,8 @@ def count_notes_in_best_scale(tabs: Iterable[Tab]) -> tuple[int, int]:
     for tab in tabs:
         counts = count_pitch_classes(tab)
         inside += max(
-            sum(counts[(root + step) % 12] for step in SCALE_HALF_STEPS["major"]) for root in range(12)
+            sum(counts[(root + step) % 12] for step in SCALE_HALF_STEPS["major"])
+            for root in range(12)
         )
         notes += sum(counts)
     return inside, notes

@@ -26,7 +26,9 @@ def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
             "with_steps_per_quarter for finer or coarser steps."
         )
     if not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER:
-        raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {steps_per_quarter}.")
+        raise ValueError(
+            f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {steps_per_quarter}."
+        )
     return replace(tab, steps_per_quarter=steps_per_quarter)
 
 
@@ -116,7 +118,10 @@ def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
         ValueError: if no metre is as long as the bar.
     """
     quarters = Fraction(bar.steps, steps_per_quarter)
-    if bar.time_signature is not None and Fraction(4 * bar.time_signature[0], bar.time_signature[1]) == quarters:
+    if (
+        bar.time_signature is not None
+        and Fraction(4 * bar.time_signature[0], bar.time_signature[1]) == quarters
+    ):
         return bar.time_signature
     for kind in (4, 8, 16, 32):
         beats = quarters * kind / 4
@@ -138,7 +143,7 @@ def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Ta
         The tab; and the numbers of the bars that were changed.
 
     Raises:
-        ValueError: as `unit_of`.
+        ValueError: as `require_steps_per_quarter`.
     """
     unit, bars, changed = require_steps_per_quarter(tab), [], []
     for number, bar in enumerate(tab.bars, start=1):
@@ -172,14 +177,18 @@ def add_time_signatures(tab: Tab) -> Tab:
     """The same tab, with the metre of every bar in which it changes.
 
     Raises:
-        ValueError: as `metre_of` and `unit_of`.
+        ValueError: as `time_signature_of` and `require_steps_per_quarter`.
     """
-    bars = [replace(bar, metre=time_signature_of(bar, require_steps_per_quarter(tab))) for bar in _carry_time_signature_and_tempo(tab.bars)]
+    bars = [
+        replace(bar, metre=time_signature_of(bar, require_steps_per_quarter(tab)))
+        for bar in _carry_time_signature_and_tempo(tab.bars)
+    ]
     tempi = [bar.tempo_bpm for bar in tab.bars]
     return replace(
         tab,
         bars=tuple(
-            replace(bar, tempo=tempo) for bar, tempo in zip(drop_repeated_changes(bars), tempi, strict=True)
+            replace(bar, tempo=tempo)
+            for bar, tempo in zip(drop_repeated_changes(bars), tempi, strict=True)
         ),
     )
 

@@ -24,19 +24,19 @@ class PlainTokenReader:
 
     Args:
         vocabulary: the names of the tokens, by id.
-        parts: `token_parts` of each of them.
+        parsed_vocabulary: `parse_token` of each of them.
         max_position: the last position that has a token.
-        named: the tunings that have a token.
+        named_tunings: the tunings that have a token.
         tuning: the tuning until a token says another.
-        header: the kinds of token at each place of a header, the last of them what begins the
+        header_kinds: the kinds of token at each place of a header, the last of them what begins the
             bars; empty if the sequence begins inside a bar, as a piece's middle does.
 
     Attributes:
-        unit: steps to a quarter note; None for columns, or where no token says it.
-        metre: of the first bar; None where no token says it.
+        steps_per_quarter: steps to a quarter note; None for columns, or where no token says it.
+        time_signature: of the first bar; None where no token says it.
         style: what kind of music it is; empty where no token says it.
         bars: what has been read, without the bar that is not closed yet.
-        ill_formed: how many tokens could not stand where they stood.
+        num_invalid_tokens: how many tokens could not stand where they stood.
     """
 
     def __init__(
@@ -48,7 +48,11 @@ class PlainTokenReader:
         tuning: Tuning,
         header_kinds: tuple[tuple[str, ...], ...],
     ):
-        self.vocabulary, self.parsed_vocabulary, self.max_position = vocabulary, parsed_vocabulary, max_position
+        self.vocabulary, self.parsed_vocabulary, self.max_position = (
+            vocabulary,
+            parsed_vocabulary,
+            max_position,
+        )
         self.named_tunings, self.tuning = named_tunings, tuning
         self.remaining_header_kinds = list(header_kinds)
         self.steps_per_quarter: int | None = None
@@ -65,7 +69,11 @@ class PlainTokenReader:
     def is_allowed(self, token_id: int) -> bool:
         """Whether this token may come next."""
         kind, value = self.parsed_vocabulary[token_id]
-        return kind in self.remaining_header_kinds[0] if self.remaining_header_kinds else self.is_allowed_in_bar(kind, value)
+        return (
+            kind in self.remaining_header_kinds[0]
+            if self.remaining_header_kinds
+            else self.is_allowed_in_bar(kind, value)
+        )
 
     def read_token(self, token_id: int) -> None:
         """Take in the next token."""
@@ -153,15 +161,15 @@ class PlainTokenReader:
 
 
 class PlacedTokenReader(PlainTokenReader):
-    """Reads tokens of the placed code, as `TokenReader` does those of the plain one.
+    """Reads tokens of the placed code, as `PlainTokenReader` does those of the plain one.
 
     Attributes:
-        steps: how long the bar is that is being read; None where no token says it, as in the
+        bar_steps: how long the bar is that is being read; None where no token says it, as in the
             middle of a piece.
     """
 
     def __init__(self, *args):
-        """As `TokenReader`."""
+        """As `PlainTokenReader`."""
         super().__init__(*args)
         self.bar_steps: int | None = None
         self.pending_step: int | None = None  # where a POS says that the next notes are
@@ -173,7 +181,10 @@ class PlacedTokenReader(PlainTokenReader):
         if token_kind in ("BAR", "<eos>"):
             return self.last_kind not in ("POS", "LONG")
         if token_kind == "SAME":
-            return self.last_kind not in ("POS", "LONG") and numbers[0] <= self.count_bars_with_current()
+            return (
+                self.last_kind not in ("POS", "LONG")
+                and numbers[0] <= self.count_bars_with_current()
+            )
         if self.last_kind == "SAME":
             return False
         if token_kind == "LONGER":
@@ -200,7 +211,11 @@ class PlacedTokenReader(PlainTokenReader):
 
     def is_always_obeyed(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
         """Whether a token is obeyed even where it may not stand."""
-        again = token_kind == "SAME" and not self.remaining_header_kinds and numbers[0] <= self.count_bars_with_current()
+        again = (
+            token_kind == "SAME"
+            and not self.remaining_header_kinds
+            and numbers[0] <= self.count_bars_with_current()
+        )
         return again or super().is_always_obeyed(token_kind, numbers)
 
     def read_bar_token(self, token_kind: str, numbers: tuple[int, ...]) -> None:

@@ -1,9 +1,9 @@
 """The names of the tokens of tabs; `slp_transformer.guitar.token_grammar` reads them back.
 
 In the placed code the header goes on with the metre of the first bar and with the key, which is
-estimated from all notes (`slp_transformer.guitar.theory.key_of`); either may be ``none``. Where the
-tokenizer has styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of
-them::
+estimated from all notes (`slp_transformer.guitar.theory.estimate_key`); either may be ``none``.
+Where the tokenizer has styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it
+has none of them::
 
     <bos> TUNING<standard> CAPO<0> COLUMNS METRE<4/4> KEY<Em>
     BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> POS<4> TAB<3,0>
@@ -40,7 +40,9 @@ def build_plain_vocabulary(max_fret: int, max_position: int) -> tuple[str, ...]:
     )
 
 
-def build_placed_vocabulary(max_fret: int, max_position: int, styles: tuple[str, ...]) -> tuple[str, ...]:
+def build_placed_vocabulary(
+    max_fret: int, max_position: int, styles: tuple[str, ...]
+) -> tuple[str, ...]:
     """Names of the tokens of the placed code that come after the unit of time."""
     places = _note_names(max_fret)
     return (
@@ -82,7 +84,9 @@ def encode_plain_bars(bars: tuple[Bar, ...], max_fret: int, max_position: int) -
     return tokens
 
 
-def encode_placed_tab(tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]) -> list[str]:
+def encode_placed_tab(
+    tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]
+) -> list[str]:
     """Names of the tokens of metre, key, style and all bars in the placed code.
 
     Args:
@@ -132,7 +136,7 @@ def sounding_moments_in_bar(bar: Bar, bar_number: int, max_fret: int) -> BarMome
 
 
 def append_position_tokens(tokens: list[str], step: int, num_longs: int, max_position: int) -> int:
-    """Add the tokens for a position; `passed` and the result count the ``LONG`` so far."""
+    """Add the tokens for a position; `num_longs` and the result count the ``LONG`` so far."""
     longs, rest = divmod(step - 1, max_position)
     tokens += ["LONG"] * (longs - num_longs) + [f"POS<{rest + 1}>"]
     return longs

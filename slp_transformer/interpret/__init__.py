@@ -1,7 +1,7 @@
 """Looking inside a Transformer: what passes where, what a head does, and what breaks without it.
 
-One way to look and to touch (`watching`), and what is read with it: the logit lens, scores of
-attention patterns, and each head's two circuits.
+One way to look and to touch (`patch_activations`), and what is read with it: the logit lens, scores
+of attention patterns, and each head's two circuits.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.interpret.activations import find_hook_points, patch_activations, zero_ablate
+    from slp_transformer.interpret.activations import (
+        find_hook_points,
+        patch_activations,
+        zero_ablate,
+    )
     from slp_transformer.interpret.circuits import circuit_in_vocabulary, ov_circuit, qk_circuit
     from slp_transformer.interpret.head_scores import (
         induction_score,

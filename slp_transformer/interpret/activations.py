@@ -44,7 +44,7 @@ def patch_activations(
     Args:
         model: a model, or a stack.
         names: points to keep; all of them if neither names nor changes are given.
-        changes: for the points to be changed, a tensor to put there, or a function from what
+        patches: for the points to be changed, a tensor to put there, or a function from what
             passes to what passes on.
 
     Yields:
@@ -89,7 +89,9 @@ def find_hook_points(model: nn.Module) -> dict[str, HookLocation]:
     for name, stack in stacks.items():
         stem = f"{name}." if len(stacks) > 1 else ""
         for l, block in enumerate(stack.blocks):
-            found |= {f"{stem}{l}.{point}": place for point, place in _block_hook_points(block).items()}
+            found |= {
+                f"{stem}{l}.{point}": place for point, place in _block_hook_points(block).items()
+            }
     return found
 
 
@@ -121,7 +123,7 @@ def zero_ablate(*heads: int) -> Callable[[Tensor], Tensor]:
         heads: which, counted from 0, at a point with an axis for heads; none for all that passes.
 
     Returns:
-        A function for `watching`.
+        A function for `patch_activations`.
 
     Raises:
         ValueError: when the model runs, if there is no such head.

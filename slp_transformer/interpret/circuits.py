@@ -46,6 +46,7 @@ def circuit_in_vocabulary(
     Args:
         circuit: as from `qk_circuit` or `ov_circuit`.
         E: the embedding matrix.
-        reads: what is read for each word, if not its row of E itself (after a layer norm, say).
+        input_rows: what is read for each word, if not its row of E itself (after a layer norm,
+            say).
     """
     return (E if input_rows is None else input_rows) @ circuit @ E.T

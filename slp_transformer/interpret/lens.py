@@ -17,7 +17,7 @@ def residual_stream(
     attention of block 0 and "0.H" after its feedforward layer, and so on.
 
     Raises:
-        ValueError: if the model is post-norm: its stream is normalised anew after each sublayer.
+        ValueError: if the model is post-norm: its stream is normalized anew after each sublayer.
     """
     if model.stack.final_norm is None:
         raise ValueError(

@@ -37,6 +37,9 @@ def attention_weights(
         for part, point in HOOK_POINT_FORMATS.items()
         for stack in [model.encoder if part == "encoder" else model.decoder]
     }
-    with eval_mode(model), patch_activations(model, [n for part in names.values() for n in part]) as seen:
+    with (
+        eval_mode(model),
+        patch_activations(model, [n for part in names.values() for n in part]) as seen,
+    ):
         model(source, target)
     return {part: torch.stack([seen[name] for name in found]) for part, found in names.items()}

@@ -43,7 +43,7 @@ class GroupedQueryAttention(BaseAttention):
     r"""Multi-head attention with three small steps away from the book's, each of them optional.
 
     Heads share keys and values in groups (`repeat_kv`); queries and keys are rotated to where their
-    tokens stand (`RotaryPositions`); each head's queries and keys are normalised (Qwen3, arXiv
+    tokens stand (`RotaryPositions`); each head's queries and keys are normalized (Qwen3, arXiv
     2505.09388, section 2). There is no cross-attention.
 
     Attributes:

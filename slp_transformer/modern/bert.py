@@ -53,7 +53,7 @@ class Bert(nn.Module):
 
     Every token sees every other, `bidirectional`. In post-norm, as the
     original Transformer; where the book's model has X = E + P, here a row for the segment is added
-    and the sum is normalised.
+    and the sum is normalized.
 
     Attributes:
         config: what it was made from.

@@ -18,7 +18,7 @@ Normalization = Literal["layer", "rms"]
 class ModernConfig(TransformerConfig):
     """What a model of today is made of; the defaults are those of Llama.
 
-    It has every setting of `TransformerConfig`. With `normalisation="layer"`,
+    It has every setting of `TransformerConfig`. With `normalization="layer"`,
     `positions="learned"`, `activation="relu"`, `ffn_bias=True`, `tied=True` and all heads' own keys
     it is the book's model again.
 
@@ -26,7 +26,7 @@ class ModernConfig(TransformerConfig):
         activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", or "gelu_tanh", as in
             GPT-2.
         positions: "rotary", "learned" (the book's) or "sinusoidal".
-        normalisation: "rms" or "layer" (the book's).
+        normalization: "rms" or "layer" (the book's).
         eps: epsilon of the norms.
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
@@ -66,7 +66,7 @@ class ModernConfig(TransformerConfig):
         super().__post_init__()
         if self.scaled_embeddings or self.initialization != "gpt2":
             raise ValueError(
-                "scaled_embeddings and initialisation belong to the book's models and that of "
+                "scaled_embeddings and initialization belong to the book's models and that of "
                 "2017: leave them as they are."
             )
         if not self.eps >= 0:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra, atomic_write
+from slp_transformer._internal.atomic_write import atomic_write, require_extra
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.config import ModernConfig
 
@@ -109,7 +109,10 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             doesn't.
         ImportError: if `tokenizers` is not installed.
     """
-    library, path = require_extra("tokenizers", "Tokenizers of others"), Path(folder) / TOKENIZER_FILE
+    library, path = (
+        require_extra("tokenizers", "Tokenizers of others"),
+        Path(folder) / TOKENIZER_FILE,
+    )
     if not path.is_file():
         raise ValueError(
             f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. Beside a slow "

@@ -18,7 +18,12 @@ from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
 from slp_transformer.modern.hf_mapping.param_map import HFTensor, ParamMap
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
-from slp_transformer.modern.weight_files import MAX_SHARD_BYTES, WeightFiles, has_weights, write_weights
+from slp_transformer.modern.weight_files import (
+    MAX_SHARD_BYTES,
+    WeightFiles,
+    has_weights,
+    write_weights,
+)
 
 HF_FAMILIES = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
@@ -44,7 +49,9 @@ def _read_config_and_family(folder: Path) -> tuple[ModernConfig, ModuleType]:
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
-    if (generating := folder / GENERATION_CONFIG_FILE).is_file():  # where it stands, it has the last word
+    if (
+        generating := folder / GENERATION_CONFIG_FILE
+    ).is_file():  # where it stands, it has the last word
         said = read_json(generating)
         ends = said.get(EOS_KEY) if isinstance(said, dict) else None
         content |= {} if ends is None else {EOS_KEY: ends}
@@ -206,7 +213,7 @@ def _config_and_family(model: TransformerLM | Bert) -> tuple[ModernConfig, Modul
     if isinstance(model, Bert):
         return config, bert
     if not isinstance(config, ModernConfig):
-        choices = {"normalisation": "layer", "attention_bias": True, "ffn_bias": True}
+        choices = {"normalization": "layer", "attention_bias": True, "ffn_bias": True}
         config = ModernConfig(**config.to_dict(), **choices)
     return config, llama if config.positions == "rotary" else gpt2
 

@@ -14,14 +14,15 @@ from slp_transformer._internal.shape_types import Float, Tensor
 class Llama3RopeScaling:
     """How Llama 3.1 stretches the angles of a model trained on a shorter context.
 
-    Pairs that turn slowly, less than `low` times in the old context, turn `factor` times slower;
-    those that turn more than `high` times stay as they are; between the two, a mixture.
+    Pairs that turn slowly, less than `low_freq_factor` times in the old context, turn `factor`
+    times slower; those that turn more than `high_freq_factor` times stay as they are; between the
+    two, a mixture.
 
     Attributes:
         factor: how much slower.
-        low: turns in the old context below which a pair is slowed in full.
-        high: turns from which on it is not.
-        old_context: tokens that the model was trained on before.
+        low_freq_factor: turns in the old context below which a pair is slowed in full.
+        high_freq_factor: turns from which on it is not.
+        original_context_length: tokens that the model was trained on before.
     """
 
     factor: float
@@ -45,7 +46,9 @@ class Llama3RopeScaling:
     def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
         """The angles a position, stretched."""
         turns = self.original_context_length * theta / (2 * math.pi)
-        keep = ((turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)).clamp(0, 1)
+        keep = (
+            (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        ).clamp(0, 1)
         return keep * theta + (1 - keep) * theta / self.factor
 
 
@@ -64,9 +67,9 @@ def rotation_angles(
 
     Args:
         positions: where the tokens stand.
-        size: d_k, an even number.
+        key_dim: d_k, an even number.
         base: the larger, the slower the last pairs turn.
-        long: how to stretch the angles to a longer context, if at all.
+        scaling: how to stretch the angles to a longer context, if at all.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
     return torch.outer(positions, theta if scaling is None else scaling(theta))
@@ -77,7 +80,7 @@ def apply_rotary(
 ) -> Float[Tensor, "*batch N d_k"]:
     """Turn each pair (column i, column i + d_k/2) of every row by its angle.
 
-    The paper pairs neighbouring columns. Which columns make a pair is a matter of their order
+    The paper pairs neighboring columns. Which columns make a pair is a matter of their order
     alone; this order is that of the models whose weights are loaded here.
 
     Args:
@@ -101,12 +104,14 @@ class RotaryPositions(nn.Module):
     Nothing is learned: cosines and sines are kept once they have been needed.
 
     Attributes:
-        size: d_k.
+        key_dim: d_k.
         base: of the frequencies.
-        long: how angles are stretched to a longer context; None for not at all.
+        scaling: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(self, key_dim: int, base: float = 10000.0, scaling: Llama3RopeScaling | None = None):
+    def __init__(
+        self, key_dim: int, base: float = 10000.0, scaling: Llama3RopeScaling | None = None
+    ):
         """Choose the frequencies.
 
         Raises:
@@ -143,6 +148,8 @@ class RotaryPositions(nn.Module):
             rows = 1 << (length - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
                 positions = torch.arange(rows, device=X.device).to(exact)
-                angles = rotation_angles(positions, self.key_dim, self.base, self.scaling).repeat(1, 2)
+                angles = rotation_angles(positions, self.key_dim, self.base, self.scaling).repeat(
+                    1, 2
+                )
                 kept = self._cached_tables = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
         return kept

@@ -7,15 +7,20 @@ import torch
 
 from slp_transformer._internal.atomic_write import (
     fsync_path,
-    require_extra,
     read_json,
+    require_extra,
     write_json,
 )
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.modern.hf_mapping.param_map import HFTensor
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
-TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+TORCH_DTYPES = {
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F64": torch.float64,
+}
 MAX_SHARD_BYTES = 5 * 10**9  # bytes of a file, at the most
 
 
@@ -30,7 +35,7 @@ class WeightFiles:
     Attributes:
         folder: the folder.
         files: the file that each tensor lies in.
-        names: the name that it has there; older files call a norm's gain gamma.
+        original_names: the name that it has there; older files call a norm's gain gamma.
     """
 
     def __init__(self, folder: Path, prefix: str):
@@ -144,13 +149,15 @@ def open_safetensors(path: Path):
         raise ValueError(f"{path} holds no weights that can be read: {error}.") from None
 
 
-def write_weights(folder: Path, tensors: dict[str, Tensor], max_shard_bytes: int = MAX_SHARD_BYTES) -> None:
+def write_weights(
+    folder: Path, tensors: dict[str, Tensor], max_shard_bytes: int = MAX_SHARD_BYTES
+) -> None:
     """Write tensors to one file, or to several with an index, copying those of one at a time.
 
     Args:
         folder: where to.
         tensors: by name.
-        largest: bytes of a file at the most; a larger tensor has one of its own.
+        max_shard_bytes: bytes of a file at the most; a larger tensor has one of its own.
     """
     save_file = require_extra("safetensors.torch", "Weights").save_file
     shards = list(iter_shards(tensors, max_shard_bytes))

@@ -13,14 +13,14 @@ Usage, each as the last expression of a cell (a figure's cell names its alt text
     plotting.lines({"training": losses, "validation": others}, x="step", y="loss in nats")
     plotting.attention(plotting.Maps("Cross-attention", weights, written, read))
 
-and, for the site, figures that a reader can change: `touch_weights`, `touch_sampling`,
-`touch_scores` and `touch_heads`. In a plain script these lines draw nothing and print nothing.
-Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the figures take the font and the color
-of the page they stand on.
+and, for the site, figures that a reader can change: `interactive_weights`, `interactive_sampling`,
+`interactive_scores` and `interactive_heads`. In a plain script these lines draw nothing and print
+nothing. Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the figures take the font and
+the color of the page they stand on.
 """
 
 from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMaps, attention_figure
-from slp_transformer.plotting.figures import Panel, Figure, bars, flow, heatmap, lines, panels
+from slp_transformer.plotting.figures import Figure, Panel, bars, flow, heatmap, lines, panels
 from slp_transformer.plotting.interactive import (
     InteractiveFigure,
     interactive_heads,

@@ -184,7 +184,11 @@ class _MapsDrawing:
 
     def _words(self, layer: int, head: int) -> list[str]:
         small, right = 'font-size="11"', 'font-size="11" text-anchor="end"'
-        said = [_svg_text(0, _LINE_HEIGHT_PX * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small)]
+        said = [
+            _svg_text(
+                0, _LINE_HEIGHT_PX * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small
+            )
+        ]
         for j, word in enumerate(self.part.columns):
             turned = f'transform="translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)" {small}'
             said.append(f"<text {turned}>{escape(word)}</text>")

@@ -24,7 +24,11 @@ SERIES_COLORS = (POSITIVE_COLOR, NEGATIVE_COLOR, "#4f9d69", "#a566b0", "#8a8f3c"
 # Matplotlib has no word for "the color of the surrounding text", so this one stands in for it.
 INK_COLOR = "#010203"
 MAX_WIDTH_PX = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
-SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = 8.5, 9.0, 10.5  # font sizes, in points, of 4/3 pixels
+SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = (
+    8.5,
+    9.0,
+    10.5,
+)  # font sizes, in points, of 4/3 pixels
 MIN_SCALE = 8.25 / SMALL_FONT_PT  # the smallest scale, at which small letters have eleven pixels
 
 
@@ -88,7 +92,9 @@ def make_axes(width: float, bottom: float, top: float) -> Any:
     return axes
 
 
-def draw_box(axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float) -> None:
+def draw_box(
+    axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float
+) -> None:
     """Draw a rectangle without a border, unless it would be invisible."""
     from matplotlib.patches import Rectangle
 
@@ -97,7 +103,9 @@ def draw_box(axes: Any, corner: tuple, width: float, height: float, color: str, 
         axes.add_patch(Rectangle(corner, width, height, **options))
 
 
-def draw_text(axes, x, y, words, size=NORMAL_FONT_PT, align="center", weight="normal", alpha=1.0, **more):
+def draw_text(
+    axes, x, y, words, size=NORMAL_FONT_PT, align="center", weight="normal", alpha=1.0, **more
+):
     """Draw text in the color of the page."""
     options = {"ha": align, "va": "center", "fontsize": size, "fontweight": weight, **more}
     # A lone dollar sign would begin TeX.

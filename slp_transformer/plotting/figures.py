@@ -15,7 +15,9 @@ from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.plotting import canvas, matrix_figures, plots
 
 # What does not fit into a page's width goes on below; what is still too wide scrolls.
-_ROW_STYLE = "display: flex; flex-wrap: wrap; align-items: center; gap: 0.4em 0.7em; overflow-x: auto"
+_ROW_STYLE = (
+    "display: flex; flex-wrap: wrap; align-items: center; gap: 0.4em 0.7em; overflow-x: auto"
+)
 
 
 class Figure:
@@ -32,7 +34,7 @@ class Figure:
 
     @cached_property
     def figure(self) -> Any:
-        """The `matplotlib.figure.Figure`, for whoever wants to add to it."""
+        """The `import_matplotlib.figure.Figure`, for whoever wants to add to it."""
         return self._draw()
 
     def svg(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer.plotting.figures import Panel, Figure, bars, heatmap, panels
+from slp_transformer.plotting.figures import Figure, Panel, bars, heatmap, panels
 
 
 class InteractiveFigure:
@@ -21,7 +21,7 @@ class InteractiveFigure:
     Attributes:
         kind: which controls it gets: "weights", "sampling", "scores" or "heads".
         values: what they work on.
-        picture: the still figure.
+        still_figure: the still figure.
     """
 
     def __init__(self, kind: str, values: dict[str, Any], still_figure: Figure):
@@ -73,7 +73,9 @@ def interactive_sampling(u: Any, words: Sequence[str]) -> InteractiveFigure:
     """
     numbers = torch.as_tensor(u).detach()
     still = bars(torch.softmax(numbers, dim=-1), words, title="y", top=1)
-    return InteractiveFigure("sampling", {"u": _to_rounded_lists(numbers), "words": list(words)}, still)
+    return InteractiveFigure(
+        "sampling", {"u": _to_rounded_lists(numbers), "words": list(words)}, still
+    )
 
 
 def interactive_scores(
@@ -116,7 +118,9 @@ def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
     each = numbers.split(numbers.shape[1] // num_heads, dim=1)
     boxes: list[Panel | str] = [Panel(numbers, "Q", "N × Adₖ"), "→"]
     boxes += [Panel(part, f"head {c + 1}", "N × dₖ") for c, part in enumerate(each)]
-    return InteractiveFigure("heads", {"Q": _to_rounded_lists(numbers), "A": num_heads}, panels(*boxes))
+    return InteractiveFigure(
+        "heads", {"Q": _to_rounded_lists(numbers), "A": num_heads}, panels(*boxes)
+    )
 
 
 def _to_rounded_lists(numbers: torch.Tensor) -> Any:

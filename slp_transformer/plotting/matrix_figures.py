@@ -14,22 +14,25 @@ import torch
 from slp_transformer.plotting.canvas import (
     INK_COLOR,
     LARGE_FONT_PT,
+    MAX_WIDTH_PX,
     NEGATIVE_COLOR,
     POSITIVE_COLOR,
     SMALL_FONT_PT,
-    MAX_WIDTH_PX,
     draw_box,
+    draw_text,
+    figure_to_svg,
+    format_number,
     make_axes,
     max_text_width_px,
-    format_number,
-    figure_to_svg,
-    draw_text,
     text_width_px,
 )
 
 _LINE_HEIGHT_PX = 19.0  # the height of a line of small letters, in pixels
 _MAX_PLAIN_CELL_PX = 22.0  # the side of a cell without a number, at most
-_MAX_NUMBERED_CELLS, _MAX_PLAIN_CELLS = 900, 200  # from so many cells on they are drawn as pixels; the first with numbers
+_MAX_NUMBERED_CELLS, _MAX_PLAIN_CELLS = (
+    900,
+    200,
+)  # from so many cells on they are drawn as pixels; the first with numbers
 _MIN_LABEL_SPACING_PX = 13.0  # from one label to the next, at least
 
 
@@ -57,7 +60,9 @@ def draw_panels(parts: Sequence[Any], title: str) -> Any:
 
 def panels_to_html(parts: Sequence[Any], title: str) -> str:
     """The same for a page: a picture for each matrix, in a row that breaks where it has to."""
-    boxes = [piece for part in parts if not isinstance(part, str) for piece in _split_wide_panel(part)]
+    boxes = [
+        piece for part in parts if not isinstance(part, str) for piece in _split_wide_panel(part)
+    ]
     head, foot = _header_height(boxes), _footer_height(boxes)
     shown = []
     if title:
@@ -109,7 +114,9 @@ def _draw_panel(axes: Any, panel: Any, x: float, room: float) -> None:
         for i in range(height):
             for j in range(width):
                 _draw_cell(axes, panel, i, j, x + j * side, half - (i + 1) * rise)
-    every = math.ceil(_MIN_LABEL_SPACING_PX / rise)  # numbers may be left out where there is no room for all
+    every = math.ceil(
+        _MIN_LABEL_SPACING_PX / rise
+    )  # numbers may be left out where there is no room for all
     for i, label in list(enumerate(panel.rows or ()))[::every]:
         draw_text(axes, x - 5, half - (i + 0.5) * rise, label, align="right", size=SMALL_FONT_PT)
     for j, label in list(enumerate(panel.columns or ()))[::every]:
@@ -170,7 +177,10 @@ def _cell_size(panel: Any) -> tuple[float, float]:
     """Return width and height of a cell: as large as its numbers, smaller without."""
     height, width = panel.values.shape
     if panel.decimals is not None:
-        shown = [format_number(value, _shown_decimals(panel)) for value in panel.values.flatten().tolist()]
+        shown = [
+            format_number(value, _shown_decimals(panel))
+            for value in panel.values.flatten().tolist()
+        ]
         return max(23.0, max_text_width_px(shown, SMALL_FONT_PT) + 5), 23.0
     side = min(_MAX_PLAIN_CELL_PX, (MAX_WIDTH_PX - _row_label_width(panel)) / width, 420 / height)
     labels = [*(panel.rows or ()), *(panel.columns or ())]
@@ -189,7 +199,11 @@ def _panel_width(panel: Any) -> float:
     cells = _row_label_width(panel) + panel.values.shape[1] * _cell_size(panel)[0]
     shape = text_width_px(f"[{panel.shape}]", SMALL_FONT_PT) if panel.shape else 0.0
     needed = max(panel.values.shape[1] * _cell_size(panel)[0], shape)
-    return max(cells, text_width_px(panel.title, LARGE_FONT_PT, bold=True), _row_label_width(panel) + needed)
+    return max(
+        cells,
+        text_width_px(panel.title, LARGE_FONT_PT, bold=True),
+        _row_label_width(panel) + needed,
+    )
 
 
 def _panel_height(panel: Any) -> float:
@@ -205,7 +219,11 @@ def _column_label_height(panel: Any) -> float:
     """Return the height of the column labels."""
     if panel.columns is None:
         return 0.0
-    return 7 + max_text_width_px(panel.columns, SMALL_FONT_PT) if _has_vertical_labels(panel) else _LINE_HEIGHT_PX
+    return (
+        7 + max_text_width_px(panel.columns, SMALL_FONT_PT)
+        if _has_vertical_labels(panel)
+        else _LINE_HEIGHT_PX
+    )
 
 
 def _header_height(panels: Sequence[Any]) -> float:

@@ -6,18 +6,18 @@ from typing import Any
 from slp_transformer.plotting.canvas import (
     INK_COLOR,
     LARGE_FONT_PT,
+    MAX_WIDTH_PX,
     NEGATIVE_COLOR,
     NORMAL_FONT_PT,
     POSITIVE_COLOR,
     SERIES_COLORS,
     SMALL_FONT_PT,
-    MAX_WIDTH_PX,
     draw_box,
+    draw_text,
+    format_number,
+    import_matplotlib,
     make_axes,
     max_text_width_px,
-    import_matplotlib,
-    format_number,
-    draw_text,
 )
 from slp_transformer.plotting.matrix_figures import full_color_value
 
@@ -40,7 +40,9 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
     for k, (label, value) in enumerate(zip(labels, numbers, strict=True)):
         y = -step * (k + 1) + 3
         share = min(1.0, max(-1.0, value / span)) if math.isfinite(value) else 0.0
-        start, color = (zero, POSITIVE_COLOR) if value >= 0 else (zero + length * share, NEGATIVE_COLOR)
+        start, color = (
+            (zero, POSITIVE_COLOR) if value >= 0 else (zero + length * share, NEGATIVE_COLOR)
+        )
         draw_box(axes, (left, y), length, 18, INK_COLOR, 0.05)
         draw_box(axes, (start, y), length * abs(share), 18, color, 0.75)
         if beside:
@@ -49,7 +51,9 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
             draw_text(axes, left, y + 27, label, align="left")
         draw_text(axes, left + length + 8, y + 9, shown[k], align="left", size=SMALL_FONT_PT)
     if low < 0:
-        axes.plot([zero, zero], [-step * len(numbers), 0], color=INK_COLOR, alpha=0.6, linewidth=0.8)
+        axes.plot(
+            [zero, zero], [-step * len(numbers), 0], color=INK_COLOR, alpha=0.6, linewidth=0.8
+        )
     return axes.figure
 
 
@@ -65,7 +69,9 @@ def draw_flow(panel: Any, row: int | None) -> Any:
     rise, across = 110.0, step * max(outputs, inputs)
     axes = make_axes(across, -room, rise + room + (24 if panel.title else 0))
     if panel.title:
-        draw_text(axes, across / 2, rise + room + 10, panel.title, size=LARGE_FONT_PT, weight="bold")
+        draw_text(
+            axes, across / 2, rise + room + 10, panel.title, size=LARGE_FONT_PT, weight="bold"
+        )
     full = full_color_value(panel)
     for i in range(outputs):
         for j in range(inputs):
@@ -75,8 +81,8 @@ def draw_flow(panel: Any, row: int | None) -> Any:
             aside = row is not None and row != i
             axes.plot(
                 [step * (j + 0.5), step * (i + 0.5)], [5, rise - 5],
-                color=INK_COLOR if aside else POSITIVE_COLOR, linewidth=0.8 if aside else 0.6 + 2 * share,
-                alpha=0.12 if aside else 0.25 + 0.6 * share, solid_capstyle="round",
+                color=INK_COLOR if aside else POSITIVE_COLOR, linewidth=0.8 if aside else 0.6 + 2 *
+                share, alpha=0.12 if aside else 0.25 + 0.6 * share, solid_capstyle="round",
             )  # fmt: skip
     for labels, y, sign in ((lows, 0, -1), (tops, rise, 1)):
         for k, label in enumerate(labels):
@@ -121,7 +127,9 @@ def draw_lines(curves, x, y, title, levels) -> Any:
     else:
         _add_legend_above(axes, [name for _, name, _ in ends])
     if title:
-        figure.suptitle(title, color=INK_COLOR, fontsize=LARGE_FONT_PT, fontweight="bold", x=0.02, ha="left")
+        figure.suptitle(
+            title, color=INK_COLOR, fontsize=LARGE_FONT_PT, fontweight="bold", x=0.02, ha="left"
+        )
     return figure
 
 
@@ -144,8 +152,9 @@ def _add_legend_above(axes: Any, names: list[str]) -> None:
     widest = max_text_width_px(names, SMALL_FONT_PT) + 40
     columns = max(1, min(len(names), int((MAX_WIDTH_PX - 20) // widest)))
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=SMALL_FONT_PT,
-        labelcolor=INK_COLOR, handlelength=1.3, borderaxespad=0.3, columnspacing=1.2,
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False,
+        fontsize=SMALL_FONT_PT, labelcolor=INK_COLOR, handlelength=1.3, borderaxespad=0.3,
+        columnspacing=1.2,
     )  # fmt: skip
 
 

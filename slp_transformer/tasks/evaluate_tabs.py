@@ -123,11 +123,17 @@ def compute_statistics(
     """
     copies = CopyDetector(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
     ends = [piece[-1] == tokenizer.eos_id for piece in held_out]
-    figures = {"people": compute_corpus_statistics(decode_pieces(held_out, tokenizer), copies, ends).to_dict()}
+    figures = {
+        "people": compute_corpus_statistics(
+            decode_pieces(held_out, tokenizer), copies, ends
+        ).to_dict()
+    }
     for group, texts in written.items():
         decoded = [tokenizer.decode(text.ids) for text in texts]
         ended = [text.finish_reason == "stop" for text in texts]
-        done: CorpusStatistics = compute_corpus_statistics([each.tab for each in decoded], copies, ended)
+        done: CorpusStatistics = compute_corpus_statistics(
+            [each.tab for each in decoded], copies, ended
+        )
         length = sum(each.num_tokens for each in decoded)
         wrong = sum(each.num_invalid_tokens for each in decoded)
         figures[group] = done.to_dict() | {"well_formed": 1 - wrong / length if length else None}

@@ -106,7 +106,7 @@ class PairTask(Task):
         Raises:
             ValueError: if they cannot be read, or too few fit the window.
         """
-        from slp_transformer.data import read_pairs_or_bundled, prepare_pair_corpus
+        from slp_transformer.data import prepare_pair_corpus, read_pairs_or_bundled
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
@@ -173,7 +173,9 @@ class PairTask(Task):
         window, encode = model.config.context_length, data.tokenizer.encode_source
         texts = [
             data.val_texts[i]
-            for i in evenly_spaced_indices(len(data.val_texts), min(NUM_SCORED, len(data.val_texts)))
+            for i in evenly_spaced_indices(
+                len(data.val_texts), min(NUM_SCORED, len(data.val_texts))
+            )
         ]
         texts = [pair for pair in texts if len(encode(pair[0])) <= window]
         if not texts:

@@ -1,4 +1,5 @@
-"""The configuration of a training run, and the TOML file that repeats it. Nothing here needs PyTorch.
+"""The configuration of a training run, and the TOML file that repeats it. Nothing here needs
+PyTorch.
 
     task = "text"
 
@@ -26,7 +27,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from slp_transformer._internal.atomic_write import require_extra, atomic_write
+from slp_transformer._internal.atomic_write import atomic_write, require_extra
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig

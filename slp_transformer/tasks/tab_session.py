@@ -6,7 +6,12 @@ from pathlib import Path
 
 from slp_transformer.guitar import TabTokenizer, Tuning, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.formats.registry import UNTIMED_SUFFIXES, check_writable_suffix, add_time_if_needed, write_tab_as
+from slp_transformer.guitar.formats.registry import (
+    UNTIMED_SUFFIXES,
+    add_time_if_needed,
+    check_writable_suffix,
+    write_tab_as,
+)
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 

@@ -63,7 +63,11 @@ class TabTask(Task):
         from slp_transformer.data.token_file import write_token_folder
         from slp_transformer.guitar import TabTokenizer
         from slp_transformer.guitar.styles import collect_styles
-        from slp_transformer.guitar.tab_dataset import encode_tabs, describe_tab, read_train_val_tabs
+        from slp_transformer.guitar.tab_dataset import (
+            describe_tab,
+            encode_tabs,
+            read_train_val_tabs,
+        )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
@@ -72,7 +76,9 @@ class TabTask(Task):
         warnings = [f"skipped: {problem}" for problem in skipped]
         if config.init_from is None:
             styles, remarks = collect_styles(train)
-            tokenizer = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles)
+            tokenizer = TabTokenizer(
+                steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
+            )
             warnings = remarks + warnings
         else:
             tokenizer = load_tokenizer_of(Path(config.init_from))
@@ -150,7 +156,11 @@ class TabTask(Task):
             ValueError: if there are no tabs, or too few.
         """
         from slp_transformer.guitar import TUNINGS
-        from slp_transformer.guitar.tab_dataset import encode_tabs, keep_six_string_tabs, read_tab_source
+        from slp_transformer.guitar.tab_dataset import (
+            encode_tabs,
+            keep_six_string_tabs,
+            read_tab_source,
+        )
         from slp_transformer.tasks import evaluate_tabs as tabs
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, sample, val_data
@@ -160,7 +170,9 @@ class TabTask(Task):
         if options.source is None:
             stream = val_data(run).val
         else:
-            stream = encode_tabs(keep_six_string_tabs(*read_tab_source(options.source))[0], run.tokenizer)
+            stream = encode_tabs(
+                keep_six_string_tabs(*read_tab_source(options.source))[0], run.tokenizer
+            )
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)

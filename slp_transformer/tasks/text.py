@@ -101,11 +101,15 @@ class TextTask(Task):
         data = config.data
         tokenizer = config.init_from and load_tokenizer_of(Path(config.init_from))
         share = data.val_split if data.val_data is None else 0.0
-        text = prepare_corpus(data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer)
+        text = prepare_corpus(
+            data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
+        )
         val = text.val_data
         if not share:
             other = None if folder is None else folder / OTHER
-            unseen = prepare_corpus(data.val_data, val_split=0.0, output_dir=other, tokenizer=text.tokenizer)
+            unseen = prepare_corpus(
+                data.val_data, val_split=0.0, output_dir=other, tokenizer=text.tokenizer
+            )
             val = unseen.train_data
         made = Dataset(text.tokenizer, text.train_data, val, val_names=text.val_names)
         check_windows(made, window_of(config), share or None)
@@ -125,7 +129,9 @@ class TextTask(Task):
         text = load_corpus(folder)
         val = text.val_data
         return Dataset(
-            text.tokenizer, text.train_data, load_corpus(folder / OTHER).train_data if val is None else val
+            text.tokenizer,
+            text.train_data,
+            load_corpus(folder / OTHER).train_data if val is None else val,
         )
 
     def next_command(self, folder: Path) -> list[str | Path]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import require_extra, read_json, write_json
+from slp_transformer._internal.atomic_write import read_json, require_extra, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors, progress_bar
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.training.trainer_state import EvalRecord

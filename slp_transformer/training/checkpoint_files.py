@@ -159,7 +159,9 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     if not index:
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = run / index[which]
-    for name, size in load_validated(Manifest, folder / "checkpoint.json", lenient=True).files.items():
+    for name, size in load_validated(
+        Manifest, folder / "checkpoint.json", lenient=True
+    ).files.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"

@@ -34,10 +34,10 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from slp_transformer._internal.atomic_write import (
-    fsync_path,
-    require_extra,
-    read_json,
     error_message,
+    fsync_path,
+    read_json,
+    require_extra,
     write_json,
 )
 from slp_transformer._internal.shape_types import Tensor, format_shape
@@ -279,7 +279,9 @@ def load_weights(model: nn.Module, folder: Path) -> None:
             shapes = {name: slice.get_shape() for name, slice in slices.items()}
             dtypes = {name: slice.get_dtype() for name, slice in slices.items()}
     except (OSError, safetensors_error()) as error:
-        raise ValueError(f"{path} holds no weights that can be read: {error_message(error)}.") from None
+        raise ValueError(
+            f"{path} holds no weights that can be read: {error_message(error)}."
+        ) from None
     for name in sorted(weights.keys() | shapes.keys()):
         here = format_shape(weights[name]) if name in weights else "no such tensor"
         there = format_shape(shapes[name]) if name in shapes else "no such tensor"

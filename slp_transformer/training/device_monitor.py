@@ -49,7 +49,8 @@ class DeviceMonitor:
     """Tells model FLOPs utilization (MFU) and memory of a run's device.
 
     Attributes:
-        flops_per_token: operations of training on one token, see `training_flops`; None if unknown.
+        flops_per_token: operations of training on one token, see `training_flops_per_token`; None
+            if unknown.
         peak_flops: operations per second that the device was measured at; None where it was not.
     """
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import require_extra, error_message
+from slp_transformer._internal.atomic_write import error_message, require_extra
 
 LOCK_FILE = ".lock"
 

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer._internal.signals import StoppedBySignal, SignalHandler
+from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.training.callbacks import (
@@ -162,7 +162,10 @@ class Trainer:
         window = getattr(getattr(model, "config", None), "context_length", None)
         window = config.sequence_length or window
         self.model, self.config, self.loss = model, config, loss
-        self.train_data, self.val_data = as_data_source(train_data, window), as_data_source(val_data, window)
+        self.train_data, self.val_data = (
+            as_data_source(train_data, window),
+            as_data_source(val_data, window),
+        )
         self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
         self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
         self.eval_interval = self.eval_interval_steps()
@@ -183,7 +186,7 @@ class Trainer:
         """
         if self.config.eval_interval != EPOCH:
             return self.config.eval_interval
-        if not hasattr(self.train_data, "steps_an_epoch"):
+        if not hasattr(self.train_data, "steps_per_epoch"):
             raise ValueError(NO_EPOCHS)
         return self.train_data.steps_an_epoch(self.rows_per_step, self.config.seed)
 

@@ -33,7 +33,9 @@ def test_the_loss_and_its_gradients_are_pytorch_s(smoothing, reduction, monkeypa
     theirs = F.cross_entropy(U, targets, ignore_index=IGNORE_INDEX, **how)
     (G_theirs,) = torch.autograd.grad(theirs, U)
     taken, real = [], cross_entropy.SummedCrossEntropy.apply
-    monkeypatch.setattr(cross_entropy.SummedCrossEntropy, "apply", lambda *a: taken.append(1) or real(*a))
+    monkeypatch.setattr(
+        cross_entropy.SummedCrossEntropy, "apply", lambda *a: taken.append(1) or real(*a)
+    )
     ours = next_token_loss(U, targets, **how)
     (G,) = torch.autograd.grad(ours, U, create_graph=True)
     (G_again,) = torch.autograd.grad(next_token_loss(U, targets, **how), U)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from slp_transformer._internal import progress_bar
-from slp_transformer._internal.progress_bar import progress_bars_disabled, progress_bar
+from slp_transformer._internal.progress_bar import progress_bar, progress_bars_disabled
 from slp_transformer.data import load_moby_dick, text_corpus, text_files
 from slp_transformer.data.text_corpus import prepare_corpus
 
@@ -66,14 +66,14 @@ def told(monkeypatch):
         bars[work] = [total]
         yield bars[work].append
 
-    monkeypatch.setattr(text_corpus, "work_bar", noted)
+    monkeypatch.setattr(text_corpus, "progress_bar", noted)
     return bars
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "BLOCK", 1000)
-    monkeypatch.setattr(text_corpus, "CHUNK", 1000)
+    monkeypatch.setattr(text_corpus, "WINDOW_MOMENTS", 1000)
     (tmp_path / "texts").mkdir()
     for name, end in (("a", "\n"), ("b", "\r\n")):
         text = TEXT.replace("\n", end)

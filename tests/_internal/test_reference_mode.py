@@ -9,7 +9,7 @@ import torch
 from comparing import assert_same
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer._internal.reference_mode import reference_mode, fast_paths_enabled
+from slp_transformer._internal.reference_mode import fast_paths_enabled, reference_mode
 from slp_transformer.loss import next_token_loss
 
 CONFIG = TransformerConfig(23, 17, 15, 3, 2, source_vocab_size=19)

@@ -15,7 +15,7 @@ from commands import SIZES
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
-from slp_transformer._internal.signals import StoppedBySignal, SignalHandler
+from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data import load_moby_dick
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training import trainer
@@ -70,7 +70,10 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
         os.kill(os.getpid(), number)  # the second press loses nothing either
         return made(*arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(StoppedBySignal, match="after step 1 of 4") as told:
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(StoppedBySignal, match="after step 1 of 4") as told,
+    ):
         patch.setattr(trainer, "training_step", pressing)
         run(tmp_path / "cut")
     assert told.value.signal_number == number

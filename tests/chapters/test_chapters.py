@@ -116,7 +116,7 @@ NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers(slug)]
 @every_chapter
 def test_labels_and_tags_are_slugs_whose_numbers_come_from_the_file(chapter):
     found = labels(chapter)
-    assert not [slug for slug, count in Counter(found).items() if count > 1], "labelled twice"
+    assert not [slug for slug, count in Counter(found).items() if count > 1], "labeled twice"
     assert set(found) <= set(BOOK.slugs), "unknown equations"
     text = "\n".join(cells(chapter, "markdown"))
     assert text.count('class="eq"') == len(found), "a label holds its slug alone"

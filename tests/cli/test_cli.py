@@ -92,7 +92,7 @@ def test_the_seed_decides_what_is_written(at, capsys):
     listed = json.loads(capsys.readouterr().out)
     assert [each["text"][:3] for each in listed] == ["The", "The", "fox", "fox"]
     assert [each["seed"] for each in listed] == [3, 4, 5, 6]
-    # Each text is what it would be alone, window after window, however long its neighbours are.
+    # Each text is what it would be alone, window after window, however long its neighbors are.
     assert listed[0]["text"] + "\n" == texts[0] and listed[1]["text"] + "\n" == texts[2]
 
 

@@ -7,7 +7,7 @@ import pytest
 from commands import fine, refused
 
 from slp_transformer.guitar import read_tab_file
-from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel
+from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig
 from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
 from slp_transformer.guitar.formats.alphatex import read_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro

@@ -19,7 +19,7 @@ from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
-from slp_transformer.data import make_number_pairs, load_pair_corpus
+from slp_transformer.data import load_pair_corpus, make_number_pairs
 from slp_transformer.data.translation_metrics import compute_translation_metrics
 from slp_transformer.generation.translation import Translator
 from slp_transformer.training.checkpoint_files import read_memory

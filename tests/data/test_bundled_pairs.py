@@ -7,9 +7,9 @@ import pytest
 
 from slp_transformer.data import (
     date_to_english,
-    number_to_english,
-    make_number_pairs,
     date_to_spanish,
+    make_number_pairs,
+    number_to_english,
     number_to_spanish,
 )
 
@@ -86,7 +86,9 @@ def test_dates_are_said_as_people_say_them(day):
 
 
 def test_every_day_of_a_month_has_its_ordinal():
-    days = [date_to_english(date(1999, 12, 1) + timedelta(n)).split()[2].strip(",") for n in range(31)]
+    days = [
+        date_to_english(date(1999, 12, 1) + timedelta(n)).split()[2].strip(",") for n in range(31)
+    ]
     assert days[:5] == ["first", "second", "third", "fourth", "fifth"]
     assert days[7:9] + days[11:12] == ["eighth", "ninth", "twelfth"]
     assert days[19:23] == ["twentieth", "twenty-first", "twenty-second", "twenty-third"]

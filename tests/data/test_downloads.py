@@ -10,10 +10,10 @@ import pytest
 
 from slp_transformer.data import (
     CORPORA,
-    list_corpora,
     downloads,
     fetch_corpus,
     find_text_files,
+    list_corpora,
     load_moby_dick,
     prepare_corpus,
 )

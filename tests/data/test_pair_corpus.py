@@ -14,9 +14,9 @@ pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
 from slp_transformer.data import (
     EncodedPairs,
     PairTokenizer,
+    load_pair_corpus,
     prepare_pair_corpus,
     read_pairs,
-    load_pair_corpus,
     train_pair_tokenizer,
 )
 from slp_transformer.data.bucketing import LengthBucketedPairs
@@ -237,7 +237,9 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
 
 
 def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
-    corpus = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40, output_dir=tmp_path / "tokens")
+    corpus = prepare_pair_corpus(
+        PAIRS * 3 + numbered(9), ("en", "th"), 40, output_dir=tmp_path / "tokens"
+    )
     again = load_pair_corpus(tmp_path / "tokens")
     memory = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):

@@ -13,16 +13,21 @@ import torch
 
 from slp_transformer.data import (
     TextTokenizer,
+    load_corpus,
     load_moby_dick,
     prepare_corpus,
     read_documents,
-    load_corpus,
     train_tokenizer,
 )
 from slp_transformer.data import text_corpus as preparing_module
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.splitting import Document, gaps_between, choose_val_ranges, describe_ranges
+from slp_transformer.data.splitting import (
+    Document,
+    choose_val_ranges,
+    describe_ranges,
+    gaps_between,
+)
 from slp_transformer.data.token_file import TokenStore
 
 KINDS = ("characters", "words", "bpe")
@@ -92,7 +97,10 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.train_data[:].equal(memory.train_data) and len(memory.train_data)
         assert corpus.val_data[:].equal(memory.val_data) and len(memory.val_data)
         assert corpus.train_data.vocab_size == memory.tokenizer.vocab_size
-    assert TokenWindows(disk.train_data, 3).fingerprint() == TokenWindows(memory.train_data, 3).fingerprint()
+    assert (
+        TokenWindows(disk.train_data, 3).fingerprint()
+        == TokenWindows(memory.train_data, 3).fingerprint()
+    )
     names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
@@ -126,7 +134,9 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     assert corpus.tokenizer is own and all_of(corpus) == [*own.encode(TEXT), own.end_id]
     without = train_tokenizer([TEXT], "bpe", 300)
     texts = "".join(read_documents(library))
-    assert without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train_data) == texts
+    assert (
+        without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train_data) == texts
+    )
 
 
 def test_a_named_corpus_is_prepared():

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from slp_transformer.data import list_corpora, find_text_files, load_moby_dick, read_documents, read_pieces
+from slp_transformer.data import (
+    find_text_files,
+    list_corpora,
+    load_moby_dick,
+    read_documents,
+    read_pieces,
+)
 from slp_transformer.data import text_files as reading_module
 
 

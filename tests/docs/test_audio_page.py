@@ -53,7 +53,7 @@ def test_the_generated_piece_is_the_kept_sample():
     assert first.steps_per_quarter == 4
 
 
-def test_what_is_fetched_lies_beside_its_licence_and_is_no_larger_than_the_page_says():
+def test_what_is_fetched_lies_beside_its_license_and_is_no_larger_than_the_page_says():
     sizes = {path.name: path.stat().st_size for path in ASSETS.iterdir()}
     assert set(sizes) == {
         "alphaTab.min.js", "Bravura.woff2", "sonivox.sf3", "hear.js", "LICENSE.txt",

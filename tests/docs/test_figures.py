@@ -12,7 +12,7 @@ from test_chapters import CHAPTERS, cells, every_chapter, read
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import split_heads
-from slp_transformer.plotting.canvas import MIN_SCALE, MAX_WIDTH_PX
+from slp_transformer.plotting.canvas import MAX_WIDTH_PX, MIN_SCALE
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
@@ -194,7 +194,9 @@ def touch():
 @pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
 def test_the_page_samples_as_the_package_does(tau, k, p, touch):
     u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
-    ours = next_word_probabilities(filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[0]
+    ours = next_word_probabilities(filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[
+        0
+    ]
     theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
 

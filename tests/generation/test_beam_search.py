@@ -72,7 +72,7 @@ def test_it_sees_past_the_best_first_word():
 
 
 @pytest.mark.proves("beam-norm")
-def test_length_normalisation_13_16_can_turn_the_choice():
+def test_length_normalization_13_16_can_turn_the_choice():
     """Stop is 3. At once: 0.3. After 1, 1: 0.7 · 0.5 · 0.5 = 0.175, but a mean of 0.56 a word."""
     y = tensor([[0, 0.7, 0, 0.3], [0, 0.5, 0, 0.5], [1, 0, 0, 0], [1, 0, 0, 0]])
     plain, _ = search(y.log(), width=9, alpha=0.0, stop={3})

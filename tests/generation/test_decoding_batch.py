@@ -42,7 +42,10 @@ def test_beams_of_several_prompts_are_those_of_each_alone(kind, cached, how):
         (alone,) = generate(model, [prompt], sources=of, **options)
         assert (result.ids, result.finish_reason) == (alone.ids, alone.finish_reason)
         assert result.score == pytest.approx(alone.score, abs=1e-9)
-    assert len({len(r.new_ids) for r in together}) > 1 and len({tuple(r.new_ids[:2]) for r in together}) > 1
+    assert (
+        len({len(r.new_ids) for r in together}) > 1
+        and len({tuple(r.new_ids[:2]) for r in together}) > 1
+    )
 
 
 def test_beams_ask_the_hook_only_where_they_choose():
@@ -88,7 +91,9 @@ def test_as_the_plain_way_where_beams_end_at_different_times():
     with reference_mode():
         plain = generate(model, [[n] for n in range(8)], sources=sources, **options)
     assert [r.ids for r in found] == [r.ids for r in plain]
-    assert [[h.ids for h in r.other_beams] for r in found] == [[h.ids for h in r.other_beams] for r in plain]
+    assert [[h.ids for h in r.other_beams] for r in found] == [
+        [h.ids for h in r.other_beams] for r in plain
+    ]
     assert len({len(h.ids) for r in found for h in r.other_beams}) > 2
 
 

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.guitar.ascii_frets import DigitRun, all_fret_readings, split_run_into_notes
-from slp_transformer.guitar.ascii_reader import decode_text, read_tab_file, read_tab_folder, parse_ascii_tabs
+from slp_transformer.guitar.ascii_reader import (
+    decode_text,
+    parse_ascii_tabs,
+    read_tab_file,
+    read_tab_folder,
+)
 from slp_transformer.guitar.ascii_realign import realign_bar_rows
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
@@ -21,7 +26,7 @@ from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
 )
-from slp_transformer.guitar.tab_header import parse_capo, parse_tuning, find_style, find_title
+from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
 PLAIN = """\
 e|-0---3---|-------5-|
@@ -194,7 +199,10 @@ def test_readings_of_digits():
 
 
 def test_split_digits_keeps_the_columns():
-    assert split_run_into_notes(DigitRun(1, 5, "1210"), [DigitRun(1, 2, "10")], 20.0) == [(5, 12), (7, 10)]
+    assert split_run_into_notes(DigitRun(1, 5, "1210"), [DigitRun(1, 2, "10")], 20.0) == [
+        (5, 12),
+        (7, 10),
+    ]
     assert split_run_into_notes(DigitRun(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
 
 

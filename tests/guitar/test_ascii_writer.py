@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from guitar_pieces import random_piece
 
-from slp_transformer.guitar.ascii_reader import read_tab_file, parse_ascii_tabs
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
 from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab, write_tab
 from slp_transformer.guitar.fretboard import (
     HALF_STEP_DOWN,

@@ -44,7 +44,13 @@ def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
     one = bar(*line(1, 2))
     later = Bar(16, (Event(0, one.events[0].notes), Event(3, one.events[1].notes)))
     tab = Tab(bars=(one, bar(steps=16), bar(steps=16), replace(one, steps=12), later, one, one))
-    assert find_repeated_bars(tab) == [False, False, False, True, True]  # bars of rests do not count
+    assert find_repeated_bars(tab) == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]  # bars of rests do not count
     assert find_repeated_bars(Tab(bars=(one,))) == [False]  # each piece is for itself
 
 

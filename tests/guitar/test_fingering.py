@@ -14,13 +14,21 @@ from slp_transformer.guitar.fingering.fingering_metrics import (
 )
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
-    find_grips,
-    finger_lowest_frets,
     allowed_next_notes,
+    find_grips,
     find_playable_grips,
+    finger_lowest_frets,
 )
-from slp_transformer.guitar.fingering.passages import passage_from_grips, passage_from_tab, read_passages_jsonl
-from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path, find_cheapest_fingering
+from slp_transformer.guitar.fingering.passages import (
+    passage_from_grips,
+    passage_from_tab,
+    read_passages_jsonl,
+)
+from slp_transformer.guitar.fingering.viterbi import (
+    HandCosts,
+    find_cheapest_fingering,
+    find_cheapest_path,
+)
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab
 
@@ -118,13 +126,15 @@ def cost_of(path, hands, costs):
 def test_the_path_is_the_cheapest_of_all(monkeypatch):
     """Every row of grips and of hands is tried, on short pieces and three places of the hand."""
     hands_there = (1, 5, 9)
-    monkeypatch.setattr(viterbi, "HANDS", hands_there)
+    monkeypatch.setattr(viterbi, "HAND_FRETS", hands_there)
     chance = random.Random(11)
     for costs in (HandCosts(), HandCosts(per_open_string=0.7, per_move=1.3, preferred_position=5)):
         for _ in range(4):
             choices = [
                 chance.sample(found, min(2, len(found)))
-                for found in (find_grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5))
+                for found in (
+                    find_grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5)
+                )
                 if found
             ]
             best = min(
@@ -148,15 +158,26 @@ def test_the_hand_goes_where_it_is_needed_and_not_before():
 
 
 def test_what_a_hand_would_rather_not_do_is_counted_fret_by_fret():
-    costs = HandCosts(per_fret=0.5, per_fret_behind_index=3.0, per_fret_of_stretch=2.0, per_skipped_string=0.25, per_open_string=-1.0)
+    costs = HandCosts(
+        per_fret=0.5,
+        per_fret_behind_index=3.0,
+        per_fret_of_stretch=2.0,
+        per_skipped_string=0.25,
+        per_open_string=-1.0,
+    )
     assert costs.grip_cost((Note(5, 2), Note(1, 0)), 4) == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
     assert costs.grip_cost((Note(4, 8),), 4) == 0.5 * 8 + 2.0
-    assert costs.move_cost(5, 5) == 0 and costs.move_cost(5, 2) == costs.move_cost(2, 5) == 0.4 + 0.6 * 3
+    assert (
+        costs.move_cost(5, 5) == 0
+        and costs.move_cost(5, 2) == costs.move_cost(2, 5) == 0.4 + 0.6 * 3
+    )
     assert HandCosts(preferred_position=5).position_cost(8) == 1.5 and costs.position_cost(8) == 0
 
 
 def test_a_scale_stays_in_the_first_position():
-    path = find_cheapest_fingering([(pitch,) for pitch in (48, 50, 52, 53, 55, 57, 59, 60)], STANDARD)
+    path = find_cheapest_fingering(
+        [(pitch,) for pitch in (48, 50, 52, 53, 55, 57, 59, 60)], STANDARD
+    )
     assert [tuple(grip[0]) for grip in path] == [
         (5, 3),
         (4, 0),
@@ -178,7 +199,9 @@ def test_the_hand_remembers_its_place_through_open_strings():
 
 def test_a_wanted_position_and_open_strings_are_heeded():
     scale = [(pitch,) for pitch in (60, 62, 64, 65, 67, 69, 71, 72)]
-    high = find_cheapest_fingering(scale, STANDARD, HandCosts(preferred_position=7, per_open_string=3.0))
+    high = find_cheapest_fingering(
+        scale, STANDARD, HandCosts(preferred_position=7, per_open_string=3.0)
+    )
     assert all(4 <= grip[0].fret <= 11 for grip in high)
     wants = find_cheapest_fingering(scale, STANDARD, HandCosts(per_open_string=-5.0))
     shuns = find_cheapest_fingering(scale, STANDARD, HandCosts(per_open_string=5.0))

@@ -14,15 +14,29 @@ from slp_transformer.guitar.fingering.grips import allowed_next_notes
 from slp_transformer.guitar.fingering.hand_features import PassageWindows, classify_gap
 from slp_transformer.guitar.fingering.hand_inference import HandEnsemble, select_best_grip
 from slp_transformer.guitar.fingering.hand_model import (
-    HandModelConfig,
     HandModel,
-    log_partition,
-    hand_model_loss,
+    HandModelConfig,
     compute_state_marginals,
+    hand_model_loss,
+    log_partition,
 )
-from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, load_hand_ensemble, save_hand_model
-from slp_transformer.guitar.fingering.hand_training import HandTrainingSettings, main, train_hand_model
-from slp_transformer.guitar.fingering.lattice import MAX_STATES_PER_MOMENT, FEATURE_OFFSETS, build_moment_states, extract_features, possible_hand_frets
+from slp_transformer.guitar.fingering.hand_model_file import (
+    HandModelMetadata,
+    load_hand_ensemble,
+    save_hand_model,
+)
+from slp_transformer.guitar.fingering.hand_training import (
+    HandTrainingSettings,
+    main,
+    train_hand_model,
+)
+from slp_transformer.guitar.fingering.lattice import (
+    FEATURE_OFFSETS,
+    MAX_STATES_PER_MOMENT,
+    build_moment_states,
+    extract_features,
+    possible_hand_frets,
+)
 from slp_transformer.guitar.fingering.passages import passage_from_grips
 from slp_transformer.guitar.fingering.seq2seq import (
     PAD_ID,
@@ -30,8 +44,8 @@ from slp_transformer.guitar.fingering.seq2seq import (
     TARGET_VOCAB_SIZE,
     FingeringDataset,
     encode_source,
-    note_to_target_id,
     encode_target,
+    note_to_target_id,
     translate_passage,
 )
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
@@ -115,7 +129,9 @@ def test_the_loss_is_how_surprising_written_tab_is():
     """Where every note has one place only, nothing surprises; otherwise what is written does."""
     only = passage_from_grips(STANDARD, [(Note(6, 0),), (Note(6, 1),), (Note(6, 3),)])
     model = HandModel(TINY)
-    assert hand_model_loss(model, PassageWindows([only]).build_batch([(0, 0, 3)])).item() == pytest.approx(0, abs=1e-4)
+    assert hand_model_loss(
+        model, PassageWindows([only]).build_batch([(0, 0, 3)])
+    ).item() == pytest.approx(0, abs=1e-4)
     written = PassageWindows(pieces(2))
     T = len(written.moment_type_ids[0])
     assert hand_model_loss(model, written.build_batch([(0, 0, T), (1, 0, T)])).item() > 0.1
@@ -128,7 +144,10 @@ def test_a_window_knows_what_was_written_and_what_rings_on():
     reader = PassageWindows([passage])
     columns = reader.build_batch([(0, 0, 3)])
     kind = reader.moment_types.moment_states[int(reader.moment_type_ids[0][0])]
-    chosen = [kind.grips[int(k)] for k in kind.grip_ids[columns.target_states[0, 0][: len(kind.grip_ids)] > 0]]
+    chosen = [
+        kind.grips[int(k)]
+        for k in kind.grip_ids[columns.target_states[0, 0][: len(kind.grip_ids)] > 0]
+    ]
     assert chosen and set(chosen) == {events[0]}
     state = int(columns.target_states[0, 0].argmax())
     assert columns.sustained_strings[0, 0, state].tolist() == [0, 0, 0, 0, 0, 1]
@@ -142,7 +161,9 @@ def test_a_window_knows_what_was_written_and_what_rings_on():
 
 @pytest.fixture(scope="module")
 def learned():
-    training = HandTrainingSettings(num_steps=60, batch_size=4, window_moments=16, learning_rate=0.02)
+    training = HandTrainingSettings(
+        num_steps=60, batch_size=4, window_moments=16, learning_rate=0.02
+    )
     return train_hand_model(pieces(), training)
 
 
@@ -157,7 +178,7 @@ def test_a_long_piece_is_read_in_parts_and_comes_out_whole(learned, monkeypatch)
     passage = passage_from_grips(STANDARD, at_the_fifth_fret(row))
     hand = HandEnsemble([learned])
     whole = hand.predict_grips(passage)
-    monkeypatch.setattr(hand_inference, "CHUNK", 17)
+    monkeypatch.setattr(hand_inference, "WINDOW_MOMENTS", 17)
     assert hand.predict_grips(passage) == whole and len(whole) == len(row)
     for grips, likely in hand.grip_probabilities(passage):
         assert float(likely.sum()) == pytest.approx(1, abs=1e-3) and len(likely) == len(grips)
@@ -168,7 +189,10 @@ def test_two_hands_agree_by_their_mean(learned):
     other = HandModel(TINY)
     mean = HandEnsemble([learned, other]).grip_probabilities(passage)
     for (_, both), (_, a), (_, b) in zip(
-        mean, HandEnsemble([learned]).grip_probabilities(passage), HandEnsemble([other]).grip_probabilities(passage), strict=True
+        mean,
+        HandEnsemble([learned]).grip_probabilities(passage),
+        HandEnsemble([other]).grip_probabilities(passage),
+        strict=True,
     ):
         torch.testing.assert_close(both, (a + b) / 2)
 
@@ -190,14 +214,20 @@ def test_weights_are_logarithms_and_unknown_grips_weigh_little(learned):
     assert weights[0][0] == pytest.approx(math.log(likely[grips.index((Note(3, 5),))]))
     assert weights[1] == [hand_inference.MIN_LOG_PROB]
     with pytest.raises(ValueError, match="up to 6 strings"):
-        HandEnsemble([learned]).predict_grips(passage_from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]]))
+        HandEnsemble([learned]).predict_grips(
+            passage_from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]])
+        )
 
 
 def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
     row = SCALE[::-1]
     written = passage_from_grips(STANDARD, at_the_fifth_fret(row))
     cheapest = find_cheapest_fingering(written.moments, STANDARD)
-    assert HandEnsemble([learned], cost_weight=0.0).predict_grips(written) == list(written.grips) != cheapest
+    assert (
+        HandEnsemble([learned], cost_weight=0.0).predict_grips(written)
+        == list(written.grips)
+        != cheapest
+    )
     torch.manual_seed(0)
     knows_nothing = HandModel(TINY)
     knows_nothing.trust.data.zero_()
@@ -214,7 +244,9 @@ def test_a_hand_that_is_kept_comes_back_the_same(learned, tmp_path):
     assert len(load_hand_ensemble(tmp_path / "run", tmp_path / "run").models) == 2
     passage = passage_from_grips(STANDARD, at_the_fifth_fret(SCALE))
     for (_, a), (_, b) in zip(
-        HandEnsemble([learned]).grip_probabilities(passage), back.grip_probabilities(passage), strict=True
+        HandEnsemble([learned]).grip_probabilities(passage),
+        back.grip_probabilities(passage),
+        strict=True,
     ):
         assert torch.equal(a, b)
 
@@ -269,7 +301,13 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
 def small_translator(window):
     torch.manual_seed(5)
     config = TransformerConfig(
-        TARGET_VOCAB_SIZE, 2 * window, 16, 2, 1, source_vocab_size=SOURCE_VOCAB_SIZE, positions="sinusoidal"
+        TARGET_VOCAB_SIZE,
+        2 * window,
+        16,
+        2,
+        1,
+        source_vocab_size=SOURCE_VOCAB_SIZE,
+        positions="sinusoidal",
     )
     return EncoderDecoder(config)
 
@@ -299,7 +337,9 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
     for row in range(5):
         count = int((source[row] != PAD_ID).sum())
         assert (says[row, ::2][:count] != IGNORE_INDEX).all()
-        assert (says[row, ::2][count:] == IGNORE_INDEX).all() and (says[row, 1::2] == IGNORE_INDEX).all()
+        assert (says[row, ::2][count:] == IGNORE_INDEX).all() and (
+            says[row, 1::2] == IGNORE_INDEX
+        ).all()
         changed += int((reads[row, 1::2] != says[row, ::2][:-1])[: count - 1].sum())
     assert 0 < changed < 50
     whole = next(pairs.iter_eval(100))

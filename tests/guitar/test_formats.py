@@ -14,7 +14,7 @@ from slp_transformer.guitar.formats.alphatex_writer import format_alphatex, writ
 from slp_transformer.guitar.formats.musicxml import format_musicxml, write_musicxml
 from slp_transformer.guitar.formats.notation import round_trip_tab
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 from slp_transformer.guitar.timing import bar_start_steps
 
 # --- alphaTex ------------------------------------------------------------------------------------
@@ -154,7 +154,9 @@ def test_musicxml_has_every_note_with_its_string_and_fret(tmp_path, strings):
             for moment in bar.events:
                 for each in moment.tab_notes():
                     onset = Fraction(start + moment.step, unit)
-                    wanted.append((onset, Fraction(each.duration_steps, unit), *each.note, each.voice))
+                    wanted.append(
+                        (onset, Fraction(each.duration_steps, unit), *each.note, each.voice)
+                    )
         assert notes_in((tmp_path / "out.musicxml").read_text("utf-8")) == sorted(wanted)
 
 

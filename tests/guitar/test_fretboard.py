@@ -11,9 +11,9 @@ from slp_transformer.guitar.fretboard import (
     TUNINGS,
     Note,
     Tuning,
-    is_playable_grip,
     get_string_names,
     get_tuning_name,
+    is_playable_grip,
 )
 
 
@@ -28,7 +28,13 @@ def test_a_capo_raises_every_string():
 
 
 def test_positions_are_all_the_places_of_a_pitch():
-    assert STANDARD.positions_of(64) == [Note(5, 19), Note(4, 14), Note(3, 9), Note(2, 5), Note(1, 0)]
+    assert STANDARD.positions_of(64) == [
+        Note(5, 19),
+        Note(4, 14),
+        Note(3, 9),
+        Note(2, 5),
+        Note(1, 0),
+    ]
     assert Tuning(capo=2).positions_of(64) == [
         Note(5, 17),
         Note(4, 12),

@@ -7,9 +7,9 @@ import pytest
 from guitar_pieces import random_piece
 
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
-from slp_transformer.guitar.formats.notation import NoteValue, round_trip_tab, measures_from_tab
+from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 ORDERED = ("hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato")
 
@@ -42,7 +42,11 @@ def test_time_is_cut_where_notes_begin_and_end():
     voice, other = measure.voices
     assert other == ()
     seen = [
-        (beat.step, beat.note_value, [(t.tab_note.note.string, t.is_struck, t.is_tied_to_next) for t in beat.notes])
+        (
+            beat.step,
+            beat.note_value,
+            [(t.tab_note.note.string, t.is_struck, t.is_tied_to_next) for t in beat.notes],
+        )
         for beat in voice
     ]
     assert seen == [

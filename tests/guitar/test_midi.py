@@ -12,7 +12,7 @@ from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_
 from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
 from slp_transformer.guitar.score import ScoreNote
 from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.timing import coarsest_grid, add_time_signatures
+from slp_transformer.guitar.timing import add_time_signatures, coarsest_grid
 
 
 def midi_file(path, *tracks, ticks=480, kind=1):
@@ -73,7 +73,11 @@ def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(961, 1300, 64)]
     score, problems = read_midi(midi_file(tmp_path / "played.mid", said))
     assert score.steps_per_quarter == 12
-    assert score.notes == (ScoreNote(0, 12, 60, 1), ScoreNote(12, 11, 62, 1), ScoreNote(24, 11, 64, 1))
+    assert score.notes == (
+        ScoreNote(0, 12, 60, 1),
+        ScoreNote(12, 11, 62, 1),
+        ScoreNote(24, 11, 64, 1),
+    )
     message = "4 notes are moved to the nearest of 12 steps to a quarter note"
     assert problems[0].message == message
     coarse, _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)

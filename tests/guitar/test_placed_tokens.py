@@ -13,11 +13,18 @@ from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.styles import collect_styles
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER, TabTokenizer
-from slp_transformer.guitar.theory import KEY_NAMES, SCALE_HALF_STEPS, estimate_key, count_notes_in_best_scale
+from slp_transformer.guitar.theory import (
+    KEY_NAMES,
+    SCALE_HALF_STEPS,
+    count_notes_in_best_scale,
+    estimate_key,
+)
 
 STYLES = ("Jazz", "Drop D, slow")
 PLACED = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed")
-STYLED = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=STYLES)
+STYLED = TabTokenizer(
+    steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=STYLES
+)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
@@ -85,7 +92,11 @@ def test_the_practice_corpus_comes_back_in_fewer_tokens(seed):
         ids = PLACED.encode(tab)
         result = PLACED.decode(ids)
         assert result.tab.tuning == tab.tuning and plainly(result.tab) == plainly(tab)
-        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (0, len(ids), True)
+        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (
+            0,
+            len(ids),
+            True,
+        )
     plain = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER)
     lengths = [(len(PLACED.encode(tab)), len(plain.encode(tab))) for tab in corpus]
     assert sum(a for a, _ in lengths) < 0.75 * sum(b for _, b in lengths)
@@ -132,7 +143,9 @@ def test_every_token_of_a_piece_is_allowed_where_it_stands():
 
 @pytest.mark.parametrize("styles", [(), STYLES])
 def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
-    small = TabTokenizer(max_fret=2, max_position=3, steps_per_quarter_options=(1,), scheme="placed", styles=styles)
+    small = TabTokenizer(
+        max_fret=2, max_position=3, steps_per_quarter_options=(1,), scheme="placed", styles=styles
+    )
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
@@ -224,9 +237,9 @@ def test_a_style_ends_the_header_and_comes_back():
             back = STYLED.decode(ids)
             assert back.tab.style == style.replace("Blues", "") and back.num_invalid_tokens == 0
             assert plainly(back.tab) == plainly(tab)
-            assert [STYLED.vocabulary[i] for i in ids if STYLED.parsed_vocabulary[i][0] != "STYLE"] == names(
-                tab
-            )
+            assert [
+                STYLED.vocabulary[i] for i in ids if STYLED.parsed_vocabulary[i][0] != "STYLE"
+            ] == names(tab)
 
 
 def test_styles_come_last_so_that_all_other_ids_stay():

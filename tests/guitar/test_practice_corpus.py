@@ -22,12 +22,12 @@ from slp_transformer.guitar.practice import STUDY_KINDS, make_practice_corpus, m
 from slp_transformer.guitar.practice.lines import scale_sequence_degrees
 from slp_transformer.guitar.practice.study import notes_in_position
 from slp_transformer.guitar.theory import (
-    find_barre_shapes,
-    chord_pitch_classes,
     chord_above_root,
+    chord_pitch_classes,
+    find_barre_shapes,
     find_chord_shape,
-    parse_grip_diagram,
     find_open_shape,
+    parse_grip_diagram,
     parse_pitch_class,
     scale_pitch_classes,
 )
@@ -196,9 +196,18 @@ def test_scales_and_chords_by_hand():
 
 
 def test_shapes_by_hand():
-    assert parse_grip_diagram("x32010") == (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
+    assert parse_grip_diagram("x32010") == (
+        Note(5, 3),
+        Note(4, 2),
+        Note(3, 0),
+        Note(2, 1),
+        Note(1, 0),
+    )
     assert find_barre_shapes("F")[0] == parse_grip_diagram("133211")
-    assert find_barre_shapes("Bm") == [parse_grip_diagram("x24432"), parse_grip_diagram("022000", 7)]
+    assert find_barre_shapes("Bm") == [
+        parse_grip_diagram("x24432"),
+        parse_grip_diagram("022000", 7),
+    ]
     assert find_chord_shape("G", DROP_D) == parse_grip_diagram("520003")
     assert find_open_shape("Bbm") is None
     with pytest.raises(ValueError, match="No shape for the chord Ebm7"):

@@ -6,9 +6,9 @@ import pytest
 
 from slp_transformer.guitar.ascii_frets import (
     DigitRun,
+    all_fret_readings,
     find_cheapest_reading,
     read_fret_columns,
-    all_fret_readings,
     split_run_into_notes,
 )
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
@@ -42,19 +42,23 @@ def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
 
 
 def test_runs_far_away_do_not_change_a_reading():
-    """What `columns_of` leaves out of sight of a run would not have mattered."""
+    """What `read_fret_columns` leaves out of sight of a run would not have mattered."""
     rng = random.Random(1)
     for _ in range(20):
         runs = sorted(
             (
-                DigitRun(string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"]))
+                DigitRun(
+                    string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"])
+                )
                 for column in range(30)
                 for string in rng.sample(range(1, 7), rng.randint(0, 6))
             ),
             key=lambda run: (run.start_column, -run.string),
         )
         read = {
-            (column.start_column, note) for column in read_fret_columns(runs, 4.0, 5.0) for note in column.notes
+            (column.start_column, note)
+            for column in read_fret_columns(runs, 4.0, 5.0)
+            for note in column.notes
         }
         for run in runs:
             others = [other for other in runs if other is not run]

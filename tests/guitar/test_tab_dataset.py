@@ -4,7 +4,12 @@ import random
 
 import pytest
 
-from slp_transformer.guitar import TabTokenizer, make_practice_corpus, prepare_tab_dataset, write_tab
+from slp_transformer.guitar import (
+    TabTokenizer,
+    make_practice_corpus,
+    prepare_tab_dataset,
+    write_tab,
+)
 
 
 @pytest.fixture

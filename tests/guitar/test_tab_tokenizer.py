@@ -14,7 +14,11 @@ from slp_transformer.guitar.tab_metrics import (
     compute_playable_share,
     valid_sequence_share,
 )
-from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER, TabTokenizer, encode_all_tabs
+from slp_transformer.guitar.tab_tokenizer import (
+    DEFAULT_STEPS_PER_QUARTER,
+    TabTokenizer,
+    encode_all_tabs,
+)
 
 TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS"]
@@ -62,7 +66,11 @@ def test_the_practice_corpus_comes_back(seed):
         ids = TOKENIZER.encode(tab)
         result = TOKENIZER.decode(ids)
         assert (result.tab.tuning, result.tab.bars) == (tab.tuning, tab.bars)
-        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (0, len(ids), True)
+        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (
+            0,
+            len(ids),
+            True,
+        )
 
 
 def random_tab(rng):
@@ -344,4 +352,7 @@ def test_well_formed_share_by_hand():
 
 
 def test_the_whole_corpus_can_be_played():
-    assert compute_playable_share(e for tab in make_practice_corpus(4, 60) for e in tab.iter_events()) == 1.0
+    assert (
+        compute_playable_share(e for tab in make_practice_corpus(4, 60) for e in tab.iter_events())
+        == 1.0
+    )

@@ -201,4 +201,6 @@ def test_a_metre_in_a_bar_line_is_no_chord():
     rows = ["||-0--|", "||----|", "|3----|", "|4-2--|", "||----|", "||-3--|"]
     tabs, problems = parse_ascii_tabs("\n".join(rows))
     assert problems == []
-    assert [[tuple(n) for n in e.notes] for e in tabs[0].iter_events()] == [[(6, 3), (4, 2), (1, 0)]]
+    assert [[tuple(n) for n in e.notes] for e in tabs[0].iter_events()] == [
+        [(6, 3), (4, 2), (1, 0)]
+    ]

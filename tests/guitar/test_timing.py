@@ -5,16 +5,16 @@ import pytest
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique, check_tab
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_transformer.guitar.timing import (
-    coarsest_grid,
-    find_common_steps_per_quarter,
-    fit_bars_to_time_signature,
-    columns_to_steps,
-    time_signature_of,
-    expand_repeats,
     add_time_signatures,
     change_steps_per_quarter,
+    coarsest_grid,
+    columns_to_steps,
+    expand_repeats,
+    find_common_steps_per_quarter,
+    fit_bars_to_time_signature,
+    time_signature_of,
 )
 
 HAMMER = (Technique("hammer"),)
@@ -103,14 +103,18 @@ def test_a_bar_that_no_metre_fits_is_refused():
 
 def test_metres_are_said_where_they_change():
     bars = (Bar(12, (), (6, 8)), Bar(12, ()), Bar(16, ()), Bar(16, ()))
-    metres = [bar.time_signature for bar in add_time_signatures(Tab(bars=bars, steps_per_quarter=4)).bars]
+    metres = [
+        bar.time_signature for bar in add_time_signatures(Tab(bars=bars, steps_per_quarter=4)).bars
+    ]
     assert metres == [(6, 8), None, (4, 4), None]
 
 
 def test_bars_without_a_metre_are_lengthened_and_long_ones_cut():
     notes = (event(0, (1, 0)), event(12, (1, 2)), event(20, (1, 3)))
     odd = Bar(25, notes, tempo_bpm=90, starts_repeat=True, num_plays=2)
-    tab, changed = fit_bars_to_time_signature(Tab(bars=(Bar(12, ()), odd), steps_per_quarter=3), max_bar_quarters=4)
+    tab, changed = fit_bars_to_time_signature(
+        Tab(bars=(Bar(12, ()), odd), steps_per_quarter=3), max_bar_quarters=4
+    )
     assert changed == [2]
     assert tab.bars == (
         Bar(12, ()),

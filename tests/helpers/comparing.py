@@ -34,7 +34,7 @@ def some_ids(*shape: int, below: int = V, seed: int = 7) -> Tensor:
     return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
 
 
-def randomised(module: nn.Module, seed: int = 0, scale: float = 0.4) -> nn.Module:
+def randomized(module: nn.Module, seed: int = 0, scale: float = 0.4) -> nn.Module:
     """The module in that precision, every parameter random: no gain is 1 and no bias 0."""
     module = module.to(precise())
     generator = torch.Generator("cpu").manual_seed(seed)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 OPEN = (64, 59, 55, 50, 45, 40, 35, 30)
 METRES = [(4, 4), (3, 4), (6, 8), (5, 8), (2, 2)]

@@ -123,7 +123,7 @@ def post_norm_block(
     H_enc: Tensor | None = None,
     enc_visible: Visible = everything,
 ) -> Tensor:
-    """10.32-10.37 of the Feb 2024 draft: each sublayer adds first and normalises after."""
+    """10.32-10.37 of the Feb 2024 draft: each sublayer adds first and normalizes after."""
     t1, _ = multi_head(X, block.attention, visible)
     t3 = torch.stack([layer_norm(t1[i] + X[i], block.norm_1) for i in range(len(X))])
     if H_enc is not None:

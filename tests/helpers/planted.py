@@ -62,7 +62,7 @@ def _(scores):
     return e / e.sum()
 
 
-wrong("softmax", "not normalised", "forgot to divide")(
+wrong("softmax", "not normalized", "forgot to divide")(
     lambda scores: torch.exp(scores - scores.max(-1, keepdim=True)[0])
 )
 wrong("softmax", "logarithm", "log_softmax")(lambda scores: F.log_softmax(scores, -1))
@@ -1038,8 +1038,8 @@ def _(X, H_enc, attention, cross_attention, ffn, norm):
     return X + ffn(norm(X))
 
 
-right("length_normalised", "mean")(lambda log_probabilities: log_probabilities.mean())
-wrong("length_normalised", "not normalised", "sum")(
+right("length_normalized", "mean")(lambda log_probabilities: log_probabilities.mean())
+wrong("length_normalized", "not normalized", "sum")(
     lambda log_probabilities: sum(log_probabilities)
 )
 

@@ -87,7 +87,7 @@ def _(X, start, base):
     return torch.cat([a * cos + b * sin, b * cos - a * sin], dim=-1)
 
 
-@wrong("rotary", "neighbours", "complex pairs, as in the paper")
+@wrong("rotary", "neighbors", "complex pairs, as in the paper")
 def _(X, start, base):
     pairs = torch.view_as_complex(X.unflatten(-1, (-1, 2)).contiguous())
     turned = pairs * torch.exp(1j * angles(X, start, base))

@@ -16,15 +16,15 @@ from slp_transformer import (
 from slp_transformer.hooks import HookedModule, record_activations
 from slp_transformer.interpret import (
     circuit_in_vocabulary,
+    find_hook_points,
     induction_score,
     logit_lens,
     ov_circuit,
-    find_hook_points,
+    patch_activations,
     previous_token_score,
     qk_circuit,
     repeated_tokens,
     residual_stream,
-    patch_activations,
     zero_ablate,
 )
 

@@ -2,7 +2,13 @@
 
 import torch
 
-from slp_transformer.interpret import logit_lens, find_hook_points, residual_stream, patch_activations, zero_ablate
+from slp_transformer.interpret import (
+    find_hook_points,
+    logit_lens,
+    patch_activations,
+    residual_stream,
+    zero_ablate,
+)
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import ModernLM
 

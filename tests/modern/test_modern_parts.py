@@ -13,7 +13,7 @@ from comparing import (
     assert_same,
     assert_same_with_gradients,
     normal,
-    randomised,
+    randomized,
 )
 from torch import nn
 from transformers import LlamaConfig
@@ -45,7 +45,7 @@ def test_rms_norm_by_hand():
 
 
 def test_rms_norm_is_pytorchs():
-    X, ours = normal(B, N, D), randomised(RMSNorm(D, eps=0.3))
+    X, ours = normal(B, N, D), randomized(RMSNorm(D, eps=0.3))
     theirs = nn.RMSNorm(D, eps=0.3).double()
     theirs.weight = ours.gamma
     assert_same_with_gradients(ours(X), theirs(X), [X, ours.gamma])
@@ -156,7 +156,7 @@ def test_every_key_is_repeated_for_its_group():
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
 def test_shared_keys_are_repeated_ones(groups):
     """The book's attention, with each W_K and W_V once for every head of the group."""
-    ours = randomised(GroupedQueryAttention(D, HEADS, groups, D_K, 7))
+    ours = randomized(GroupedQueryAttention(D, HEADS, groups, D_K, 7))
     book = MultiHeadAttention(D, HEADS, D_K, 7).double()
     for c, head in enumerate(ours.heads):
         for name in ("W_Q", "W_K", "W_V", "W_O"):
@@ -173,7 +173,7 @@ def test_shared_keys_are_repeated_ones(groups):
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_a_single_token_gathers_the_same_without_repeating(groups):
     """Its group's queries are rows beside each other; a watcher sees every head by itself."""
-    ours = randomised(GroupedQueryAttention(D, HEADS, groups, D_K, 7)).eval()
+    ours = randomized(GroupedQueryAttention(D, HEADS, groups, D_K, 7)).eval()
     past, X = normal(B, M, D).detach(), normal(B, 1, D).detach()
     Q, _, _ = ours.project(X)
     _, K, V = ours.project(past)
@@ -200,7 +200,7 @@ def test_biases_are_added_to_each_product():
         GroupedQueryAttention(D, HEADS, GROUPS, 4, 4),
         GroupedQueryAttention(D, HEADS, GROUPS, 4, 4, bias=True),
     )
-    plain, ours = plain.double(), randomised(ours)
+    plain, ours = plain.double(), randomized(ours)
     X = normal(B, N, D).detach()
     Q, K, V = ours.project(X)
     for Z, W, b in zip((Q, K, V), (ours.W_Q, ours.W_K, ours.W_V),
@@ -212,7 +212,7 @@ def test_biases_are_added_to_each_product():
     assert_same(ours(X, return_weights=True)[0], plain(X) + ours.b_O)
 
 
-def test_queries_and_keys_are_normalised_head_by_head():
+def test_queries_and_keys_are_normalized_head_by_head():
     ours = GroupedQueryAttention(D, HEADS, GROUPS, EVEN, 7, qk_norm_eps=0.0).double()
     Q, K, V = ours.project(normal(N, D))
     assert_same(Q.square().mean(-1), torch.ones(HEADS, N, dtype=torch.float64))
@@ -236,8 +236,8 @@ SMALL = {"vocab_size": 23, "context_length": 19, "model_dim": 18, "num_heads": 6
 def test_with_the_books_choices_it_is_the_books_model():
     from slp_transformer import TransformerConfig, TransformerLM
 
-    book = randomised(TransformerLM(TransformerConfig(**SMALL)))
-    choices = {"activation": "relu", "positions": "learned", "normalisation": "layer", "eps": 1e-5}
+    book = randomized(TransformerLM(TransformerConfig(**SMALL)))
+    choices = {"activation": "relu", "positions": "learned", "normalization": "layer", "eps": 1e-5}
     ours = ModernLM(ModernConfig(**SMALL, **choices, ffn_bias=True)).double()
     ours.load_state_dict(book.state_dict())
     ids = torch.randint(23, (B, N))
@@ -256,7 +256,7 @@ def test_without_biases_there_are_none():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"activation": "silu"}, {"positions": "alibi"}, {"normalisation": "batch"}, {"key_dim": 5}],
+    [{"activation": "silu"}, {"positions": "alibi"}, {"normalization": "batch"}, {"key_dim": 5}],
 )
 def test_configurations_refuse(wrong, unchecked):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -314,7 +314,7 @@ def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
     config |= {"num_blocks": it.num_blocks, "hidden_dim": it.hidden_dim, "tied": it.tied}
     config |= {"num_kv_heads": it.num_kv_heads, "key_dim": it.key_dim, "value_dim": it.key_dim}
     if name.startswith("GPT"):
-        config |= {"normalisation": "layer", "positions": "learned", "activation": "gelu_tanh"}
+        config |= {"normalization": "layer", "positions": "learned", "activation": "gelu_tanh"}
         config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.num_positions}
     with torch.device("meta"):
         model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))

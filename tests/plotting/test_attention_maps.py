@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import torch
-from comparing import randomised, some_ids
+from comparing import randomized, some_ids
 
 from slp_transformer import EncoderDecoder, TransformerConfig, plotting, record_activations
 from slp_transformer.interpret import attention_weights
@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def translator(**changes) -> EncoderDecoder:
     sizes = {"num_blocks": 2, "num_encoder_blocks": 3} | changes
-    return randomised(EncoderDecoder(TransformerConfig(V, 17, 15, 3, dropout=0.5, **sizes)))
+    return randomized(EncoderDecoder(TransformerConfig(V, 17, 15, 3, dropout=0.5, **sizes)))
 
 
 def words(letter: str, count: int) -> list[str]:
@@ -47,7 +47,9 @@ def told(svg: str) -> dict[str, float]:
 
 def test_each_weight_stands_beside_its_own_words():
     weights = torch.tensor([[[[0.25, 0.75, 0.0], [0.004, 0.006, 0.99]]]])
-    svg = plotting.attention_figure(plotting.AttentionMaps("Across", weights, ["un", "dos"], ["a", "b", "c"])).svg()
+    svg = plotting.attention_figure(
+        plotting.AttentionMaps("Across", weights, ["un", "dos"], ["a", "b", "c"])
+    ).svg()
     expected = {"un → a": 0.25, "un → b": 0.75, "dos → c": 0.99}
     assert told(svg) == expected
     cells = {
@@ -101,7 +103,9 @@ def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
         plotting.AttentionMaps("x", weights[0, 0], ["a", "b"], ["a", "b", "c"])
     with pytest.raises(ValueError, match="at least one"):
         plotting.attention_figure()
-    picture = plotting.attention_figure(plotting.AttentionMaps("x", weights, ["a", "b"], ["a", "b", "c"]))
+    picture = plotting.attention_figure(
+        plotting.AttentionMaps("x", weights, ["a", "b"], ["a", "b", "c"])
+    )
     with pytest.raises(ValueError, match=r"\.html or \.svg, and a\.pdf is neither"):
         picture.save(tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())

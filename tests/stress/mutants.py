@@ -146,7 +146,7 @@ TESTS: dict[str, str] = {
     "slp_transformer/training/measuring.py": "training measures",
     "slp_transformer/training/memory.py": "checkpoint command_lora run_folder",
     "slp_transformer/training/metrics.py": "training_loop gauge measures",
-    "slp_transformer/training/optimiser.py": "training training_loop model_2017 gauge",
+    "slp_transformer/training/optimizer.py": "training training_loop model_2017 gauge",
     "slp_transformer/training/pieces.py": "guitar_corpus command_evaluate guitar_short_tokens",
     "slp_transformer/training/precision.py": "training_loop gauge",
     "slp_transformer/training/replicas.py": "gauge distributed+slow",

@@ -3,10 +3,10 @@
     python tests/stress/mutations.py --count 2000 --seed 0
 
 Each trial copies a run, damages one file (bits, lengths, types, keys, depth, numbers, tensors) and
-gives one command to it: `info`, `generate`, `evaluate`, `translate` or `train --resume`. It is kept
-if the command does its work or refuses in one sentence with code 2, leaves the other files alone,
-and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, and told. The last line
-counts both.
+gives one command to it: `info`, `generate`, `evaluate`, `translate_passage` or `train --resume`. It
+is kept if the command does its work or refuses in one sentence with code 2, leaves the other files
+alone, and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, and told. The last
+line counts both.
 
 Where the system can fork, each command runs in a fork of this process, with PyTorch loaded;
 `--processes` gives every command a process of its own, which takes seconds.
@@ -36,7 +36,7 @@ import safetensors.torch
 import torch
 
 from slp_transformer.cli import main as command_line
-from slp_transformer.data import number_to_english, load_moby_dick, number_to_spanish
+from slp_transformer.data import load_moby_dick, number_to_english, number_to_spanish
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
 HANGS = 60.0  # seconds by the clock, after which a command will not end

@@ -77,7 +77,7 @@ RUNS = {
     "words": {  # with all that is not the default
         "train": f"slp-transformer train {TEXT} --run words --tokenizer words --vocab-size 500 "
         "--activation swiglu --norm post --positions sinusoidal --scaled-embeddings "
-        "--initialisation xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --clip none "
+        "--initialization xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --clip none "
         "--schedule inverse-root --warmup 20 --beta-2 0.98 --weight-decay 0.2 --seed 7 "
         "--label-smoothing 0.1 --training-context-length 24 --dropout 0.1",
         "generate": "slp-transformer generate words --prompt 'It was' --tokens 40",

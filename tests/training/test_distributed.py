@@ -97,9 +97,9 @@ def test_checkpoints_are_the_same_files(folder, tmp_path, how):
     states = [torch.load(each / "state.pt", weights_only=True) for each in (mine, theirs)]
     assert states[0].keys() == states[1].keys()
     assert torch.equal(states[0]["random"]["batches"], states[1]["random"]["batches"])
-    optimisers = [state["optimizer"] for state in states]
-    assert optimisers[0]["param_groups"] == optimisers[1]["param_groups"]
-    entries = [optimiser["state"] for optimiser in optimisers]
+    optimizers = [state["optimizer"] for state in states]
+    assert optimizers[0]["param_groups"] == optimizers[1]["param_groups"]
+    entries = [optimizer["state"] for optimizer in optimizers]
     assert entries[0].keys() == entries[1].keys()
     for i in entries[0]:
         assert_close(entries[0][i], entries[1][i], rtol=1e-4)

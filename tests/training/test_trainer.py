@@ -49,9 +49,9 @@ def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
     return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
 
 
-def weights_after_a_step(settings: TrainConfig, model, batch, optimiser=None):
-    optimiser = optimiser or torch.optim.SGD(model.parameters())
-    loss = training_step(model, batch, optimiser, 1, settings, CPU)
+def weights_after_a_step(settings: TrainConfig, model, batch, optimizer=None):
+    optimizer = optimizer or torch.optim.SGD(model.parameters())
+    loss = training_step(model, batch, optimizer, 1, settings, CPU)
     return loss.item(), [p.detach().clone() for p in model.parameters()]
 
 
@@ -290,9 +290,7 @@ def test_bad_pairs_are_refused():
 
 
 def test_both_sources_are_batch_sources():
-    assert isinstance(pairs((1, 1)), DataSource) and isinstance(
-        TokenWindows(STREAM, 5), DataSource
-    )
+    assert isinstance(pairs((1, 1)), DataSource) and isinstance(TokenWindows(STREAM, 5), DataSource)
 
 
 # --- A loss and callbacks of one's own -----------------------------------------------------------

@@ -15,16 +15,16 @@ class FingeringMetrics:
     *free* if its pitch has two places or more. A chord is an event of two notes or more.
 
     Attributes:
-        notes: how many notes there are.
-        right: how many are right.
-        free_notes: how many of them are free.
-        free_right: how many of those are right.
-        chords: how many chords there are.
-        chords_right: how many have every note right.
-        events: how many events there are.
-        events_right: how many have every note right.
-        playable: how many can be played: distinct strings, fretted notes within the span.
-        pitches_kept: how many notes sound at the pitch that was asked for.
+        num_notes: how many notes there are.
+        correct_notes: how many are right.
+        ambiguous_notes: how many of them are free.
+        correct_ambiguous_notes: how many of those are right.
+        num_chords: how many chords there are.
+        correct_chords: how many have every note right.
+        num_events: how many events there are.
+        correct_events: how many have every note right.
+        playable_events: how many can be played: distinct strings, fretted notes within the span.
+        correct_pitches: how many notes sound at the pitch that was asked for.
     """
 
     num_notes: int = 0

@@ -6,7 +6,13 @@ from itertools import accumulate
 
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playability import PinError, GripScorer, FingeringOptions, find_fingerings, fit_moment
+from slp_transformer.guitar.fingering.playability import (
+    FingeringOptions,
+    GripScorer,
+    PinError,
+    find_fingerings,
+    fit_moment,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.score import Score, make_empty_bars, tab_from_score
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -21,10 +27,10 @@ class PlayablePiece:
     Attributes:
         moments: the pitches of each moment.
         onsets: when each begins, in steps.
-        lengths: how long each note sounds; None where that is not said.
-        bars: the bar of each moment, from 1.
-        told: what was left out when it was read.
-        tab: makes a tab from a place for each note (None leaves it out) and a guitar.
+        durations: how long each note sounds; None where that is not said.
+        bar_numbers: the bar of each moment, from 1.
+        changes: what was left out when it was read.
+        build_tab: makes a tab from a place for each note (None leaves it out) and a guitar.
     """
 
     moments: tuple[tuple[int, ...], ...]
@@ -47,7 +53,9 @@ class PlayablePiece:
         """
         count = self.bar_numbers.count(bar_number)
         if not 1 <= moment_in_bar <= count:
-            raise ValueError(f"Bar {bar_number} has {count} moments, so there is no {bar_number}:{moment_in_bar}.")
+            raise ValueError(
+                f"Bar {bar_number} has {count} moments, so there is no {bar_number}:{moment_in_bar}."
+            )
         return self.bar_numbers.index(bar_number) + moment_in_bar - 1
 
 
@@ -56,8 +64,8 @@ class Fingering:
     """What came of a piece.
 
     Attributes:
-        tabs: its tabs, each with the fingering that it is made of; best first.
-        told: what was changed: where, and what.
+        tabs_and_grips: its tabs, each with the fingering that it is made of; best first.
+        changes: what was changed: where, and what.
     """
 
     tabs_and_grips: list[tuple[Tab, list[Grip]]]
@@ -130,17 +138,24 @@ def piece_from_tab(source_tab: Tab) -> PlayablePiece:
             made.append(replace(bar, events=tuple(events)))
         return replace(source_tab, tuning=tuning, bars=tuple(made))
 
-    return PlayablePiece(tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(told), tab)
+    return PlayablePiece(
+        tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(told), tab
+    )
 
 
-def finger_piece(piece: PlayablePiece, options: FingeringOptions, num_alternatives: int = 1, score_grips: GripScorer | None = None) -> Fingering:
+def finger_piece(
+    piece: PlayablePiece,
+    options: FingeringOptions,
+    num_alternatives: int = 1,
+    score_grips: GripScorer | None = None,
+) -> Fingering:
     """Finger a piece as a guitarist wishes.
 
     Args:
         piece: the piece.
-        wishes: what is asked for.
-        alternatives: how many fingerings.
-        weigh: how a trained model likes grips; None for the hand's costs alone.
+        options: what is asked for.
+        num_alternatives: how many fingerings.
+        score_grips: how a trained model likes grips; None for the hand's costs alone.
 
     Raises:
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
@@ -191,6 +206,8 @@ def finger_piece(piece: PlayablePiece, options: FingeringOptions, num_alternativ
 def format_unplayable_message(unplayable_moments: Sequence[tuple[str, str]]) -> str:
     """A sentence about moments that this guitar cannot play, naming the first three."""
     first = "; ".join(f"{where}: {why}" for where, why in unplayable_moments[:3])
-    many = f"{len(unplayable_moments)} moments are" if len(unplayable_moments) > 1 else "One moment is"
+    many = (
+        f"{len(unplayable_moments)} moments are" if len(unplayable_moments) > 1 else "One moment is"
+    )
     more = ", and so on" if len(unplayable_moments) > 3 else ""
     return f"{many} out of this guitar's reach: {first}{more}."

@@ -42,7 +42,10 @@ def find_grips(
 
 
 def _extend_grip(
-    partial_grip: Grip, pitches: tuple[int, ...], positions_by_pitch: list[list[Note]], max_span: int
+    partial_grip: Grip,
+    pitches: tuple[int, ...],
+    positions_by_pitch: list[list[Note]],
+    max_span: int,
 ) -> Iterator[Grip]:
     """The grips that begin with these notes."""
     if len(partial_grip) == len(pitches):
@@ -75,7 +78,7 @@ def allowed_next_notes(
     """Where a chord's next note may go, so that all that are still to come have a place too.
 
     Args:
-        begun: the places of the first notes.
+        partial_grip: the places of the first notes.
         pitches: the pitches of the whole chord.
         tuning: the guitar.
         max_fret: last fret of the neck.
@@ -135,6 +138,9 @@ def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> l
         OutOfReach: for the first moment whose notes do not find a string each.
     """
     return [
-        min(find_playable_grips(p, tuning, max_span=MAX_FRET), key=lambda grip: [n.fret for n in grip])
+        min(
+            find_playable_grips(p, tuning, max_span=MAX_FRET),
+            key=lambda grip: [n.fret for n in grip],
+        )
         for p in moments
     ]

@@ -7,7 +7,12 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.guitar.fingering.lattice import MAX_NOTES_PER_GRIP, NUM_STRINGS, MomentStates, build_moment_states
+from slp_transformer.guitar.fingering.lattice import (
+    MAX_NOTES_PER_GRIP,
+    NUM_STRINGS,
+    MomentStates,
+    build_moment_states,
+)
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fretboard import Tuning
 
@@ -18,21 +23,22 @@ NUM_GAP_CLASSES = 6  # not known, together, shorter, usual, longer, much longer
 class LatticeBatch:
     """Windows of passages, made ready.
 
-    Each kind of moment (its pitches on a guitar) stands once in `features`, `costs`, `there`,
-    `hands` and `used`; `where` says which kind each moment of each window is.
+    Each kind of moment (its pitches on a guitar) stands once in `features`, `costs`, `state_mask`,
+    `hand_frets` and `strings_used`; `moment_type_ids` says which kind each moment of each window
+    is.
 
     Attributes:
         features: what is said of each state of each kind.
         costs: what it costs a hand, as `HandCosts` has it.
-        there: which states there are.
-        hands: where the hand is.
-        used: which strings are taken.
-        where: the kind of each moment.
-        valid: which moments there are.
-        gaps: class of the time since the moment before.
-        held_strings: of each state, the strings whose notes ring on into the next moment.
-        held_fret: of each state, whether a finger holds one of them.
-        written: which states have the written grip; all, where it is not among them.
+        state_mask: which states there are.
+        hand_frets: where the hand is.
+        strings_used: which strings are taken.
+        moment_type_ids: the kind of each moment.
+        moment_mask: which moments there are.
+        gap_classes: class of the time since the moment before.
+        sustained_strings: of each state, the strings whose notes ring on into the next moment.
+        has_sustained_fret: of each state, whether a finger holds one of them.
+        target_states: which states have the written grip; all, where it is not among them.
     """
 
     features: Float[Tensor, "kinds S features"]
@@ -85,19 +91,30 @@ class PassageWindows:
             OutOfReach: if a moment cannot be played.
         """
         self.passages, self.moment_types = list(passages), moment_types or MomentTypes()
-        self.moment_type_ids, self.gap_classes, self.sustained, self.target_grip_ids = [], [], [], []
+        self.moment_type_ids, self.gap_classes, self.sustained, self.target_grip_ids = (
+            [],
+            [],
+            [],
+            [],
+        )
         for passage in self.passages:
             kind = [self.moment_types.get_or_add(p, passage.tuning) for p in passage.moments]
             self.moment_type_ids.append(torch.tensor(kind))
-            self.gap_classes.append(torch.tensor([classify_gap(gap) for gap in passage.relative_gaps()]))
+            self.gap_classes.append(
+                torch.tensor([classify_gap(gap) for gap in passage.relative_gaps()])
+            )
             self.sustained.append(find_sustained_notes(passage))
-            self.target_grip_ids.append(torch.tensor([self._target_grip_index(passage, i) for i in range(len(kind))]))
+            self.target_grip_ids.append(
+                torch.tensor([self._target_grip_index(passage, i) for i in range(len(kind))])
+            )
 
     def _target_grip_index(self, passage: Passage, moment_index: int) -> int:
         """Which of a moment's grips was written; −1 if it is none of them."""
         if not passage.grips:
             return -1
-        made = self.moment_types.moment_states[self.moment_types.id_by_moment[passage.moments[moment_index], passage.tuning]]
+        made = self.moment_types.moment_states[
+            self.moment_types.id_by_moment[passage.moments[moment_index], passage.tuning]
+        ]
         grip = passage.grips[moment_index]
         return made.grips.index(grip) if grip in made.grips else -1
 

@@ -13,11 +13,16 @@ from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 
-WINDOW_MOMENTS, CONTEXT_MOMENTS = 128, 48  # moments of a window that count, and more of them on either side
+WINDOW_MOMENTS, CONTEXT_MOMENTS = (
+    128,
+    48,
+)  # moments of a window that count, and more of them on either side
 WINDOWS_PER_BATCH = 16  # windows that are read at a time
 MIN_LOG_PROB = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE_CHORD_BONUS = 0.5  # what a whole grip counts beside its notes
-DEFAULT_COST_WEIGHT = 0.25  # of the costs that were thought out, beside what was learned: best on valid
+DEFAULT_COST_WEIGHT = (
+    0.25  # of the costs that were thought out, beside what was learned: best on valid
+)
 
 
 class HandEnsemble:
@@ -28,8 +33,8 @@ class HandEnsemble:
 
         Args:
             models: the models.
-            caution: how much of the costs that were thought out (`HandCosts`) each model adds to
-                what it has learned.
+            cost_weight: how much of the costs that were thought out (`HandCosts`) each model adds
+                to what it has learned.
         """
         self.models = [model.eval() for model in models]
         self.cost_weight = cost_weight
@@ -47,7 +52,10 @@ class HandEnsemble:
         reader = PassageWindows([passage])
         T, found = len(passage.moments), []
         starts = range(0, T, WINDOW_MOMENTS)
-        cuts = [(0, max(0, s - CONTEXT_MOMENTS), min(T, s + WINDOW_MOMENTS + CONTEXT_MOMENTS)) for s in starts]
+        cuts = [
+            (0, max(0, s - CONTEXT_MOMENTS), min(T, s + WINDOW_MOMENTS + CONTEXT_MOMENTS))
+            for s in starts
+        ]
         for n in range(0, len(cuts), WINDOWS_PER_BATCH):
             some = cuts[n : n + WINDOWS_PER_BATCH]
             mean = self._mean_state_marginals(reader.build_batch(some))
@@ -73,27 +81,39 @@ class HandEnsemble:
 
     def predict_grips(self, passage: Passage) -> list[Grip]:
         """At each moment the grip of which most notes are expected to be right."""
-        return [select_best_grip(grips, likely) for grips, likely in self.grip_probabilities(passage)]
+        return [
+            select_best_grip(grips, likely) for grips, likely in self.grip_probabilities(passage)
+        ]
 
-    def grip_log_probs(self, passage: Passage, candidate_grips: Sequence[Sequence[Grip]]) -> list[list[float]]:
+    def grip_log_probs(
+        self, passage: Passage, candidate_grips: Sequence[Sequence[Grip]]
+    ) -> list[list[float]]:
         """The logarithm of the probability of each of some grips of each moment."""
         weights = []
-        for (grips, likely), choice in zip(self.grip_probabilities(passage), candidate_grips, strict=True):
+        for (grips, likely), choice in zip(
+            self.grip_probabilities(passage), candidate_grips, strict=True
+        ):
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(MIN_LOG_PROB, known.get(grip, MIN_LOG_PROB)) for grip in choice])
         return weights
 
 
-def compute_hand_costs(batch: LatticeBatch) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
+def compute_hand_costs(
+    batch: LatticeBatch,
+) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
     """What the states of a lattice, and the moves between them, cost a hand by `HandCosts`."""
     of_move = HandCosts().move_cost
-    table = torch.tensor([[of_move(before, after) for after in HAND_FRETS] for before in HAND_FRETS])
+    table = torch.tensor(
+        [[of_move(before, after) for after in HAND_FRETS] for before in HAND_FRETS]
+    )
     hands = batch.hand_frets[batch.moment_type_ids] - 1
     before, after = hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)
     return batch.costs[batch.moment_type_ids], table[before, after]
 
 
-def select_best_grip(candidate_grips: Sequence[Grip], probabilities: Float[Tensor, "grips"]) -> Grip:
+def select_best_grip(
+    candidate_grips: Sequence[Grip], probabilities: Float[Tensor, "grips"]
+) -> Grip:
     """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
     if len(candidate_grips[0]) == 1 or len(candidate_grips) == 1:
         return candidate_grips[int(probabilities.argmax())]

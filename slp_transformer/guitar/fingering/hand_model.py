@@ -83,7 +83,9 @@ class HandModel(nn.Module):
         held = batch.has_sustained_fret[:, :-1].unsqueeze(-1)
         to = before @ table[:, :, 0] + held * (before @ table[:, :, 1])
         ring = self.taken * batch.sustained_strings[:, :-1]
-        return torch.cat([to, ring], -1), torch.cat([after, batch.strings_used[batch.moment_type_ids[:, 1:]]], -1)
+        return torch.cat([to, ring], -1), torch.cat(
+            [after, batch.strings_used[batch.moment_type_ids[:, 1:]]], -1
+        )
 
 
 # --- Sums over all fingerings ------------------------------------------------------------------
@@ -98,17 +100,21 @@ def log_partition(
     """Logarithm of the summed scores of all paths through allowed states.
 
     Args:
-        U: scores of states.
-        M: scores of moves.
-        allowed: 0 or 1 for each state, once for every sum that is wanted.
-        valid: which moments there are; those at the end may be padding.
+        state_scores: scores of states.
+        move_scores: scores of moves.
+        state_masks: 0 or 1 for each state, once for every sum that is wanted.
+        moment_mask: which moments there are; those at the end may be padding.
 
     Returns:
         The sums, one for each kind and batch.
     """
     peak = state_scores.amax(-1, keepdim=True).detach()
     E = torch.exp(state_scores - peak) * state_masks
-    highest = move_scores.flatten(2).amax(-1).detach() if move_scores.shape[1] else move_scores.new_zeros(move_scores.shape[:2])
+    highest = (
+        move_scores.flatten(2).amax(-1).detach()
+        if move_scores.shape[1]
+        else move_scores.new_zeros(move_scores.shape[:2])
+    )
     steps = torch.exp(move_scores - highest[..., None, None]).unbind(1)
     heights, E = peak.squeeze(-1), E.unbind(2)
     total = 0.0
@@ -128,7 +134,9 @@ def hand_model_loss(model: HandModel, batch: LatticeBatch) -> Float[Tensor, ""]:
     """Nats a moment that the model is surprised by the written fingering."""
     U, M = model(batch)
     there = batch.state_mask[batch.moment_type_ids].float()
-    all_paths, written = log_partition(U, M, torch.stack([there, batch.target_states]), batch.moment_mask)
+    all_paths, written = log_partition(
+        U, M, torch.stack([there, batch.target_states]), batch.moment_mask
+    )
     return (all_paths - written).sum() / batch.moment_mask.sum()
 
 
@@ -142,6 +150,9 @@ def compute_state_marginals(
     with torch.enable_grad():
         state_scores = state_scores.detach().requires_grad_()
         (grad,) = torch.autograd.grad(
-            log_partition(state_scores, move_scores.detach(), state_mask.float().unsqueeze(0), moment_mask).sum(), state_scores
+            log_partition(
+                state_scores, move_scores.detach(), state_mask.float().unsqueeze(0), moment_mask
+            ).sum(),
+            state_scores,
         )
     return grad

@@ -3,10 +3,10 @@
 import dataclasses
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import require_extra, atomic_write, write_json
+from slp_transformer._internal.atomic_write import atomic_write, require_extra, write_json
 from slp_transformer._internal.json_schema import load_validated
 from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
-from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel
+from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig
 
 WEIGHTS_FILE, METADATA_FILE = "hand.safetensors", "hand.json"
 FORMAT_VERSION = 1
@@ -35,9 +35,9 @@ def save_hand_model(model_dir: Path, model: HandModel, metadata: HandModelMetada
     """Write a model, the weights first.
 
     Args:
-        folder: where to.
+        model_dir: where to.
         model: the model.
-        about: what is said of it.
+        metadata: what is said of it.
 
     Raises:
         OSError: if it cannot be written.
@@ -52,7 +52,7 @@ def save_hand_model(model_dir: Path, model: HandModel, metadata: HandModelMetada
 
 
 def load_hand_ensemble(*model_dirs: str | Path) -> HandEnsemble:
-    """Read models that `save_hand` has written, to be asked together.
+    """Read models that `save_hand_model` has written, to be asked together.
 
     Raises:
         ValueError: if there is none, or it is damaged; the sentence names the file.
@@ -80,5 +80,7 @@ def _load_hand_model(model_dir: Path) -> HandModel:
         model.load_state_dict(safetensors.load_file(model_dir / WEIGHTS_FILE))
     except Exception as error:  # safetensors has an error of its own, PyTorch another
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{model_dir / WEIGHTS_FILE} does not fit {METADATA_FILE}: {reason}") from None
+        raise ValueError(
+            f"{model_dir / WEIGHTS_FILE} does not fit {METADATA_FILE}: {reason}"
+        ) from None
     return model

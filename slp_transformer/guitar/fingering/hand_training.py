@@ -2,8 +2,8 @@
 
     python -m slp_transformer.guitar.fingering.hand_training TABS --run RUN --held-out OTHER-TABS
 
-TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_keys`). What is kept in
-RUN is used by `slp-transformer tab SONG --model RUN`.
+TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_passages_jsonl`). What
+is kept in RUN is used by `slp-transformer tab SONG --model RUN`.
 `benchmarks/pitch_to_tab.py` measures it.
 """
 
@@ -22,7 +22,7 @@ from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.fingering_metrics import compare_fingerings, sum_metrics
 from slp_transformer.guitar.fingering.hand_features import PassageWindows
 from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
-from slp_transformer.guitar.fingering.hand_model import HandModelConfig, HandModel, hand_model_loss
+from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig, hand_model_loss
 from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
 
@@ -32,12 +32,12 @@ class HandTrainingSettings:
     """How a model of the hand is trained.
 
     Attributes:
-        steps: changes of the weights.
+        num_steps: changes of the weights.
         batch_size: windows a step.
-        window: moments in a window.
+        window_moments: moments in a window.
         learning_rate: at its highest, after a hundred steps; it falls to a fiftieth along a cosine.
         weight_decay: of AdamW.
-        averaging: how slowly the mean of the weights, which is what is kept, follows them.
+        ema_decay: how slowly the mean of the weights, which is what is kept, follows them.
         seed: of weights and windows.
     """
 
@@ -64,8 +64,8 @@ def train_hand_model(
 
     Args:
         passages: pieces with the grips that people wrote.
-        training: how.
-        report: called after every step with its number and its loss in nats a moment.
+        settings: how.
+        on_step: called after every step with its number and its loss in nats a moment.
 
     Returns:
         The model, with the mean of its weights.
@@ -81,22 +81,22 @@ def train_hand_model(
     torch.manual_seed(settings.seed)
     model = HandModel(HandModelConfig())
     rates = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
-    optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
     mean = {name: W.clone() for name, W in model.state_dict().items()}
     lengths = [len(ids) for ids in reader.moment_type_ids]
     weights = [length**0.75 for length in lengths]  # long pieces more often, but not in proportion
     for step in range(settings.num_steps):
-        optimiser.param_groups[0]["lr"] = settings.learning_rate_at(step)
+        optimizer.param_groups[0]["lr"] = settings.learning_rate_at(step)
         cuts = []
         for n in chance.choices(range(len(lengths)), weights, k=settings.batch_size):
             start = chance.randrange(max(1, lengths[n] - settings.window_moments + 1))
             cuts.append((n, start, min(lengths[n], start + settings.window_moments)))
         model.train()
         surprised = hand_model_loss(model, reader.build_batch(cuts))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         surprised.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         update_ema(mean, model, min(settings.ema_decay, (step + 1) / (step + 10)))
         if on_step is not None:
             on_step(step + 1, surprised.item())
@@ -119,7 +119,11 @@ def load_passages(path: Path) -> list[Passage]:
     """
     if path.suffix.lower() == ".jsonl":
         return read_passages_jsonl(path)
-    return [passage_from_tab(tab) for tab in read_tab_folder(path)[0] if len(tab.tuning.open_pitches) <= 6]
+    return [
+        passage_from_tab(tab)
+        for tab in read_tab_folder(path)[0]
+        if len(tab.tuning.open_pitches) <= 6
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -170,10 +174,14 @@ def run_training(args: argparse.Namespace) -> None:
 
     model = train_hand_model(learned, training, report)
     hand = HandEnsemble([model])
-    found = sum_metrics([compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in held_out])
+    found = sum_metrics(
+        [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in held_out]
+    )
     shares = found.to_shares()
     save_hand_model(
-        args.run, model, HandModelMetadata(model.config, training.num_steps, len(learned), shares["strings"])
+        args.run,
+        model,
+        HandModelMetadata(model.config, training.num_steps, len(learned), shares["strings"]),
     )
     print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 

@@ -17,7 +17,9 @@ from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 
 NUM_STRINGS = 6
-MAX_STATES_PER_MOMENT = 40  # states of a moment; where there are more, those that cost a hand most are left out
+MAX_STATES_PER_MOMENT = (
+    40  # states of a moment; where there are more, those that cost a hand most are left out
+)
 MAX_NOTES_PER_GRIP = 6
 
 
@@ -27,11 +29,12 @@ class MomentStates:
 
     Attributes:
         grips: the grips.
-        which: of each state, its grip's place in `grips`.
-        hands: of each state, the fret of the index finger.
+        grip_ids: of each state, its grip's place in `grips`.
+        hand_frets: of each state, the fret of the index finger.
         features: of each state, what is said of it: a row of zeros and small counts.
-        strings: of each state, the strings of its notes from 0, in order; −1 where there are none.
-        fretted: of each state and note, whether a finger is needed.
+        note_strings: of each state, the strings of its notes from 0, in order; −1 where there are
+            none.
+        is_fretted: of each state and note, whether a finger is needed.
         costs: of each state, what it costs a hand, as `HandCosts` has it.
     """
 
@@ -63,9 +66,16 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
         choices,
         torch.tensor([k for k, _ in states]),
         torch.tensor([hand for _, hand in states]),
-        torch.stack([extract_features(grip, hand) for grip, (_, hand) in zip(kept, states, strict=True)]),
+        torch.stack(
+            [extract_features(grip, hand) for grip, (_, hand) in zip(kept, states, strict=True)]
+        ),
         torch.tensor([([n.string - 1 for n in g] + pad)[:MAX_NOTES_PER_GRIP] for g in kept]),
-        torch.tensor([([float(n.fret > 0) for n in g] + [0.0] * MAX_NOTES_PER_GRIP)[:MAX_NOTES_PER_GRIP] for g in kept]),
+        torch.tensor(
+            [
+                ([float(n.fret > 0) for n in g] + [0.0] * MAX_NOTES_PER_GRIP)[:MAX_NOTES_PER_GRIP]
+                for g in kept
+            ]
+        ),
         torch.tensor([costs.grip_cost(choices[k], hand) for k, hand in states]),
     )
 
@@ -102,8 +112,8 @@ def _feature_offsets() -> tuple[dict[str, int], int]:
         "fretted": MAX_NOTES_PER_GRIP + 1,
         "strings left out": NUM_STRINGS,
         "on the index fret": MAX_NOTES_PER_GRIP + 1,
-        "neighbours: strings and frets apart": 5 * 11,
-        "neighbours: one of them open": 5,
+        "neighbors: strings and frets apart": 5 * 11,
+        "neighbors: one of them open": 5,
     }
     places, total = {}, 0
     for name, size in sizes.items():
@@ -148,17 +158,21 @@ def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "extract_featu
         apart = min(abs(a.string - b.string), 5) - 1
         if a.fret and b.fret:
             say(
-                "neighbours: strings and frets apart",
+                "neighbors: strings and frets apart",
                 11 * apart + max(-5, min(5, b.fret - a.fret)) + 5,
             )
         else:
-            say("neighbours: one of them open", apart)
+            say("neighbors: one of them open", apart)
     return row
 
 
 def finger_class(note: Note, hand_fret: int) -> int:
     """How many frets from the index finger a note lies, 0 to 4; 5 for an open string."""
-    return NUM_FINGER_CLASSES - 1 if note.fret == 0 else max(0, min(NUM_FINGER_CLASSES - 2, note.fret - hand_fret))
+    return (
+        NUM_FINGER_CLASSES - 1
+        if note.fret == 0
+        else max(0, min(NUM_FINGER_CLASSES - 2, note.fret - hand_fret))
+    )
 
 
 def string_finger_index(note: Note, hand_fret: int) -> int:

@@ -25,7 +25,7 @@ class Passage:
         moments: the pitches of each moment, lowest first.
         grips: the fingering that people wrote, in the same order; empty if none is known.
         onsets: when each moment begins, in any unit; None where that is not known.
-        lengths: how long each note of a moment sounds, in the same unit; None where not known.
+        durations: how long each note of a moment sounds, in the same unit; None where not known.
         name: what the piece is called.
     """
 
@@ -57,7 +57,11 @@ def passage_from_grips(
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
     moments, grips, when, long = [], [], [], []
     for i, event in enumerate(events):
-        durations = durations_by_moment[i] if durations_by_moment and durations_by_moment[i] is not None else [None] * len(event)
+        durations = (
+            durations_by_moment[i]
+            if durations_by_moment and durations_by_moment[i] is not None
+            else [None] * len(event)
+        )
         kept = {}
         for note, duration in zip(event, durations, strict=True):
             if note.fret + tuning.capo <= MAX_FRET:

@@ -4,10 +4,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from slp_transformer.guitar.fingering.grips import Grip, UnplayableError, find_grips, find_playable_grips
+from slp_transformer.guitar.fingering.grips import (
+    Grip,
+    UnplayableError,
+    find_grips,
+    find_playable_grips,
+)
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, HandCosts, find_cheapest_path
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, STANDARD, Note, Tuning, format_pitch
+from slp_transformer.guitar.fretboard import (
+    MAX_FRET,
+    MAX_SPAN,
+    STANDARD,
+    Note,
+    Tuning,
+    format_pitch,
+)
 
 UnplayablePolicy = Literal["refuse", "octave", "drop"]
 OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
@@ -25,11 +37,11 @@ class FingeringOptions:
         tuning: the guitar, with its capo.
         max_fret: last fret of the neck, counted from the nut.
         max_span: most frets between the fretted notes of a grip.
-        position: the fret where the hand would rather be; None for anywhere.
-        open: 1 to prefer open strings, −1 to avoid them, 0 for neither.
-        pins: places that are settled, by the number of their moment from 0.
-        out_of_reach: what to do about notes that this guitar cannot play: "refuse" the piece, move
-            them by "octave", or "drop" them.
+        preferred_position: the fret where the hand would rather be; None for anywhere.
+        open_string_preference: 1 to prefer open strings, −1 to avoid them, 0 for neither.
+        pinned_notes: places that are settled, by the number of their moment from 0.
+        unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
+            move them by "octave", or "drop" them.
     """
 
     tuning: Tuning = STANDARD
@@ -42,14 +54,17 @@ class FingeringOptions:
 
     def to_hand_costs(self) -> HandCosts:
         """What a hand with these wishes would rather not do."""
-        return HandCosts(per_open_string=-OPEN_STRING_COST * self.open_string_preference, preferred_position=self.preferred_position)
+        return HandCosts(
+            per_open_string=-OPEN_STRING_COST * self.open_string_preference,
+            preferred_position=self.preferred_position,
+        )
 
 
 class PinError(ValueError):
     """A pin that cannot be kept.
 
     Attributes:
-        moment: the number of its moment.
+        moment_index: the number of its moment.
     """
 
     def __init__(self, moment_index: int, message: str):
@@ -58,14 +73,16 @@ class PinError(ValueError):
         self.moment_index = moment_index
 
 
-def fit_moment(pitches: Sequence[int], options: FingeringOptions) -> tuple[dict[int, int], list[str], str]:
+def fit_moment(
+    pitches: Sequence[int], options: FingeringOptions
+) -> tuple[dict[int, int], list[str], str]:
     """Make a moment fit for a guitar: pitches that one hand can take.
 
     A pitch that is there twice is taken once.
 
     Args:
         pitches: what sounds at the moment, in any order.
-        wishes: the guitar, and what to do about notes that it cannot play.
+        options: the guitar, and what to do about notes that it cannot play.
 
     Returns:
         The pitches that are left, lowest first, each with its place in `pitches`; what was changed;
@@ -126,9 +143,10 @@ def find_fingerings(
 
     Args:
         passage: the piece, every moment of which this guitar can play.
-        wishes: what is asked for.
-        alternatives: how many fingerings; each further one pays for grips that earlier ones have.
-        weigh: how a trained model likes the grips; the hand's costs alone if None.
+        options: what is asked for.
+        num_alternatives: how many fingerings; each further one pays for grips that earlier ones
+            have.
+        score_grips: how a trained model likes the grips; the hand's costs alone if None.
 
     Returns:
         The fingerings, best first, without doubles, so that there may be fewer.
@@ -166,7 +184,9 @@ def _make_extra_cost(
     table = [
         {
             grip: (-grip_log_probs[moment][k] if grip_log_probs else 0.0)
-            + REPEATED_GRIP_COST * sum(path[moment] == grip for path in earlier_fingerings) * (len(choice) > 1)
+            + REPEATED_GRIP_COST
+            * sum(path[moment] == grip for path in earlier_fingerings)
+            * (len(choice) > 1)
             for k, grip in enumerate(choice)
         }
         for moment, choice in enumerate(candidate_grips)
@@ -174,7 +194,9 @@ def _make_extra_cost(
     return lambda moment, grip: table[moment][grip]
 
 
-def _grips_with_pinned_notes(passage: Passage, moment_index: int, pinned_notes: Sequence[Note], options: FingeringOptions) -> list[Grip]:
+def _grips_with_pinned_notes(
+    passage: Passage, moment_index: int, pinned_notes: Sequence[Note], options: FingeringOptions
+) -> list[Grip]:
     """The grips of a moment that have these notes, however far the hand has to stretch.
 
     Raises:
@@ -207,7 +229,9 @@ def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> 
     places = [min(own) for grip in grip_path if (own := [n.fret for n in grip if n.fret])]
     moves = [abs(a - b) for a, b in zip(places, places[1:], strict=False)]
     wide = sum(
-        max(own) - min(own) > max_span for grip in grip_path if (own := [n.fret for n in grip if n.fret])
+        max(own) - min(own) > max_span
+        for grip in grip_path
+        if (own := [n.fret for n in grip if n.fret])
     )
     far = sum(move > 4 for move in moves)
     said = {

@@ -14,7 +14,7 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.data.batches import Batch, evenly_spaced_indices, compute_checksum
+from slp_transformer.data.batches import Batch, compute_checksum, evenly_spaced_indices
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes, find_playable_grips
 from slp_transformer.guitar.fingering.passages import Passage
@@ -28,7 +28,9 @@ NOTE_AFTER, NOTE_TOGETHER, NOTE_LATER = range(3)
 LONG_GAP_MEDIANS = 1.5  # a gap, in the piece's median, from which on a note comes later
 PAD_ID = 0
 SOURCE_VOCAB_SIZE = 1 + 3 * NUM_RELATIVE_PITCHES
-TARGET_VOCAB_SIZE = SOURCE_VOCAB_SIZE + MAX_STRINGS * (MAX_FRET + 1)  # notes are read, places are written
+TARGET_VOCAB_SIZE = SOURCE_VOCAB_SIZE + MAX_STRINGS * (
+    MAX_FRET + 1
+)  # notes are read, places are written
 
 
 def encode_source(passage: Passage) -> Int[Tensor, "notes"]:
@@ -68,7 +70,9 @@ def format_target_ids(target_token_ids: Sequence[int]) -> list[str]:
     return [f"{string + 1}/{fret}" for string, fret in pairs]
 
 
-def interleave_notes_and_targets(source_token_ids: Int[Tensor, "notes"], target_token_ids: Int[Tensor, "before"]) -> Int[Tensor, "both"]:
+def interleave_notes_and_targets(
+    source_token_ids: Int[Tensor, "notes"], target_token_ids: Int[Tensor, "before"]
+) -> Int[Tensor, "both"]:
     """What a decoder reads: note, place, note, place, and so on, to the last note."""
     reads = torch.full((2 * len(source_token_ids) - 1,), PAD_ID)
     reads[::2] = source_token_ids
@@ -83,13 +87,15 @@ class FingeringDataset:
     it writes, it will have to go on from its own mistakes.
     """
 
-    def __init__(self, passages: Sequence[Passage], window_notes: int = 96, noise_rate: float = 0.0):
+    def __init__(
+        self, passages: Sequence[Passage], window_notes: int = 96, noise_rate: float = 0.0
+    ):
         """Make windows.
 
         Args:
             passages: pieces with written grips.
-            window: notes in a window.
-            noise: share of the places before that are replaced.
+            window_notes: notes in a window.
+            noise_rate: share of the places before that are replaced.
 
         Raises:
             ValueError: if there is nothing to learn from.
@@ -107,7 +113,9 @@ class FingeringDataset:
         room = torch.tensor([max(1, len(source) - window_notes + 1) for source in self.sources])
         self.cumulative_starts = room.cumsum(0)
         self.eval_windows = [
-            (n, start) for n, s in enumerate(self.sources) for start in range(0, len(s), window_notes)
+            (n, start)
+            for n, s in enumerate(self.sources)
+            for start in range(0, len(s), window_notes)
         ]
 
     def __len__(self) -> int:
@@ -118,7 +126,10 @@ class FingeringDataset:
         """A source whose `in_order` gives just so many windows, from all over."""
         part = object.__new__(FingeringDataset)
         part.__dict__.update(self.__dict__)
-        part.eval_windows = [self.eval_windows[i] for i in evenly_spaced_indices(len(self.eval_windows), max_windows).tolist()]
+        part.eval_windows = [
+            self.eval_windows[i]
+            for i in evenly_spaced_indices(len(self.eval_windows), max_windows).tolist()
+        ]
         return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
@@ -172,7 +183,9 @@ def _nearest_alternative_targets(passage: Passage) -> Int[Tensor, "notes"]:
             places = passage.tuning.positions_of(passage.tuning.pitch_of(note))
             others = [place for place in places if place != note] or [note]
             # The nearest by fret: what a hand, or a model, would most likely have taken instead.
-            ids.append(note_to_target_id(min(others, key=lambda place: abs(place.fret - note.fret))))
+            ids.append(
+                note_to_target_id(min(others, key=lambda place: abs(place.fret - note.fret)))
+            )
     return torch.tensor(ids)
 
 
@@ -180,13 +193,15 @@ def _nearest_alternative_targets(passage: Passage) -> Int[Tensor, "notes"]:
 
 
 @torch.no_grad()
-def translate_passage(model: EncoderDecoder, passage: Passage, window_notes: int = 96) -> list[Grip]:
+def translate_passage(
+    model: EncoderDecoder, passage: Passage, window_notes: int = 96
+) -> list[Grip]:
     """Write the places of a piece, one note after the other, the likeliest that is legal each time.
 
     Args:
-        model: a model that was trained on `FingeringPairs`.
+        model: a model that was trained on `FingeringDataset`.
         passage: the piece; its written grips are not looked at.
-        window: notes in a window; beyond it the model goes on from its last half window.
+        window_notes: notes in a window; beyond it the model goes on from its last half window.
 
     Raises:
         OutOfReach: if no hand can play a moment.
@@ -205,7 +220,9 @@ def translate_passage(model: EncoderDecoder, passage: Passage, window_notes: int
         for n in range(len(before), len(notes)):
             u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1].tolist()
             pitches = passage.moments[len(grips)]
-            places = allowed_next_notes(grip, pitches, tuning, MAX_FRET, _required_span(pitches, tuning))
+            places = allowed_next_notes(
+                grip, pitches, tuning, MAX_FRET, _required_span(pitches, tuning)
+            )
             best = max(places, key=lambda note: u[note_to_target_id(note)])
             written.append(note_to_target_id(best))
             grip = (*grip, best)
@@ -218,5 +235,7 @@ def translate_passage(model: EncoderDecoder, passage: Passage, window_notes: int
 
 def _required_span(pitches: tuple[int, ...], tuning: Tuning) -> int:
     """Return the span that a moment needs: the hand's, or the least that goes beyond it."""
-    frets = [[note.fret for note in grip if note.fret] for grip in find_playable_grips(pitches, tuning)]
+    frets = [
+        [note.fret for note in grip if note.fret] for grip in find_playable_grips(pitches, tuning)
+    ]
     return max(MAX_SPAN, min(max(own) - min(own) if own else 0 for own in frets))

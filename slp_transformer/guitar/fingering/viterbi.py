@@ -21,15 +21,15 @@ class HandCosts:
     """What a hand would rather not do, in units of its own.
 
     Attributes:
-        fret: for each fret up the neck, a note.
-        behind: for each fret that a note lies behind the index finger.
-        stretch: for each fret that a note lies beyond the little finger's usual reach.
-        skipped: for each string that a chord leaves out between its notes.
-        open: for an open string; below 0 to prefer them.
-        move: for moving at all.
-        distance: for each fret moved.
-        place: for each fret away from `position`.
-        position: where the hand would rather be; None for anywhere.
+        per_fret: for each fret up the neck, a note.
+        per_fret_behind_index: for each fret that a note lies behind the index finger.
+        per_fret_of_stretch: for each fret that a note lies beyond the little finger's usual reach.
+        per_skipped_string: for each string that a chord leaves out between its notes.
+        per_open_string: for an open string; below 0 to prefer them.
+        per_move: for moving at all.
+        per_fret_moved: for each fret moved.
+        per_fret_from_position: for each fret away from `preferred_position`.
+        preferred_position: where the hand would rather be; None for anywhere.
     """
 
     per_fret: float = 0.1
@@ -49,18 +49,29 @@ class HandCosts:
             if fret == 0:
                 cost += self.per_open_string
             else:
-                reach = max(0, hand_fret - fret) * self.per_fret_behind_index + max(0, fret - hand_fret - 3) * self.per_fret_of_stretch
+                reach = (
+                    max(0, hand_fret - fret) * self.per_fret_behind_index
+                    + max(0, fret - hand_fret - 3) * self.per_fret_of_stretch
+                )
                 cost += self.per_fret * fret + reach
         strings = [note.string for note in grip]
         return cost + self.per_skipped_string * (max(strings) - min(strings) + 1 - len(strings))
 
     def move_cost(self, from_fret: int, to_fret: int) -> float:
         """What it costs to get from one place to another."""
-        return self.per_move + self.per_fret_moved * abs(from_fret - to_fret) if from_fret != to_fret else 0.0
+        return (
+            self.per_move + self.per_fret_moved * abs(from_fret - to_fret)
+            if from_fret != to_fret
+            else 0.0
+        )
 
     def position_cost(self, hand_fret: int) -> float:
         """What it costs to be at this place, whatever is played."""
-        return 0.0 if self.preferred_position is None else self.per_fret_from_position * abs(hand_fret - self.preferred_position)
+        return (
+            0.0
+            if self.preferred_position is None
+            else self.per_fret_from_position * abs(hand_fret - self.preferred_position)
+        )
 
 
 ExtraGripCost = Callable[[int, Grip], float]
@@ -84,7 +95,7 @@ def find_cheapest_fingering(
         costs: what a hand would rather not do; `HandCosts()` if None.
         max_span: most frets between the fretted notes of a grip, exceeded only where no grip of the
             moment is within it.
-        extra: a further cost of a moment's grip, `inf` for one that is not wanted at all.
+        extra_cost: a further cost of a moment's grip, `inf` for one that is not wanted at all.
 
     Returns:
         A grip a moment, its notes in the order of the moment's pitches.
@@ -97,14 +108,19 @@ def find_cheapest_fingering(
 
 
 def find_cheapest_path(
-    candidate_grips: Sequence[Sequence[Grip]], costs: HandCosts, extra_cost: ExtraGripCost | None = None
+    candidate_grips: Sequence[Sequence[Grip]],
+    costs: HandCosts,
+    extra_cost: ExtraGripCost | None = None,
 ) -> list[Grip]:
     """Of each moment's grips one, so that together they cost least.
 
     Moving depends on the hand alone, so at each place of the hand only the best grip counts.
     """
     roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
-    held = [cheapest_grip_per_hand_fret(choice, costs, extra_cost, t) for t, choice in enumerate(candidate_grips)]
+    held = [
+        cheapest_grip_per_hand_fret(choice, costs, extra_cost, t)
+        for t, choice in enumerate(candidate_grips)
+    ]
     paid, came = [0.0 for _ in HAND_FRETS], []
     for t, column in enumerate(held):
         best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
@@ -119,7 +135,10 @@ def find_cheapest_path(
 
 
 def cheapest_grip_per_hand_fret(
-    candidate_grips: Sequence[Grip], costs: HandCosts, extra_cost: ExtraGripCost | None, moment_index: int
+    candidate_grips: Sequence[Grip],
+    costs: HandCosts,
+    extra_cost: ExtraGripCost | None,
+    moment_index: int,
 ) -> list[tuple[float, Grip]]:
     """For each place of the hand, the grip that costs least there, and what it costs."""
     more = [extra_cost(moment_index, grip) if extra_cost else 0.0 for grip in candidate_grips]

@@ -9,18 +9,24 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_transformer.guitar.ascii_reader import decode_text
-from slp_transformer.guitar.formats.alphatex_tokens import TokenCursor, Token, tokenize_alphatex
+from slp_transformer.guitar.formats.alphatex_tokens import Token, TokenCursor, tokenize_alphatex
 from slp_transformer.guitar.formats.safe_read import read_bytes
-from slp_transformer.guitar.formats.tab_builder import TabBuilder, BarHeader, NoteEvent
+from slp_transformer.guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import MIN_STRINGS, MAX_STRINGS, ReadProblem, Tab, Technique
+from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
 from slp_transformer.guitar.theory import parse_pitch_class
 
 MAX_FILE_BYTES = 1 << 19
 MAX_BEATS = 100_000
 _PITCH_PATTERN = re.compile(r"([A-Ga-g])([#b]?)(-?\d)$")
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
-TECHNIQUE_OF_EFFECT = {"h": "hammer", "ss": "slide", "sl": "slide", "nh": "harmonic", "ah": "harmonic"}
+TECHNIQUE_OF_EFFECT = {
+    "h": "hammer",
+    "ss": "slide",
+    "sl": "slide",
+    "nh": "harmonic",
+    "ah": "harmonic",
+}
 TECHNIQUE_OF_EFFECT |= {"x": "dead", "lr": "let ring", "v": "vibrato", "vw": "vibrato"}
 TUPLET_RATIOS = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
@@ -47,14 +53,16 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
 
     Args:
         text: the text.
-        source: what to call it in `Tab.source` and in problems.
+        source_name: what to call it in `Tab.source` and in problems.
 
     Raises:
         ValueError: naming the line, where it cannot be understood.
     """
     reader = _AlphaTexParser(list(tokenize_alphatex(text, source_name)), source_name or "alphaTex")
     reader.parse()
-    tab, told = reader.tab_builder.build_tab(reader.title, Tuning(reader.pitches, reader.capo), source_name)
+    tab, told = reader.tab_builder.build_tab(
+        reader.title, Tuning(reader.pitches, reader.capo), source_name
+    )
     problems = [ReadProblem(source_name, line, what) for what, line in reader.warnings.items()]
     return tab, problems + [ReadProblem(source_name, 0, what) for what in told]
 
@@ -83,7 +91,9 @@ class _AlphaTexParser(TokenCursor):
             elif self.next_token("|"):
                 self.finish_bar()
             elif token := self.next_token("range"):
-                self.default_note_value = self.beat_duration(int(token.text[1:]), self.parse_effects())
+                self.default_note_value = self.beat_duration(
+                    int(token.text[1:]), self.parse_effects()
+                )
             elif self.peek("note", "(") or self.is_rest_next():
                 self.parse_beat()
             elif not self.next_token("."):  # what older files have between head and music
@@ -159,7 +169,10 @@ class _AlphaTexParser(TokenCursor):
             raise self.raise_error("a metre should be two numbers, as in \\ts (6 8)")
         self.bar_time_signature = numbers[0], numbers[1]
         said = self.parse_bar_header()
-        said.time_signature, said.length_quarters = self.bar_time_signature, Fraction(4 * numbers[0], numbers[1])
+        said.time_signature, said.length_quarters = (
+            self.bar_time_signature,
+            Fraction(4 * numbers[0], numbers[1]),
+        )
 
     def parse_tuning(self) -> None:
         """The open strings, the highest first; E2 is the low E of a guitar."""
@@ -203,7 +216,12 @@ class _AlphaTexParser(TokenCursor):
         else:
             raise self.raise_error("a second voice has more bars than the first")
         self.bar_start += self.tab_builder.bars[self.current_bar].length_quarters
-        self.current_bar, self.position, self.is_bar_empty, self.has_notes = self.current_bar + 1, Fraction(0), None, False
+        self.current_bar, self.position, self.is_bar_empty, self.has_notes = (
+            self.current_bar + 1,
+            Fraction(0),
+            None,
+            False,
+        )
 
     def begin_next_voice(self) -> None:
         """Begin another voice; what comes before the first is the first."""
@@ -213,7 +231,12 @@ class _AlphaTexParser(TokenCursor):
             self.finish_bar()
         if self.voice_number == 2:
             raise self.raise_error("a tab has at most two voices")
-        self.voice_number, self.current_bar, self.bar_start, self.position = 2, 0, Fraction(0), Fraction(0)
+        self.voice_number, self.current_bar, self.bar_start, self.position = (
+            2,
+            0,
+            Fraction(0),
+            Fraction(0),
+        )
 
     def parse_beat(self) -> None:
         """Read a rest, a note or a chord, with its length."""
@@ -231,7 +254,9 @@ class _AlphaTexParser(TokenCursor):
         if token := self.next_token("length"):
             self.default_note_value = self.beat_duration(int(token.text[1:]), [])
         effects = self.parse_effects()
-        length = self.default_note_value * self.tuplet_ratio([*effects, *(notes[0][1] if len(notes) == 1 else [])])
+        length = self.default_note_value * self.tuplet_ratio(
+            [*effects, *(notes[0][1] if len(notes) == 1 else [])]
+        )
         times = int(re.sub(r"\D", "", token.text)) if (token := self.next_token("times")) else 1
         alone = effects if len(notes) == 1 else []
         self.num_beats += times
@@ -273,7 +298,9 @@ class _AlphaTexParser(TokenCursor):
             struck = self.tab_builder.extend_tied_note(onset, duration, number, self.voice_number)
         else:
             at = Note(number, 0 if fret in "xX" else int(fret))
-            struck = self.tab_builder.add_note(NoteEvent(onset, duration, at, set(), self.voice_number))
+            struck = self.tab_builder.add_note(
+                NoteEvent(onset, duration, at, set(), self.voice_number)
+            )
             if fret in "xX":
                 struck.techniques.add(Technique("dead"))
         for name, *numbers in effects:

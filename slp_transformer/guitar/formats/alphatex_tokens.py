@@ -36,7 +36,9 @@ def tokenize_alphatex(text: str, source_name: str) -> Iterator[Token]:
     while place < len(text):
         found = _TOKEN_PATTERN.match(text, place)
         if found is None:
-            raise ValueError(f"{source_name or 'alphaTex'}:{line}: {text[place]!r} says nothing here.")
+            raise ValueError(
+                f"{source_name or 'alphaTex'}:{line}: {text[place]!r} says nothing here."
+            )
         if found.lastgroup != "space":
             yield Token(found.lastgroup, found.group(), line)
         line += found.group().count("\n")

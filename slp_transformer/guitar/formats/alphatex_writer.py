@@ -5,7 +5,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.formats.notation import Beat, Measure, TiedNote, measures_from_tab
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import TabNote, Tab, check_tab
+from slp_transformer.guitar.tab import Tab, TabNote, check_tab
 
 PITCH_CLASS_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 EFFECT_OF_TECHNIQUE = {"hammer": "h", "pull": "h", "slide": "ss", "harmonic": "nh", "dead": "x"}
@@ -33,7 +33,9 @@ def format_alphatex(tab: Tab) -> str:
     lines.append('\\track "Guitar"')
     lines.append("\\staff {score tabs}")
     low = min(tab.tuning.open_pitches)
-    lines.append(f"\\instrument {BASS_PROGRAM if low < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM}")
+    lines.append(
+        f"\\instrument {BASS_PROGRAM if low < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM}"
+    )
     lines.append(f"\\tuning ({' '.join(_format_tuning(tab.tuning))})")
     if tab.tuning.capo:
         lines.append(f"\\capo {tab.tuning.capo}")
@@ -100,14 +102,19 @@ def _format_beat(beat: Beat) -> str:
     ending = f".{value.denominator}" + (f"{{{' '.join(effects)}}}" if effects else "")
     if not beat.notes:
         return "r" + ending
-    notes = [_format_note(tied) for tied in sorted(beat.notes, key=lambda tied: tied.tab_note.note.string)]
+    notes = [
+        _format_note(tied)
+        for tied in sorted(beat.notes, key=lambda tied: tied.tab_note.note.string)
+    ]
     return (f"({' '.join(notes)})" if len(notes) > 1 or "{" in notes[0] else notes[0]) + ending
 
 
 def _format_note(tied_note: TiedNote) -> str:
     """One note; what leads to the next stands where it ends, the rest where it begins."""
     string, fret = tied_note.tab_note.note
-    effects = _format_effects(tied_note.tab_note, tied_note.is_struck, not tied_note.is_tied_to_next)
+    effects = _format_effects(
+        tied_note.tab_note, tied_note.is_struck, not tied_note.is_tied_to_next
+    )
     return f"{fret if tied_note.is_struck else '-'}.{string}" + (
         f"{{{' '.join(effects)}}}" if effects else ""
     )

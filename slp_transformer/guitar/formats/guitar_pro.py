@@ -10,14 +10,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra, atomic_write
+from slp_transformer._internal.atomic_write import atomic_write, require_extra
 from slp_transformer.guitar.formats.notation import Beat, Measure, TiedNote, measures_from_tab
-from slp_transformer.guitar.formats.safe_read import TimeLimitedBytes, read_bytes, translate_read_errors
-from slp_transformer.guitar.formats.tab_builder import TabBuilder, BarHeader, NoteEvent
+from slp_transformer.guitar.formats.safe_read import (
+    TimeLimitedBytes,
+    read_bytes,
+    translate_read_errors,
+)
+from slp_transformer.guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
-    MIN_STRINGS,
     MAX_STRINGS,
+    MIN_STRINGS,
     ReadProblem,
     Tab,
     Technique,
@@ -52,9 +56,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     with translate_read_errors(path, kind):
         song = library.parse(TimeLimitedBytes(content))
         for track in song.tracks:
-            if track.isPercussionTrack or not (
-                MIN_STRINGS <= len(track.strings) <= MAX_STRINGS
-            ):
+            if track.isPercussionTrack or not (MIN_STRINGS <= len(track.strings) <= MAX_STRINGS):
                 why = "it is drums" if track.isPercussionTrack else f"{len(track.strings)} strings"
                 problems.append(ReadProblem(source, 0, f"track {track.number} is left out: {why}"))
                 continue
@@ -66,7 +68,9 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     return tabs, problems
 
 
-def _read_track(song: Any, track: Any, library: ModuleType, source_name: str) -> tuple[Tab, list[str]]:
+def _read_track(
+    song: Any, track: Any, library: ModuleType, source_name: str
+) -> tuple[Tab, list[str]]:
     """The tab of one track, and what of the track is not in it."""
     gathered, begin, tempo = TabBuilder(), Fraction(0), song.tempo
     for header, measure in zip(song.measureHeaders, track.measures, strict=True):
@@ -101,7 +105,10 @@ def _read_measure_header(measure_header: Any) -> BarHeader:
     Raises:
         ValueError: for a metre that there is not.
     """
-    beats, kind = measure_header.timeSignature.numerator, measure_header.timeSignature.denominator.value
+    beats, kind = (
+        measure_header.timeSignature.numerator,
+        measure_header.timeSignature.denominator.value,
+    )
     if beats < 1 or kind not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"measure {measure_header.number} has the metre {beats}/{kind}")
     endings = measure_header.repeatAlternative
@@ -135,7 +142,12 @@ def _duration_in_quarters(duration: Any) -> Fraction:
 
 
 def _read_note(
-    tab_builder: TabBuilder, note: Any, onset: Fraction, duration: Fraction, voice: int, gp: ModuleType
+    tab_builder: TabBuilder,
+    note: Any,
+    onset: Fraction,
+    duration: Fraction,
+    voice: int,
+    gp: ModuleType,
 ) -> None:
     """Take in one note."""
     struck = None
@@ -167,7 +179,11 @@ def _read_note(
 def _bend_quarter_tones(bend: Any) -> int:
     """How far a bend goes, in quarter tones."""
     top = max((point.value for point in bend.points), default=0)
-    return max(1, min(top, 24)) if top > 0 else max(1, min(bend.value // BEND_UNITS_PER_QUARTER_TONE, 24))
+    return (
+        max(1, min(top, 24))
+        if top > 0
+        else max(1, min(bend.value // BEND_UNITS_PER_QUARTER_TONE, 24))
+    )
 
 
 VERSION_OF_SUFFIX = {".gp3": (3, 0, 0), ".gp4": (4, 0, 6), ".gp5": (5, 1, 0)}
@@ -272,7 +288,9 @@ def _build_measure_header(measure: Measure, number: int, gp: ModuleType) -> Any:
 def _build_beat(beat: Beat, voice: Any, gp: ModuleType) -> Any:
     """A beat of a voice."""
     tuplet = gp.Tuplet(beat.note_value.tuplet_notes, beat.note_value.tuplet_time)
-    written = gp.Beat(voice, duration=gp.Duration(beat.note_value.denominator, beat.note_value.is_dotted, tuplet))
+    written = gp.Beat(
+        voice, duration=gp.Duration(beat.note_value.denominator, beat.note_value.is_dotted, tuplet)
+    )
     written.status = gp.BeatStatus.normal if beat.notes else gp.BeatStatus.rest
     for tied in sorted(beat.notes, key=lambda tied: tied.tab_note.note.string):
         written.notes.append(_build_note(tied, written, gp))

@@ -13,14 +13,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra, atomic_write
+from slp_transformer._internal.atomic_write import atomic_write, require_extra
 from slp_transformer.guitar.ascii_reader import decode_text
-from slp_transformer.guitar.formats.safe_read import TimeLimitedBytes, read_bytes, translate_read_errors
+from slp_transformer.guitar.formats.safe_read import (
+    TimeLimitedBytes,
+    read_bytes,
+    translate_read_errors,
+)
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
 from slp_transformer.guitar.tab import ReadProblem, Tab, check_tab
-from slp_transformer.guitar.tab_header import parse_capo, parse_tuning, format_tuning_line
-from slp_transformer.guitar.timing import bar_start_steps, coarsest_grid, expand_repeats, add_time_signatures
+from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
+from slp_transformer.guitar.timing import (
+    add_time_signatures,
+    bar_start_steps,
+    coarsest_grid,
+    expand_repeats,
+)
 
 MAX_FILE_BYTES = 4 << 20
 MAX_EXACT_STEPS_PER_QUARTER = 24
@@ -150,7 +159,9 @@ def _collect_notes(contents: _MidiContents, track_number: int, track: Iterable) 
                     f"a metre of {message.numerator}/{message.denominator} is left out"
                 )
         elif kind == "track_name":
-            name = decode_text(message.name.encode("latin-1"))  # mido reads Latin-1, many write UTF-8
+            name = decode_text(
+                message.name.encode("latin-1")
+            )  # mido reads Latin-1, many write UTF-8
             contents.track_names.setdefault(track_number, " ".join(name.split())[:100])
         elif kind == "text" and track_number == 1:
             contents.texts.append(message.text)
@@ -174,8 +185,10 @@ def _describe_parts(contents: _MidiContents) -> str:
     return "there are notes in " + "; ".join(parts)
 
 
-def _choose_steps_per_quarter(notes: list[tuple[int, int, int, int]], ticks_per_quarter: int) -> int:
-    """The coarsest unit that holds notes as they are, or at least their beginnings; or `PLAYED`."""
+def _choose_steps_per_quarter(
+    notes: list[tuple[int, int, int, int]], ticks_per_quarter: int
+) -> int:
+    """The coarsest unit that holds notes as they are, or at least their beginnings; or `PERFORMANCE_STEPS_PER_QUARTER`."""
     starts = [start for start, *_ in notes]
     ends = [end for _, end, *_ in notes]
     for moments in (starts + ends, starts):
@@ -283,7 +296,9 @@ def write_midi(tab: Tab, path: str | Path) -> None:
     end = bar_start_steps(tab)[-1] * scale
     file = import_mido().MidiFile(type=1, ticks_per_beat=ticks, charset="utf-8")
     file.tracks.append(_build_conductor_track(score, tab, scale, end))
-    program = BASS_PROGRAM if min(tab.tuning.open_pitches) < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM
+    program = (
+        BASS_PROGRAM if min(tab.tuning.open_pitches) < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM
+    )
     for string in range(1, len(tab.tuning.open_pitches) + 1):
         own = [note for note in score.notes if note.channel == string]
         file.tracks.append(_build_string_track(own, string, program, scale, end))
@@ -304,11 +319,15 @@ def _build_conductor_track(score: Score, tab: Tab, ticks_per_step: int, end_tick
         message = mido.MetaMessage("time_signature", numerator=beats, denominator=kind)
         said.append((step * ticks_per_step, message))
     for step, tempo in score.tempos:
-        said.append((step * ticks_per_step, mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo))))
+        said.append(
+            (step * ticks_per_step, mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo)))
+        )
     return _build_track(said, end_tick)
 
 
-def _build_string_track(notes: list[ScoreNote], string: int, program: int, ticks_per_step: int, end_tick: int) -> Any:
+def _build_string_track(
+    notes: list[ScoreNote], string: int, program: int, ticks_per_step: int, end_tick: int
+) -> Any:
     """The track of one string."""
     mido = import_mido()
     channel = string - 1
@@ -329,7 +348,9 @@ def _build_track(timed_messages: TimedMessages, end_tick: int) -> Any:
     """Messages with their moments as a track that ends with the piece."""
     mido = import_mido()
     track, now = mido.MidiTrack(), 0
-    timed_messages = sorted(timed_messages, key=lambda each: each[0])  # notes are in order, and end before the next
+    timed_messages = sorted(
+        timed_messages, key=lambda each: each[0]
+    )  # notes are in order, and end before the next
     for tick, message in timed_messages:
         track.append(message.copy(time=tick - now))
         now = tick

@@ -8,14 +8,28 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import atomic_write
-from slp_transformer.guitar.formats.notation import Beat, Measure, TiedNote, NoteValue, measures_from_tab
+from slp_transformer.guitar.formats.notation import (
+    Beat,
+    Measure,
+    NoteValue,
+    TiedNote,
+    measures_from_tab,
+)
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import Tab, check_tab
 from slp_transformer.guitar.timing import find_common_steps_per_quarter
 
 PITCH_SPELLINGS = (("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0))
 PITCH_SPELLINGS += (("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0))
-NOTE_TYPE_NAMES = {1: "whole", 2: "half", 4: "quarter", 8: "eighth", 16: "16th", 32: "32nd", 64: "64th"}
+NOTE_TYPE_NAMES = {
+    1: "whole",
+    2: "half",
+    4: "quarter",
+    8: "eighth",
+    16: "16th",
+    32: "32nd",
+    64: "64th",
+}
 DOCTYPE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
@@ -34,13 +48,17 @@ def format_musicxml(tab: Tab) -> str:
     if not tab.bars:
         raise ValueError("MusicXML needs at least one bar.")
     measures = measures_from_tab(tab)
-    lengths = [beat.note_value.duration_quarters for m in measures for voice in m.voices for beat in voice]
+    lengths = [
+        beat.note_value.duration_quarters for m in measures for voice in m.voices for beat in voice
+    ]
     score = ET.Element("score-partwise", version="4.0")
     _add_element(ET.SubElement(score, "work"), "work-title", _to_printable(tab.title))
     parts = ET.SubElement(score, "part-list")
     _add_element(ET.SubElement(parts, "score-part", id="P1"), "part-name", "Guitar")
     part = ET.SubElement(score, "part", id="P1")
-    _MusicXmlWriter(tab.tuning, find_common_steps_per_quarter(lengths)).write_measures(part, measures)
+    _MusicXmlWriter(tab.tuning, find_common_steps_per_quarter(lengths)).write_measures(
+        part, measures
+    )
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
@@ -62,7 +80,9 @@ def _to_printable(title: str) -> str:
     return "".join(mark for mark in " ".join(title.split()) if mark.isprintable())
 
 
-def _add_element(parent: ET.Element, name: str, text: object = None, **attributes: str) -> ET.Element:
+def _add_element(
+    parent: ET.Element, name: str, text: object = None, **attributes: str
+) -> ET.Element:
     """Add an element with text in it."""
     child = ET.SubElement(parent, name, attributes)
     child.text = None if text is None else str(text)
@@ -76,7 +96,9 @@ class _MusicXmlWriter:
         """Begin; a quarter note has so many divisions."""
         self.tuning, self.divisions = tuning, divisions
         self.time_signature: tuple[int, int] | None = None
-        self.open_spanners: dict[tuple[int, str], bool] = {}  # slurs and slides that have begun, by string
+        self.open_spanners: dict[
+            tuple[int, str], bool
+        ] = {}  # slurs and slides that have begun, by string
 
     def write_measures(self, part_element: ET.Element, measures: list[Measure]) -> None:
         """Write all of them."""
@@ -100,7 +122,9 @@ class _MusicXmlWriter:
         """How many divisions a note value lasts."""
         return int(note_value.duration_quarters * self.divisions)
 
-    def write_attributes(self, measure_element: ET.Element, measure: Measure, is_first: bool) -> None:
+    def write_attributes(
+        self, measure_element: ET.Element, measure: Measure, is_first: bool
+    ) -> None:
         """Metre, clef, tuning and capo, where they begin."""
         if not is_first and measure.bar.time_signature == self.time_signature:
             return
@@ -155,7 +179,9 @@ class _MusicXmlWriter:
             if tied is None:
                 ET.SubElement(note, "rest")
             else:
-                _add_pitch(ET.SubElement(note, "pitch"), self.tuning.pitch_of(tied.tab_note.note), "")
+                _add_pitch(
+                    ET.SubElement(note, "pitch"), self.tuning.pitch_of(tied.tab_note.note), ""
+                )
             _add_element(note, "duration", self.to_divisions(beat.note_value))
             if tied is not None:
                 for kind, so in (("stop", not tied.is_struck), ("start", tied.is_tied_to_next)):
@@ -200,7 +226,12 @@ class _MusicXmlWriter:
         notations.append(technical)
 
     def write_spanner(
-        self, parent: ET.Element, tied_note: TiedNote, name: str, mark: str | None, should_start: bool
+        self,
+        parent: ET.Element,
+        tied_note: TiedNote,
+        name: str,
+        mark: str | None,
+        should_start: bool,
     ) -> None:
         """What leads from a note to the next on its string: its end, then its beginning."""
         string = tied_note.tab_note.note.string

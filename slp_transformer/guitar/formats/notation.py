@@ -13,18 +13,24 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from slp_transformer.guitar.tab import Bar, Event, TabNote, Tab
-from slp_transformer.guitar.timing import bar_start_steps, coarsest_grid, require_steps_per_quarter, add_time_signatures
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
+from slp_transformer.guitar.timing import (
+    add_time_signatures,
+    bar_start_steps,
+    coarsest_grid,
+    require_steps_per_quarter,
+)
 
 
 class NoteValue(NamedTuple):
     """A note value.
 
     Attributes:
-        kind: 1 for a whole note, 4 for a quarter, up to 64.
-        dotted: whether it is half as long again.
-        enters: so many of them take the time of `times`: 3 and 2 for triplets, 1 and 1 for none.
-        times: see `enters`.
+        denominator: 1 for a whole note, 4 for a quarter, up to 64.
+        is_dotted: whether it is half as long again.
+        tuplet_notes: so many of them take the time of `tuplet_time`: 3 and 2 for triplets, 1 and 1
+            for none.
+        tuplet_time: see `tuplet_notes`.
     """
 
     denominator: int
@@ -42,7 +48,11 @@ class NoteValue(NamedTuple):
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
 NOTE_VALUES = (
     *(NoteValue(kind, dotted) for kind in NOTE_VALUE_DENOMINATORS for dotted in (True, False)),
-    *(NoteValue(kind, False, *tuplet) for kind in NOTE_VALUE_DENOMINATORS for tuplet in ((3, 2), (5, 4), (7, 4))),
+    *(
+        NoteValue(kind, False, *tuplet)
+        for kind in NOTE_VALUE_DENOMINATORS
+        for tuplet in ((3, 2), (5, 4), (7, 4))
+    ),
 )
 
 
@@ -50,9 +60,9 @@ class TiedNote(NamedTuple):
     """A note of a beat.
 
     Attributes:
-        played: the note.
-        begins: whether it is struck; it is held on from the beat before otherwise.
-        goes_on: whether it is held on into the next beat.
+        tab_note: the note.
+        is_struck: whether it is struck; it is held on from the beat before otherwise.
+        is_tied_to_next: whether it is held on into the next beat.
     """
 
     tab_note: TabNote
@@ -139,7 +149,9 @@ def measures_from_tab(tab: Tab) -> list[Measure]:
     return measures
 
 
-SoundingSpan = tuple[int, int, list[tuple[int, int, TabNote]]]  # from, to, and what sounds: onset, end, note
+SoundingSpan = tuple[
+    int, int, list[tuple[int, int, TabNote]]
+]  # from, to, and what sounds: onset, end, note
 
 
 def _split_into_spans(tab: Tab, bar_start_steps: list[int], voice: int) -> list[list[SoundingSpan]]:
@@ -164,8 +176,10 @@ def _split_into_spans(tab: Tab, bar_start_steps: list[int], voice: int) -> list[
     return cells
 
 
-def _spans_to_beats(spans: Iterable[SoundingSpan], bar_start: int, steps_per_quarter: int) -> Iterable[Beat]:
-    """The beats of a bar that begins at `start`."""
+def _spans_to_beats(
+    spans: Iterable[SoundingSpan], bar_start: int, steps_per_quarter: int
+) -> Iterable[Beat]:
+    """The beats of a bar that begins at `bar_start`."""
     for begin, end, sounding in spans:
         now = begin
         for value in _split_into_note_values(end - begin, steps_per_quarter):
@@ -192,7 +206,11 @@ def _split_into_note_values(steps: int, steps_per_quarter: int) -> list[NoteValu
 @cache
 def _shortest_spellings(steps_per_quarter: int) -> list[list[NoteValue]]:
     """The fewest values for 0, 1, 2, ... steps, up to four whole notes."""
-    coins = [(int(v.duration_quarters * steps_per_quarter), v) for v in NOTE_VALUES if (v.duration_quarters * steps_per_quarter).denominator == 1]
+    coins = [
+        (int(v.duration_quarters * steps_per_quarter), v)
+        for v in NOTE_VALUES
+        if (v.duration_quarters * steps_per_quarter).denominator == 1
+    ]
     if all(steps != 1 for steps, _ in coins):
         raise ValueError(
             f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is that short."

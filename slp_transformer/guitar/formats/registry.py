@@ -62,7 +62,7 @@ def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -
     """The tab as a file of that name can hold it: columns taken for steps where it needs time.
 
     Raises:
-        ValueError: as `check_name` and `slp_transformer.guitar.timing.in_time`.
+        ValueError: as `check_writable_suffix` and `slp_transformer.guitar.timing.columns_to_steps`.
     """
     check_writable_suffix(path)
     timeless = tab.steps_per_quarter is None and Path(path).suffix.lower() not in UNTIMED_SUFFIXES

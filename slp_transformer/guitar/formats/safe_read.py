@@ -42,8 +42,8 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
 
     Args:
         path: the file.
-        kind: what it should be, for the sentence: "a MIDI file".
-        most: bytes that it may have.
+        file_type: what it should be, for the sentence: "a MIDI file".
+        max_bytes: bytes that it may have.
 
     Raises:
         ValueError: if there is no such file, it cannot be opened, or it is larger.

@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import TECHNIQUE_KINDS, Bar, Event, TabNote, Tab, Technique
-from slp_transformer.guitar.timing import find_common_steps_per_quarter, drop_repeated_changes
+from slp_transformer.guitar.tab import TECHNIQUE_KINDS, Bar, Event, Tab, TabNote, Technique
+from slp_transformer.guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
 
 FALLBACK_STEPS_PER_QUARTER = 24
 """Steps to a quarter note for what is in no grid that a tab may have."""
@@ -44,7 +44,7 @@ class TabBuilder:
     Attributes:
         bars: what is said of the bars.
         notes: the notes.
-        told: how often what was left out, by what is said of it.
+        omission_counts: how often what was left out, by what is said of it.
     """
 
     bars: list[BarHeader] = field(default_factory=list)
@@ -58,7 +58,9 @@ class TabBuilder:
         self._last_by_voice_and_string[note_event.voice, note_event.note.string] = note_event
         return note_event
 
-    def extend_tied_note(self, onset_quarters: Fraction, duration_quarters: Fraction, string: int, voice: int) -> NoteEvent | None:
+    def extend_tied_note(
+        self, onset_quarters: Fraction, duration_quarters: Fraction, string: int, voice: int
+    ) -> NoteEvent | None:
         """Hold on the last note of a voice and string; None if there is none to hold."""
         struck = self._last_by_voice_and_string.get((voice, string))
         if struck is None or struck.onset_quarters + struck.duration_quarters != onset_quarters:
@@ -87,7 +89,9 @@ class TabBuilder:
                 self.omission_counts["notes on a string that is struck already are left out"] += 1
                 continue
             end = round((struck.onset_quarters + struck.duration_quarters) * unit)
-            techniques = tuple(sorted(struck.techniques, key=lambda t: (TECHNIQUE_KINDS.index(t.kind), t)))
+            techniques = tuple(
+                sorted(struck.techniques, key=lambda t: (TECHNIQUE_KINDS.index(t.kind), t))
+            )
             moment[struck.note.string] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
@@ -103,7 +107,9 @@ class TabBuilder:
             )
             for (start, after), said, own in zip(pairwise(steps), self.bars, events, strict=True)
         ]
-        told = [f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()]
+        told = [
+            f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
+        ]
         return Tab(title, tuning, tuple(drop_repeated_changes(bars)), source, unit), told
 
     def _mark_pull_offs(self) -> None:

@@ -7,7 +7,11 @@ chord asks for more than one hand.
 """
 
 from slp_transformer.guitar.fretboard import MAX_FRET
-from slp_transformer.guitar.practice.blues import make_shuffle_study, make_solo_study, make_walking_bass_study
+from slp_transformer.guitar.practice.blues import (
+    make_shuffle_study,
+    make_solo_study,
+    make_walking_bass_study,
+)
 from slp_transformer.guitar.practice.chords import (
     make_drone_study,
     make_picking_study,
@@ -19,7 +23,7 @@ from slp_transformer.guitar.practice.lines import (
     make_double_stop_study,
     make_scale_study,
 )
-from slp_transformer.guitar.practice.study import SeededChooser, PracticeStudy
+from slp_transformer.guitar.practice.study import PracticeStudy, SeededChooser
 from slp_transformer.guitar.tab import Tab
 
 _STUDY_MAKERS = {
@@ -46,10 +50,10 @@ def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[Practice
     Args:
         seed: what the choices are made from. The same seed gives the same studies everywhere, and
             fewer pieces are the beginning of more.
-        pieces: how many.
+        num_pieces: how many.
 
     Raises:
-        ValueError: if `pieces` is negative, or more than there is variety for.
+        ValueError: if `num_pieces` is negative, or more than there is variety for.
     """
     if num_pieces < 0:
         raise ValueError(f"A corpus cannot have {num_pieces} pieces: ask for 0 or more.")
@@ -76,9 +80,9 @@ def is_on_neck(tab: Tab) -> bool:
 
 
 def make_practice_corpus(seed: int = 0, num_pieces: int = 600) -> list[Tab]:
-    """The tabs of `practice_studies`: a corpus to train on, made in about a second.
+    """The tabs of `make_practice_studies`: a corpus to train on, made in about a second.
 
     Raises:
-        ValueError: as `practice_studies`.
+        ValueError: as `make_practice_studies`.
     """
     return [study.tab for study in make_practice_studies(seed, num_pieces)]

@@ -2,22 +2,22 @@
 
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.practice.chords import random_step
-from slp_transformer.guitar.practice.lines import draw_tuning, describe_tuning
+from slp_transformer.guitar.practice.lines import describe_tuning, draw_tuning
 from slp_transformer.guitar.practice.study import (
-    SeededChooser,
     PracticeStudy,
-    remove_capo_and_detuning,
-    make_tab,
+    SeededChooser,
     make_bar,
+    make_tab,
     nearest_note_index,
     notes_in_position,
+    remove_capo_and_detuning,
 )
 from slp_transformer.guitar.tab import Bar
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     ChordGrip,
-    find_barre_shapes,
     chord_above_root,
+    find_barre_shapes,
     find_chord_shape,
     parse_pitch_class,
     scale_pitch_classes,
@@ -38,7 +38,14 @@ _SHUFFLE_PATTERNS = (
     (2, 2, 4, 4, 5, 5, 4, 4),
 )
 # A bar of walking bass, in half steps above the root of its chord.
-_WALKING_PATTERNS = ((0, 4, 7, 9), (0, 4, 7, 10), (0, 7, 9, 10), (0, 2, 4, 7), (0, 9, 7, 4), (0, 10, 9, 7))
+_WALKING_PATTERNS = (
+    (0, 4, 7, 9),
+    (0, 4, 7, 10),
+    (0, 7, 9, 10),
+    (0, 2, 4, 7),
+    (0, 9, 7, 4),
+    (0, 10, 9, 7),
+)
 
 
 def draw_blues_form(draw: SeededChooser, root: str) -> tuple[str, tuple[str, ...]]:
@@ -118,9 +125,9 @@ def make_walking_bass_study(draw: SeededChooser) -> PracticeStudy:
         root = hand.pitch_of(find_bass_root(chord[:-1], hand, home.fret))
         pitches = [root + up for up in walks[i % 2]]
         if leads and i + 1 < len(chords) and chords[i + 1] != chord:
-            pitches[3] = hand.pitch_of(find_bass_root(chords[i + 1][:-1], hand, home.fret)) + draw.draw_item(
-                (1, -1)
-            )
+            pitches[3] = hand.pitch_of(
+                find_bass_root(chords[i + 1][:-1], hand, home.fret)
+            ) + draw.draw_item((1, -1))
         notes = [find_low_note(pitch, hand, low) for pitch in pitches]
         beat = steps // 4
         onsets = {beat * k: [note] for k, note in enumerate(notes)}
@@ -134,9 +141,11 @@ def make_walking_bass_study(draw: SeededChooser) -> PracticeStudy:
 
 
 def find_low_note(pitch: int, tuning: Tuning, min_fret: int) -> Note:
-    """Where to play a bass note: within reach of the hand, whose lowest fret is `low`."""
+    """Where to play a bass note: within reach of the hand, whose lowest fret is `min_fret`."""
     places = tuning.positions_of(max(pitch, min(tuning.open_pitches)))
-    return min(places, key=lambda note: (max(0, min_fret - note.fret, note.fret - min_fret - 4), note.fret))
+    return min(
+        places, key=lambda note: (max(0, min_fret - note.fret, note.fret - min_fret - 4), note.fret)
+    )
 
 
 _SWUNG_CELLS = ((0,), (0, 2), (0, 2), (0, 1, 2), (2,), ())
@@ -164,7 +173,9 @@ def make_solo_study(draw: SeededChooser) -> PracticeStudy:
         fresh = phrase in (2, 4)
         cells = draw_rhythm_cells(draw) if fresh else call
         count = sum(map(len, cells))
-        places = random_walk(draw, draw.draw_item(roots), count, len(box)) if fresh else list(opening)
+        places = (
+            random_walk(draw, draw.draw_item(roots), count, len(box)) if fresh else list(opening)
+        )
         if not fresh and phrase > 0:
             kept = count // 2
             places[kept:] = random_walk(draw, places[kept - 1], count - kept, len(box))
@@ -184,8 +195,10 @@ def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
             return cells
 
 
-def random_walk(draw: SeededChooser, start_index: int, num_notes: int, scale_size: int) -> list[int]:
-    """A melody of `count` places in a scale of `size` notes, beginning at `start`."""
+def random_walk(
+    draw: SeededChooser, start_index: int, num_notes: int, scale_size: int
+) -> list[int]:
+    """A melody of `num_notes` places in a scale of `scale_size` notes, beginning at `start_index`."""
     places = []
     for _ in range(num_notes):
         places.append(start_index)
@@ -193,9 +206,13 @@ def random_walk(draw: SeededChooser, start_index: int, num_notes: int, scale_siz
     return places
 
 
-def build_phrase_bars(notes: list[Note], rhythm_cells: list[tuple[int, ...]], final_note: Note) -> list[Bar]:
-    """Two bars: five beats filled by `cells`, then the goal, which rings to the end."""
-    moments = [3 * beat + offset for beat, cell in enumerate(rhythm_cells) for offset in cell] + [15]
+def build_phrase_bars(
+    notes: list[Note], rhythm_cells: list[tuple[int, ...]], final_note: Note
+) -> list[Bar]:
+    """Two bars: five beats filled by `rhythm_cells`, then the goal, which rings to the end."""
+    moments = [3 * beat + offset for beat, cell in enumerate(rhythm_cells) for offset in cell] + [
+        15
+    ]
     played = dict(zip(moments, [*notes, final_note], strict=True))
     return [
         make_bar(12, {step - first: [n] for step, n in played.items() if 0 <= step - first < 12})

@@ -3,21 +3,21 @@
 from dataclasses import dataclass, replace
 
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, OPEN_G, STANDARD, Note, Tuning
-from slp_transformer.guitar.practice.lines import draw_tuning, describe_tuning
+from slp_transformer.guitar.practice.lines import describe_tuning, draw_tuning
 from slp_transformer.guitar.practice.study import (
     MAX_STUDY_BARS,
-    SeededChooser,
     PracticeStudy,
-    remove_capo_and_detuning,
-    make_tab,
+    SeededChooser,
     make_bar,
+    make_tab,
     notes_in_position,
+    remove_capo_and_detuning,
 )
 from slp_transformer.guitar.tab import Bar, Tab
 from slp_transformer.guitar.theory import (
     ChordGrip,
-    find_barre_shapes,
     chord_above_root,
+    find_barre_shapes,
     find_chord_shape,
     scale_pitch_classes,
 )
@@ -121,12 +121,19 @@ def draw_chord_progression(draw: SeededChooser) -> Progression:
         if style == "barre":
             keys = ("F", "F#", "G", "Ab", "A", "Bb", "B", "C", "D", "Eb")
         tuning, root = draw_tuning(draw), draw.draw_item(keys)
-        chords = [chord_above_root(root, *degree) for degree in draw.draw_item(_MINOR_PROGRESSIONS if minor else _MAJOR_PROGRESSIONS)]
+        chords = [
+            chord_above_root(root, *degree)
+            for degree in draw.draw_item(_MINOR_PROGRESSIONS if minor else _MAJOR_PROGRESSIONS)
+        ]
         key = f"in {root} {'minor' if minor else 'major'}"
     if len(chords) == 4 and draw.draw_bool(0.6):
         chords = chords * 2
     chords.append(chords[0])
-    grips = chain_barre_shapes(chords) if style == "barre" else [find_chord_shape(c, tuning) for c in chords]
+    grips = (
+        chain_barre_shapes(chords)
+        if style == "barre"
+        else [find_chord_shape(c, tuning) for c in chords]
+    )
     shapes = {"open": "", "barre": ", movable shapes", "tuning": ""}[style]
     title = f"{key}, {'-'.join(dict.fromkeys(chords))}{shapes}{describe_tuning(tuning)}"
     return Progression(title, tuning, tuple(chords), tuple(grips))
@@ -148,7 +155,7 @@ def lowest_fretted_fret(grip: ChordGrip) -> int:
 
 
 def count_fretted_notes(grip: ChordGrip) -> dict[str, Note]:
-    """Which note of a chord each letter of a picking pattern plucks (see `_PICKING`)."""
+    """Which note of a chord each letter of a picking pattern plucks (see `_PICKING_PATTERNS`)."""
     return {"p": grip[0], "P": grip[1], "i": grip[-3], "m": grip[-2], "a": grip[-1]}
 
 
@@ -175,7 +182,9 @@ def make_picking_study(draw: SeededChooser) -> PracticeStudy:
     pattern, name = draw.draw_item(_PICKING_PATTERNS)
     alike = [other for other, _ in _PICKING_PATTERNS if len(other.split()) == len(pattern.split())]
     turn = draw.draw_item(alike) if draw.draw_bool(0.4) else pattern
-    bars = [make_picked_bar(grip, turn if i % 4 == 3 else pattern) for i, grip in enumerate(grips[:-1])]
+    bars = [
+        make_picked_bar(grip, turn if i % 4 == 3 else pattern) for i, grip in enumerate(grips[:-1])
+    ]
     bars.append(make_bar(bars[0].steps, {0: grips[-1]}))
     title = f"Picking {progression.title}: {name}"
     return PracticeStudy(make_tab(title, progression.tuning, bars), "picking", progression.chords)
@@ -235,8 +244,16 @@ def make_drone_study(draw: SeededChooser) -> PracticeStudy:
     scale = draw.draw_item(("major", "minor", "dorian", "major pentatonic", "minor pentatonic"))
     hand, beats = remove_capo_and_detuning(tuning), draw.draw_item((4, 4, 3))
     position = draw.draw_item((0, 0, 2, 5, 7))
-    melody = [n for n in notes_in_position(scale_pitch_classes(root, scale), hand, position) if n.string <= 3]
-    roots = [i for i, n in enumerate(melody) if hand.pitch_of(n) % 12 == scale_pitch_classes(root, scale)[0]]
+    melody = [
+        n
+        for n in notes_in_position(scale_pitch_classes(root, scale), hand, position)
+        if n.string <= 3
+    ]
+    roots = [
+        i
+        for i, n in enumerate(melody)
+        if hand.pitch_of(n) % 12 == scale_pitch_classes(root, scale)[0]
+    ]
     home = draw.draw_item(roots)
 
     def phrase() -> list[Bar]:

@@ -20,21 +20,21 @@ from slp_transformer.guitar.practice.study import (
     SIXTEENTHS,
     TRIPLETS,
     WALTZ,
-    SeededChooser,
     PracticeStudy,
+    SeededChooser,
     find_positions,
-    remove_capo_and_detuning,
-    notes_to_bars,
     make_bar,
     nearest_note_index,
     notes_in_position,
+    notes_to_bars,
+    remove_capo_and_detuning,
 )
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     SCALE_HALF_STEPS,
-    chord_pitch_classes,
     chord_above_root,
+    chord_pitch_classes,
     parse_pitch_class,
     scale_pitch_classes,
 )
@@ -48,7 +48,9 @@ SCALE_SEQUENCES = ("up and down", "thirds", "groups of four", "groups of three",
 def draw_tuning(draw: SeededChooser) -> Tuning:
     """Usually a guitar in standard tuning; sometimes half a step down or with a capo."""
     tuning = HALF_STEP_DOWN if draw.draw_bool(0.1) else STANDARD
-    return replace(tuning, capo=draw.draw_item((1, 2, 3, 4, 5, 7))) if draw.draw_bool(0.2) else tuning
+    return (
+        replace(tuning, capo=draw.draw_item((1, 2, 3, 4, 5, 7))) if draw.draw_bool(0.2) else tuning
+    )
 
 
 def describe_tuning(tuning: Tuning) -> str:
@@ -63,7 +65,9 @@ def describe_tuning(tuning: Tuning) -> str:
     return names.get(tuning.open_pitches, "") + capo
 
 
-def scale_sequence_degrees(sequence_name: str, lowest_degree: int, highest_degree: int) -> list[int]:
+def scale_sequence_degrees(
+    sequence_name: str, lowest_degree: int, highest_degree: int
+) -> list[int]:
     """Places in a scale that a sequence visits between two places, up and then down again.
 
     >>> sequence_steps("thirds", 0, 3)
@@ -78,8 +82,14 @@ def scale_sequence_degrees(sequence_name: str, lowest_degree: int, highest_degre
     }
     cell = cells[sequence_name]
     reach = max(cell)
-    up = [start + move for start in range(lowest_degree, highest_degree - reach + 1) for move in cell]
-    down = [start - move for start in range(highest_degree, lowest_degree + reach - 1, -1) for move in cell]
+    up = [
+        start + move for start in range(lowest_degree, highest_degree - reach + 1) for move in cell
+    ]
+    down = [
+        start - move
+        for start in range(highest_degree, lowest_degree + reach - 1, -1)
+        for move in cell
+    ]
     return up + down
 
 
@@ -165,7 +175,9 @@ def make_arpeggio_study(draw: SeededChooser) -> PracticeStudy:
     home = notes_in_position(chord_pitch_classes(chords[0]), hand, position)
     if draw.draw_bool(0.7) and degrees[0][0] == 0:
         roots = [n for n in home if hand.pitch_of(n) % 12 == parse_pitch_class(root)]
-        bars.append(make_bar(rhythm.steps_per_bar, {0: [roots[nearest_note_index(roots, hand, pitch)]]}))
+        bars.append(
+            make_bar(rhythm.steps_per_bar, {0: [roots[nearest_note_index(roots, hand, pitch)]]})
+        )
         chords.append(chords[0])
     where = "open position" if position == 0 else f"position {position}"
     title = f"Arpeggios in {root}, {name}, {where}, {rhythm.name}{describe_tuning(tuning)}"
@@ -197,7 +209,9 @@ def make_double_stop_study(draw: SeededChooser) -> PracticeStudy:
     if places[-1] not in roots:
         places.append(min(roots, key=lambda i: abs(i - places[-1])))
     bars = notes_to_bars([ladder[i] for i in places], rhythm)
-    title = f"{root} {scale} in {name} on strings {low} and {high}, {shape}{describe_tuning(tuning)}"
+    title = (
+        f"{root} {scale} in {name} on strings {low} and {high}, {shape}{describe_tuning(tuning)}"
+    )
     return PracticeStudy(
         Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter),
         "double stops",
@@ -206,10 +220,17 @@ def make_double_stop_study(draw: SeededChooser) -> PracticeStudy:
 
 
 def build_double_stops(
-    pitch_class_set: list[int], tuning: Tuning, lowest_fret: int, highest_fret: int, degree_distance: int, top_string: int
+    pitch_class_set: list[int],
+    tuning: Tuning,
+    lowest_fret: int,
+    highest_fret: int,
+    degree_distance: int,
+    top_string: int,
 ) -> list[tuple[Note, Note]]:
-    """Pairs of scale notes `distance` degrees apart on two strings, from the nut to fret `top`."""
-    pitches = [p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_class_set]
+    """Pairs of scale notes `degree_distance` degrees apart on two strings, from the nut to fret `top_string`."""
+    pitches = [
+        p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_class_set
+    ]
     ladder = []
     for lower, upper in zip(pitches, pitches[degree_distance:], strict=False):
         pair = (

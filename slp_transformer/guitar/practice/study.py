@@ -20,10 +20,10 @@ class PracticeStudy:
 
     Attributes:
         tab: the piece.
-        kind: the family that it belongs to, one of `slp_transformer.guitar.practice.KINDS`.
-        harmony: for every bar the scale (``"A minor pentatonic"``) or chord (``"A7"``) that it is
-            made from, named as the hand sees it: a capo or a guitar tuned down by a half step moves
-            what sounds, not the name.
+        kind: the family that it belongs to, one of `slp_transformer.guitar.practice.STUDY_KINDS`.
+        harmony_by_bar: for every bar the scale (``"A minor pentatonic"``) or chord (``"A7"``) that
+            it is made from, named as the hand sees it: a capo or a guitar tuned down by a half step
+            moves what sounds, not the name.
     """
 
     tab: Tab
@@ -55,7 +55,7 @@ class SeededChooser:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Where the notes of an even line start: a bar of `steps` steps, with these onsets."""
+    """Where the notes of an even line start: a bar of `steps_per_bar` steps, with these onsets."""
 
     name: str
     steps_per_bar: int
@@ -91,7 +91,10 @@ def notes_to_bars(note_groups: Sequence[Sequence[Note]], rhythm: Rhythm) -> list
     """Lay notes (or double stops) on a rhythm, one after the other; the last one rings on."""
     size = len(rhythm.onset_steps)
     return [
-        make_bar(rhythm.steps_per_bar, dict(zip(rhythm.onset_steps, note_groups[start : start + size], strict=False)))
+        make_bar(
+            rhythm.steps_per_bar,
+            dict(zip(rhythm.onset_steps, note_groups[start : start + size], strict=False)),
+        )
         for start in range(0, len(note_groups), size)
     ]
 
@@ -103,13 +106,15 @@ def remove_capo_and_detuning(tuning: Tuning) -> Tuning:
     return replace(tuning, capo=0)
 
 
-def notes_in_position(pitch_class_set: Iterable[int], tuning: Tuning, position_fret: int) -> list[Note]:
+def notes_in_position(
+    pitch_class_set: Iterable[int], tuning: Tuning, position_fret: int
+) -> list[Note]:
     """The notes of a scale or chord that lie under the hand, from the lowest pitch to the highest.
 
-    The hand stands at `position` and reaches four frets on; at position 0 the open strings and the
-    first five frets. Of two places for a pitch the lower fret is taken, so no pitch comes twice.
-    Where a tuning leaves a hole that the hand cannot reach, only the longest run without a hole is
-    kept.
+    The hand stands at `position_fret` and reaches four frets on; at position 0 the open strings and
+    the first five frets. Of two places for a pitch the lower fret is taken, so no pitch comes
+    twice. Where a tuning leaves a hole that the hand cannot reach, only the longest run without a
+    hole is kept.
     """
     low, high = (0, 5) if position_fret == 0 else (position_fret, position_fret + 4)
     wanted = set(pitch_class_set)

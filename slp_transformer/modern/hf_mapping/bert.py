@@ -64,7 +64,7 @@ def to_hf_config(config: BertConfig) -> dict[str, Any]:
         ValueError: if BERT has no such part.
     """
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-    fixed = ("norm", "positions", "normalisation", "qk_norm", "attention_bias", "ffn_bias")
+    fixed = ("norm", "positions", "normalization", "qk_norm", "attention_bias", "ffn_bias")
     check_only("BERT", config, **{name: getattr(BertConfig(1), name) for name in fixed})
     return {
         "architectures": ["BertForPreTraining" if config.next_sentence else "BertForMaskedLM"],
@@ -96,7 +96,9 @@ def param_maps(config: BertConfig) -> Iterator[ParamMap]:
         block |= map_norm(f"{ours}.norm_2", f"{theirs}.output.LayerNorm", offset=True)
         names = tuple(f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
         block |= map_qkv(attention, names, config)
-        block |= map_linear(f"{attention}.W_O", f"{attention}.b_O", f"{theirs}.attention.output.dense")
+        block |= map_linear(
+            f"{attention}.W_O", f"{attention}.b_O", f"{theirs}.attention.output.dense"
+        )
         block |= map_linear(f"{ffn}.W_1", f"{ffn}.b_1", f"{theirs}.intermediate.dense")
         yield block | map_linear(f"{ffn}.W_2", f"{ffn}.b_2", f"{theirs}.output.dense")
     head = map_linear("W_head", "b_head", "cls.predictions.transform.dense")

@@ -15,7 +15,7 @@ class HFConfigReader:
 
         Args:
             content: what config.json says.
-            where: the file, for messages.
+            source: the file, for messages.
         """
         self.content, self.source = content, source
 

@@ -63,7 +63,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     d, A = config.model_dim, config.num_heads
     usual = {
         "norm": "pre",
-        "normalisation": "layer",
+        "normalization": "layer",
         "qk_norm": False,
         "attention_bias": True,
         "ffn_bias": True,

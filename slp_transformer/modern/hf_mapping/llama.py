@@ -19,7 +19,14 @@ from slp_transformer.modern.rotary import Llama3RopeScaling
 PREFIX = "model."
 IGNORED_BUFFERS = ("rotary_emb.inv_freq",)
 QWEN3_HEAD_DIM = 128  # of Qwen3, where config.json does not say
-KNOWN_ROPE_KEYS = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor"}
+KNOWN_ROPE_KEYS = {
+    "type",
+    "rope_type",
+    "rope_theta",
+    "partial_rotary_factor",
+    "factor",
+    "low_freq_factor",
+}
 KNOWN_ROPE_KEYS |= {"high_freq_factor", "original_max_position_embeddings"}
 
 
@@ -92,7 +99,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
     Raises:
         ValueError: if neither Llama nor Qwen3 has such a part.
     """
-    usual = {"norm": "pre", "normalisation": "rms", "positions": "rotary", "activation": "swiglu"}
+    usual = {"norm": "pre", "normalization": "rms", "positions": "rotary", "activation": "swiglu"}
     kind = "qwen3" if config.qk_norm else "llama"
     key_dim = config.key_dim or config.model_dim // config.num_heads
     value_dim = config.value_dim or config.model_dim // config.num_heads
@@ -104,7 +111,11 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
         raise ValueError(f"{kind} has no {what}.")
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
     if (long := config.rope_scaling) is not None:
-        rope |= {"rope_type": "llama3", "factor": long.factor, "low_freq_factor": long.low_freq_factor}
+        rope |= {
+            "rope_type": "llama3",
+            "factor": long.factor,
+            "low_freq_factor": long.low_freq_factor,
+        }
         rope |= {
             "high_freq_factor": long.high_freq_factor,
             "original_max_position_embeddings": long.original_context_length,
