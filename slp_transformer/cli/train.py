@@ -174,7 +174,7 @@ def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
         f"{f', {trainable:,} of them trainable' if trainable < size else ''}."
     )
     if hasattr(source, "estimated_batches_per_epoch"):
-        print_status(f"An epoch is about {source.batches_an_epoch:,} steps.")
+        print_status(f"An epoch is about {source.estimated_batches_per_epoch:,} steps.")
     if names := data.val_names:
         more = f", and {len(names) - 1} more" if len(names) > 1 else ""
         print_status(f"Held out: {names[0]}{more}.")
@@ -231,8 +231,8 @@ def print_summary(folder: Path, config: RunConfig, records: Sequence[EvalRecord]
     )
     if last.full_val_loss is not None:
         print_result(
-            f"That is the loss on {config.train.max_eval_samples:,} validation sequences; on all of "
-            f"them, after the last step, it is {last.full_val_loss:.4f}."
+            f"That is the loss on {config.train.max_eval_samples:,} validation sequences; on all "
+            f"of them, after the last step, it is {last.full_val_loss:.4f}."
         )
     following = load_task(config.data.task).next_command(folder)
     print_result(f"The model is in {folder}. To use it:\n  {command(*following)}")

@@ -300,8 +300,8 @@ class PairTask(Task):
 
 def to_dataset(corpus: Any) -> Dataset:
     """Return prepared pairs as the data of a run."""
-    found = corpus.tokenizer, corpus.learned, corpus.held_out
-    return Dataset(*found, warnings=corpus.problems, val_texts=corpus.texts)
+    found = corpus.tokenizer, corpus.train_data, corpus.val_data
+    return Dataset(*found, warnings=corpus.warnings, val_texts=corpus.val_sentences)
 
 
 def special_ids(tokenizer: Any) -> dict[str, int]:
@@ -360,7 +360,7 @@ def translate_all(translator: Any, sources: list[str], num_beams: int, options: 
     with progress_bar("Translate", len(sources), " sentences") as tell:
         for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
             batch = order[first : first + TRANSLATE_BATCH_SIZE]
-            found = translator.best(
+            found = translator.best_translations(
                 [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
             )
             for i, text in zip(batch, found, strict=True):

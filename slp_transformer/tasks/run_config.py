@@ -1,5 +1,4 @@
-"""The configuration of a training run, and the TOML file that repeats it. Nothing here needs
-PyTorch.
+"""The configuration of a training run, and the TOML file that repeats it, without PyTorch.
 
     task = "text"
 

@@ -193,8 +193,8 @@ class TextTask(Task):
         if unknown := said.count(tokenizer.unknown_id):
             values["unknown"] = unknown
             rows["bits per byte"] = (
-                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does not "
-                "predict"
+                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does "
+                "not predict"
             )
         else:
             add_bits(

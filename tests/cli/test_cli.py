@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused, weights
-from slp_transformer.cli.generation_session import Text, world_of, write_on
-from slp_transformer.tasks.datasets import tokenizer_of
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
@@ -27,6 +25,10 @@ from slp_transformer.guitar import (
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.tasks.base import LoadedRun
+from slp_transformer.tasks.generation_session import TextSession, continue_prompts
+from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
@@ -117,14 +119,14 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
 
 
 def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
-    world = Text(TextTokenizer("characters", ["<|end|>", "a", "b"]))
+    session = TextSession(TextTokenizer("characters", ["<|end|>", "a", "b"]))
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(3, 7, 4, 2, 1))
-    written = write_on(model, world, [[1], [2, 1]], 5, seed=1)
+    written = continue_prompts(model, session, [[1], [2, 1]], 5, seed=1)
     for each in written:
         new = each.ids[each.prompt_length :]
         assert len(new) <= 5 and 0 not in new[:-1]
-        assert (each.ended == "stop") == (new[-1] == 0) and each.ended
+        assert (each.finish_reason == "stop") == (new[-1] == 0) and each.finish_reason
 
 
 def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
@@ -157,9 +159,9 @@ def test_words_and_bpe_without_a_prompt(at, capsys):
 
 
 def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
-    assert Text(TextTokenizer("characters", ["a", "\n"])).begin(None) == [1]
-    assert Text(TextTokenizer("characters", ["<|end|>", "a", "\n"])).begin(None) == [0]
-    assert Text(TextTokenizer("characters", ["a", "b"])).begin(None) == [0]
+    assert TextSession(TextTokenizer("characters", ["a", "\n"])).begin(None) == [1]
+    assert TextSession(TextTokenizer("characters", ["<|end|>", "a", "\n"])).begin(None) == [0]
+    assert TextSession(TextTokenizer("characters", ["a", "b"])).begin(None) == [0]
 
 
 # --- Guitar --------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     fine("evaluate", "g", "tabs", "--json")
     measured = json.loads(capsys.readouterr().out)
     assert measured["loss"] > 0 and "bits_per_byte" not in measured
-    assert "no tablature to go on from" in refused(capsys, "generate", "g", "--prompt", "la la")
+    assert "not tablature" in refused(capsys, "generate", "g", "--prompt", "la la")
 
 
 def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
@@ -198,33 +200,33 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
     riff = make_practice_corpus(seed=3, num_pieces=1)[0]
     write_tab(riff, "my_riff.txt")
     (read,), _ = read_tab_folder("my_riff.txt")
-    asked = ["--continue", "my_riff.txt", "--max-new-tokens", "50", "--seed", "2"]
+    asked = ["--prompt-file", "my_riff.txt", "--max-new-tokens", "50", "--seed", "2"]
     fine("generate", "g", *asked, "--output", "longer.txt")
     (longer,), _ = read_tab_folder("longer.txt")
     count = len(read.bars)
     notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
     assert notes[0][:count] == notes[1]
     assert len(longer.bars) > count
-    tokenizer = tokenizer_of(Path("g"))
-    world = world_of(tokenizer, "drop-D", 0, KEY="Em", METRE="3/4")
-    ids = world.begin(None)
+    tokenizer = load_tokenizer_of(Path("g"))
+    session = session_of(tokenizer, "drop-D", 0, KEY="Em", METRE="3/4")
+    ids = session.begin(None)
     for _ in range(3):  # unit, metre, key: the model chooses the first alone
-        ids.append(min(world.allowed(ids)))
+        ids.append(min(session.allowed(ids)))
     assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
-    assert {name[:4] for name in tokenizer.to_tokens(world.allowed(ids))} == {"BAR<"}
-    assert "KEY<Em>" in tokenizer.to_tokens(world.begin(Path("my_riff.txt").read_text("utf-8")))
+    assert {name[:4] for name in tokenizer.to_tokens(session.allowed(ids))} == {"BAR<"}
+    assert "KEY<Em>" in tokenizer.to_tokens(session.begin(Path("my_riff.txt").read_text("utf-8")))
     fine("generate", "g", "--key", "Em", "--time-signature", "3/4", "--max-new-tokens", "20")
     Path("words.txt").write_text("La la la.\n", encoding="utf-8")
-    said = refused(capsys, "generate", "g", "--continue", "words.txt")
-    assert "no tablature to go on from" in said
+    said = refused(capsys, "generate", "g", "--prompt-file", "words.txt")
+    assert "not tablature" in said
     assert "nowhere.txt cannot be read" in refused(
-        capsys, "generate", "g", "--continue", "nowhere.txt"
+        capsys, "generate", "g", "--prompt-file", "nowhere.txt"
     )
 
 
 def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
     with pytest.raises(ValueError, match="no use for --key: this model's tokens do not tell it"):
-        world_of(TabTokenizer(), "standard", 0, KEY="Em")
+        session_of(TabTokenizer(), "standard", 0, KEY="Em")
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--time-signature", "3/4")
     assert "no use for --metre: it is for models of guitar tabs" in said
@@ -240,20 +242,20 @@ def make_tabs(folder, *styles):
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
+    assert load_tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
     fine("generate", "g", "--style", "Jazz", "--max-new-tokens", "40", "--output", "piece.txt")
     (piece,), _ = read_tab_folder("piece.txt")
     assert piece.style == "Jazz"
     for flags, style in (([], "Blues"), (["--style", "Jazz"], "Jazz")):
-        riff = ["--continue", "tabs/01.txt", *flags]
+        riff = ["--prompt-file", "tabs/01.txt", *flags]
         fine("generate", "g", *riff, "--max-new-tokens", "40", "--output", "longer.txt")
         (longer,), _ = read_tab_folder("longer.txt")
         assert longer.style == style
-    world = world_of(tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
-    ids = world.begin(None)
+    session = session_of(load_tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
+    ids = session.begin(None)
     for _ in range(4):  # unit, metre, key, style
-        ids.append(min(world.allowed(ids)))
-    assert world.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
+        ids.append(min(session.allowed(ids)))
+    assert session.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
     for unknown in ("Rock", "jazz", "none", ""):
         said = refused(capsys, "generate", "g", "--style", unknown)
         assert "--style must be one that this model knows, Blues, Jazz." in said
@@ -264,33 +266,33 @@ def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     make_tabs("others", "Rock", "Funk")
     fine("train", "tabs", "others", "--out-dir", "h", "--init-from", "g", *SMALL[-9:])
-    assert tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
+    assert load_tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
     shutil.rmtree("g/tokens")
     for path in Path("tabs").iterdir():
         path.write_text(path.read_text("utf-8").replace("style: Jazz", "style: Rock"), "utf-8")
     fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
-    assert tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
+    assert load_tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
 
 
 def test_styles_are_for_models_that_know_some(at, capsys):
     with pytest.raises(ValueError, match="no use for --style: this model knows no styles"):
-        world_of(TabTokenizer(), "standard", 0, STYLE="Jazz")
+        session_of(TabTokenizer(), "standard", 0, STYLE="Jazz")
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--style", "Jazz")
     assert "no use for --style: it is for models of guitar tabs" in said
     make_tabs("tabs", "Jazz")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert not tokenizer_of(Path("g")).styles
+    assert not load_tokenizer_of(Path("g")).styles
     said = refused(capsys, "generate", "g", "--style", "Jazz")
     assert "no use for --style: this model knows no styles" in said
 
 
 def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
-    monkeypatch.setattr(styles, "MOST", 1)
+    monkeypatch.setattr(styles, "MAX_STYLES", 1)
     make_tabs("tabs", "Jazz", "Blues")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert "no token tells a style: there are 2 styles, more than 1" in capsys.readouterr().err
-    assert not tokenizer_of(Path("g")).styles
+    assert not load_tokenizer_of(Path("g")).styles
 
 
 def test_guitar_without_a_source_practises(at, capsys):

@@ -8,23 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, refused
-from slp_transformer.cli.evaluate_tabs import piece_bits
-from slp_transformer.cli.generation_session import Tablature, Writing
-from slp_transformer.cli.samples import playability
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import load_corpus
 from slp_transformer.guitar import (
-    STANDARD,
     Bar,
     Event,
     Note,
     Tab,
-    TabTokenizer,
     make_practice_corpus,
     write_tab,
 )
-from slp_transformer.tasks import BUILT_IN
+from slp_transformer.tasks.evaluate_tabs import piece_bits, playable_shares
+from slp_transformer.tasks.run_config import PRESETS
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
 
@@ -98,7 +94,7 @@ def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
         share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
         assert re.search(rf"^playable {what} +{re.escape(share)}$", said, re.MULTILINE)
     fine("evaluate", "g", "--samples", "1", "--max-new-tokens", "1")  # no room for a chord
-    assert re.search("^playable chords +none written$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search("^playable chords +none generated$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
@@ -110,10 +106,10 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     which = ["--samples", "2", "--max-new-tokens", "60", "--temperature", "1", "--seed", "5"]
     fine("evaluate", "g", *which, "--json")
     measured = json.loads(capsys.readouterr().out)
-    bits, figures = measured["bits_a_note"], measured["figures"]
+    bits, figures = measured["bits_per_note"], measured["statistics"]
     assert list(bits) == ["model", "1-gram", "3-gram", "5-gram"]
     assert bits["model"] > bits["1-gram"] > bits["3-gram"] > 0  # four steps are next to nothing
-    assert list(figures) == ["people", "model", "model without grammar"]
+    assert list(figures) == ["people", "model", "unconstrained"]
     people, model, free = figures.values()
     assert people["pieces"] == 1 and people["ended"] == people["playable_events"] == 1
     assert 0 < people["longest_copy"] < people["events"] and "well_formed" not in people
@@ -122,10 +118,10 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     assert model["events"] == measured["events"]
     fine("evaluate", "g", *which)
     said = capsys.readouterr().out
-    assert re.search(r"^ +people +model +model without grammar$", said, re.MULTILINE)
+    assert re.search(r"^ +people +model +unconstrained$", said, re.MULTILINE)
     shares = [re.escape(f"{each['chords']:.1%}") for each in figures.values()]
     assert re.search(f"^chords among moments +{' +'.join(shares)}$", said, re.MULTILINE)
-    assert re.search(r"^bits a note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
+    assert re.search(r"^bits per note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
 
 
 def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
@@ -142,16 +138,14 @@ def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
 
 
 def test_what_is_playable_is_counted_over_all_samples():
-    tokenizer = TabTokenizer()
-    world = Tablature(tokenizer, STANDARD)
     single, chord = (Note(6, 3),), (Note(5, 3), Note(4, 2))
     out_of_reach, open_string = (Note(6, 1), Note(1, 9)), (Note(6, 0), Note(1, 9))
     pieces = [[single, out_of_reach, chord], [open_string], [single, single, out_of_reach]]
-    written = []
-    for piece in pieces:
-        bar = Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece)))
-        written.append(Writing(tokenizer.encode(Tab(bars=(bar,))), 4, 0))
-    assert playability(world, written) == {
+    tabs = [
+        Tab(bars=(Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece))),))
+        for piece in pieces
+    ]
+    assert playable_shares(tabs) == {
         "events": 7, "playable_events": 5 / 7, "chords": 4, "playable_chords": 2 / 4,
     }  # fmt: skip
 
@@ -169,5 +163,5 @@ def test_info_tells_of_a_run_and_of_this_machine(at, capsys):
     assert "characters" in capsys.readouterr().out
     fine("info", "--json")
     here = json.loads(capsys.readouterr().out)
-    assert "moby-dick" in here["data"]["corpora"] and set(here["recipes"]) == set(BUILT_IN)
+    assert "moby-dick" in here["data"]["corpora"] and set(here["presets"]) == set(PRESETS)
     assert here["versions"]["torch"] == torch.__version__ and "cpu" in here["machine"]["devices"]

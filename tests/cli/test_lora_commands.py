@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SMALL, fine, refused, weights
-from slp_transformer.training.run_folder import checkpoint_folder
-
 from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_state_dict, merge_lora, remove_lora
-from slp_transformer.training.checkpoint_files import read_base, read_memory
+from slp_transformer.training.checkpoint_files import (
+    checkpoint_folder,
+    load_lora_base,
+    load_trainer_state,
+)
 from slp_transformer.training.checkpoints import load_model
 
 FROM = ["train", "text", "wolf.txt", "--init-from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
@@ -88,7 +90,7 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
         said[run] = json.loads(capsys.readouterr().out)["loss"]
     assert said["b"] < said["a"] - 1e-3, "it has learned from the other text"
     fine("evaluate", "b", "--json")
-    best = min(record.valid_loss for record in read_memory(checkpoint_folder("b")).records)
+    best = min(record.val_loss for record in load_trainer_state(checkpoint_folder("b")).eval_history)
     assert json.loads(capsys.readouterr().out)["loss"] == pytest.approx(best, rel=1e-6)
     fine("generate", "b", "--prompt", "The", "--max-new-tokens", "7")
     assert capsys.readouterr().out.startswith("The")
@@ -104,7 +106,7 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     moved("b", at / "nowhere")
     shutil.move("b", "elsewhere")
     merged = load_model("m")
-    assert not lora_state_dict(merged) and read_base(checkpoint_folder("m")) is None
+    assert not lora_state_dict(merged) and load_lora_base(checkpoint_folder("m")) is None
     torch.testing.assert_close(merged(IDS), unmerged)
     capsys.readouterr()
     fine("evaluate", "m")  # on what b held out
@@ -141,10 +143,10 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(TokenWindows, "draw", stop_at_the_fifth)
         assert main([*FROM, "--lora-rank", "2", "--out-dir", "c", *more]) == 130
-    assert read_memory(checkpoint_folder("c")).step == 5
+    assert load_trainer_state(checkpoint_folder("c")).step == 5
     fine("train", "--out-dir", "c", "--resume", "--quiet")
     fine(*FROM, "--lora-rank", "2", "--out-dir", "d", *more)
-    once, again = (read_memory(checkpoint_folder(run)) for run in "dc")
+    once, again = (load_trainer_state(checkpoint_folder(run)) for run in "dc")
     assert once == again and once.step == 7
     assert adapters("c") == adapters("d") != adapters("b")
 

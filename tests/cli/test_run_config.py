@@ -1,4 +1,4 @@
-"""Settings on the command line: flags, presets and configuration files, and those of a resumed run."""
+"""Settings: flags, presets, configuration files, and those of a resumed run."""
 
 import dataclasses
 import tomllib

@@ -13,8 +13,6 @@ from commands import fine, refused, weights
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
-from slp_transformer.tasks.datasets import batches
-from slp_transformer.training.run_folder import checkpoint_folder, step_folders
 from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
@@ -22,7 +20,11 @@ from slp_transformer.cli import main
 from slp_transformer.data import load_pair_corpus, make_number_pairs
 from slp_transformer.data.translation_metrics import compute_translation_metrics
 from slp_transformer.generation.translation import Translator
-from slp_transformer.training.checkpoint_files import read_memory
+from slp_transformer.training.checkpoint_files import (
+    checkpoint_folder,
+    list_checkpoints,
+    load_trainer_state,
+)
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
@@ -81,7 +83,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
     assert TrainConfig(steps=3).learning_rate_at(1) != TrainConfig(steps=6).learning_rate_at(1)
     fine(*TRAIN, "--out-dir", "slow")
     stopped = Path("slow")
-    for folder in step_folders(stopped):
+    for folder in list_checkpoints(stopped):
         if folder.name > "step-00000004":
             shutil.rmtree(folder)
     (stopped / "checkpoints.json").unlink()
@@ -90,7 +92,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
 
 
 def test_the_last_checkpoints_are_kept_and_averaged(at):
-    assert [folder.name for folder in step_folders(Path("run"))][-2:] == [
+    assert [folder.name for folder in list_checkpoints(Path("run"))][-2:] == [
         "step-00000004",
         "step-00000006",
     ]
@@ -169,7 +171,7 @@ def test_evaluate_judges_what_the_run_held_out(at, capsys):
         told["pairs"] == 3 == len(json.loads(Path("run/tokens/held-out.json").read_text("utf-8")))
     )
     assert told["loss"] == pytest.approx(
-        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_valid_loss"], rel=1e-5
+        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_val_loss"], rel=1e-5
     )
     sources = [sample["source"] for sample in told["samples"]]
     translations = [sample["prediction"] for sample in told["samples"]]
@@ -240,9 +242,9 @@ def test_n_best_are_different_and_in_the_order_of_their_scores(at, capsys):
 
 
 def test_the_score_is_the_mean_log_probability_of_what_was_written(at):
-    from slp_transformer.tasks.datasets import tokenizer_of
+    from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
-    model, tokenizer = load_model("run"), tokenizer_of(Path("run"))
+    model, tokenizer = load_model("run"), load_tokenizer_of(Path("run"))
     translator = Translator(model, tokenizer)
     (best, *_), _ = translator(["two hundred", "twelve"], num_beams=2, max_new_tokens=7)
     source = torch.tensor([tokenizer.encode_source("two hundred")])
@@ -341,7 +343,7 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
         steps += 1
-    kept = {read_memory(folder).step for folder in step_folders(Path("run"))} - {0}
+    kept = {load_trainer_state(folder).step for folder in list_checkpoints(Path("run"))} - {0}
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
     assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
     fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
@@ -372,4 +374,4 @@ def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "train without --compile" in said.splitlines()[-1] and "page of errors" not in said
     fine("train", "--out-dir", "run", "--resume", "--no-compile", "--quiet")
-    assert read_memory(checkpoint_folder(Path("run"))).step == 6
+    assert load_trainer_state(checkpoint_folder(Path("run"))).step == 6

@@ -1,4 +1,4 @@
-"""A task that the package does not know: rows of chess moves, as a module of its own would bring it."""
+"""A task from outside the package: sequences of chess moves."""
 
 from dataclasses import dataclass
 from pathlib import Path
