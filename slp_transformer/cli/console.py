@@ -77,8 +77,8 @@ def out_of_memory_hint(command: str) -> str:
 
 def command(*words: str | Path, program: str = PROGRAM) -> str:
     """Return a command as it can be pasted into this system's shell."""
-    words = [*program.split(), *map(str, words)]
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+    line = [*program.split(), *map(str, words)]
+    return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)
 
 
 def set_utf8_output() -> None:

@@ -43,7 +43,7 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     batch_size = run.config.train.batch_size if run.config else 32
     windows = TokenWindows(stream, length)
     with progress_bar("Evaluate", len(windows), " sequences") as tell:
-        loss = mean_loss(run.model, windows, batch_size=batch_size, tell=tell)
+        loss = mean_loss(run.model, windows, batch_size=batch_size, on_batch=tell)
     check_finite(loss, run)
     count = (len(stream) - 1) // length * length
     return {"loss": loss, "perplexity": perplexity(loss), "tokens": count}

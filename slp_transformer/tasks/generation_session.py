@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -14,6 +14,7 @@ from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.sampling import AllowedTokens
 
 
+@runtime_checkable
 class GenerationSession(Protocol):
     """What `generate` has to know of a task.
 

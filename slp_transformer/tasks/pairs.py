@@ -344,7 +344,7 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
     pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
     with progress_bar("Evaluate", len(pairs), " pairs") as tell:
-        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), tell=tell)
+        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), on_batch=tell)
     check_finite(loss, run)
     return loss
 

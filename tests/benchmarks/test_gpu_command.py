@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.tasks import make_recipe
+from slp_transformer.tasks.run_config import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = ("beartype", "mido", "pooch", "tokenizers", "tomli_w", "transformers")
@@ -86,5 +86,5 @@ def test_a_folder_that_is_not_there_is_named_before_anything_runs(command):
 
 @pytest.mark.parametrize("name", ["shakespeare-gpu", "guitar-gpu"])
 def test_recipes_for_a_gpu_leave_bfloat16_to_the_device_and_compile(name):
-    training = make_recipe(name).training
-    assert training.bf16 is None and training.compile and training.tf32
+    config = load_config(name).train
+    assert config.bf16 is None and config.compile and config.tf32

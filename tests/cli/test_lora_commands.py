@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import SMALL, fine, refused, weights
+
 from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows

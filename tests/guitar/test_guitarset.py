@@ -3,16 +3,23 @@
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from slp_transformer.tasks.data_settings import DataSettings
-from slp_transformer.tasks.datasets import prepare_data
 
 from slp_transformer.guitar.guitarset import read_guitarset, read_jams
+from slp_transformer.tasks.base import Dataset
+from slp_transformer.tasks.run_config import load_config
+from slp_transformer.tasks.tabs import TabData, TabTask
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
+
+
+def prepare(source: Path) -> Dataset:
+    config = load_config(task="tabs")
+    return TabTask().prepare(replace(config, data=TabData(str(source))), None)
 
 
 def jams(notes, beats=9, first=1, chords=(("C:maj", "C:maj/1"),)):
@@ -118,14 +125,14 @@ def test_a_recipe_reads_it_as_data(tmp_path):
     for player in range(3):
         notes = [(player, i / 4, 0.2, 40.0 + 5 * player + i % 7) for i in range(40)]
         (tmp_path / f"0{player}_SS1-120-A_solo.jams").write_bytes(jams(notes, beats=24))
-    data = prepare_data(DataSettings("guitar", str(tmp_path)))
-    names = data.tokenizer.to_tokens(data.learned.tolist())
+    data = prepare(tmp_path)
+    names = data.tokenizer.to_tokens(data.train.tolist())
     assert names.count("<bos>") == 2 and names.count("STEPS<12>") == 2
-    assert len(data.which) == 1 and data.problems == []
+    assert len(data.val_names) == 1 and data.warnings == []
     assert data.tokenizer.styles == ()  # all have the same
     (tmp_path / "notes.jams").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="holds no JAMS file of GuitarSet that can be read"):
-        prepare_data(DataSettings("guitar", str(tmp_path / "notes.jams")))
+        prepare(tmp_path / "notes.jams")
 
 
 def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
@@ -133,9 +140,9 @@ def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
         notes = [(number, i / 4, 0.2, 40.0 + 5 * number + i % 7) for i in range(40)]
         name = f"0{number}_{style}1-120-A_solo.jams"
         (tmp_path / name).write_bytes(jams(notes, beats=24))
-    data = prepare_data(DataSettings("guitar", str(tmp_path)))
+    data = prepare(tmp_path)
     assert data.tokenizer.styles == ("Funk", "Jazz")
-    names = data.tokenizer.to_tokens([*data.learned.tolist(), *data.held_out.tolist()])
+    names = data.tokenizer.to_tokens([*data.train.tolist(), *data.val.tolist()])
     assert names.count("STYLE<Funk>") == names.count("STYLE<Jazz>") == 2
 
 

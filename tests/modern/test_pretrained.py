@@ -9,7 +9,6 @@ from comparing import B, N
 from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
 from own_process import printed
 from safetensors.torch import load_file, save_file
-from slp_transformer.cli.published_model import about
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.hooks import record_activations
@@ -193,6 +192,7 @@ def test_loading_never_holds_the_weights_twice(tmp_path):
 import sys, torch, safetensors.torch
 from own_process import peak
 from slp_transformer.modern import ModernConfig, from_pretrained
+from slp_transformer.tasks.published import PublishedTask
 from slp_transformer.modern.pretrained import empty_model
 empty_model(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
 before = peak()
@@ -272,7 +272,7 @@ def test_a_sentence_head_that_config_json_is_silent_of_is_loaded(tmp_path):
     ours = from_pretrained(tmp_path)
     assert torch.equal(ours.W_next, theirs.cls.seq_relationship.weight.T)
     torch.testing.assert_close(say(ours), logits(theirs, IDS), **CLOSE)
-    assert about(tmp_path)["parameters"]["total"] == sum(p.numel() for p in theirs.parameters())
+    assert PublishedTask().info(tmp_path)["parameters"]["total"] == sum(p.numel() for p in theirs.parameters())
     path.with_name("model.safetensors").unlink()
     assert not read_config(tmp_path).next_sentence, "nor is it made up"
 
@@ -303,7 +303,7 @@ OF_OTHERS = {
 def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
-    assert about(tmp_path)["parameters"]["total"] == total
+    assert PublishedTask().info(tmp_path)["parameters"]["total"] == total
 
 
 @pytest.mark.parametrize("name", ["GPT-2 XL", "Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B",

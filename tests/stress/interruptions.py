@@ -178,7 +178,7 @@ def signalled(draw: random.Random, took: float) -> None:
     check("Traceback" not in ended.said, f"{name}: {ended.said[-2000:]}")
     early = ended.code == -getattr(signal, name)  # before the command heard signals at all
     check(ended.code in (0, SIGNALS[name]) or early, f"{name} ended with {ended}")
-    if told := re.search(rf"step (\d+) of {STEPS} is kept", ended.said):
+    if told := re.search(rf"step (\d+) of {STEPS} is saved", ended.said):
         kept = json.loads((checkpoint_folder("run") / "checkpoint.json").read_text("utf-8"))["step"]
         check(kept == int(told[1]), f"step {kept} is kept, not {told[1]}")
     elif ended.code != 0 and "Trained" not in ended.said:

@@ -3,7 +3,7 @@
     python tests/stress/mutations.py --count 2000 --seed 0
 
 Each trial copies a run, damages one file (bits, lengths, types, keys, depth, numbers, tensors) and
-gives one command to it: `info`, `generate`, `evaluate`, `translate_passage` or `train --resume`. It
+gives one command to it: `info`, `generate`, `evaluate`, `translate` or `train --resume`. It
 is kept if the command does its work or refuses in one sentence with code 2, leaves the other files
 alone, and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, and told. The last
 line counts both.
@@ -54,14 +54,14 @@ SMALL = [
     "--quiet",
 ]
 RUNS = {
-    "characters": ["text.txt"],
-    "words": ["text.txt", "--tokenizer", "words", "--vocab-size", "50"],
-    "bpe": ["text.txt", "--tokenizer", "bpe", "--vocab-size", "300"],
-    "sinusoidal": ["text.txt", "--positions", "sinusoidal"],
-    "guitar": ["--guitar"],
+    "characters": ["text", "text.txt"],
+    "words": ["text", "text.txt", "--tokenizer", "words", "--vocab-size", "50"],
+    "bpe": ["text", "text.txt", "--tokenizer", "bpe", "--vocab-size", "300"],
+    "sinusoidal": ["text", "text.txt", "--positions", "sinusoidal"],
+    "guitar": ["tabs"],
     "translation": [
+        "pairs",
         "pairs.csv",
-        "--translation",
         "--tokenizer",
         "words",
         "--vocab-size",
@@ -202,7 +202,7 @@ def change_json(path: Path, draw: random.Random) -> str:
 
 
 def change_toml(path: Path, draw: random.Random) -> str:
-    """Change one setting in a recipe."""
+    """Change one setting in config.toml."""
     import tomli_w
 
     content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -336,7 +336,7 @@ def one_trial(folder: Path, number: int, seed: int, own_process: bool) -> Trial:
 
 
 def contents(run: Path) -> dict[str, bytes]:
-    """What the files of a run hold; a recipe may be written anew, and a lock left."""
+    """What the files of a run hold; config.toml may be written again, and a lock left."""
     return {
         str(path.relative_to(run)): path.read_bytes()
         for path in run.rglob("*")

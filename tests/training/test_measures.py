@@ -82,7 +82,7 @@ def test_the_command_says_what_it_was_measured_on(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL[:-1], "--max-eval-samples", "2")
     said = capsys.readouterr()
     assert "Evaluating on 2 of 8 validation sequences; on all of them at the end." in said.err
-    assert "That was evaluated on 2 sequences; on all, after the last step, it is" in said.out
+    assert "That is the loss on 2 validation sequences; on all of them" in said.out
     assert "Held out: " in said.err and "fox.txt, tokens 1045 to 1160 of 1160" in said.err
 
 
@@ -145,7 +145,7 @@ def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
         said = capsys.readouterr().out
         assert ("bits_per_byte" in measured) == (run == "known")
         assert ("unknown" in measured) == (run == "unknown")
-    assert measured["unknown"] > 10 and "none, for" in said and "<unk>" in said
+    assert measured["unknown"] > 10 and "none: " in said and "<unk>" in said
     Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
     fine("evaluate", "known", "other.txt", "--json")
     assert json.loads(capsys.readouterr().out)["unknown"] > 0

@@ -15,7 +15,7 @@ from own_process import OWN
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
-from slp_transformer.cli import train as command
+from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.checkpoint_files import scan_checkpoints
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.trainer import train
@@ -23,8 +23,8 @@ from slp_transformer.training.trainer import train
 HOLD = """
 import sys, time
 from pathlib import Path
-from slp_transformer.training.run_lock import sole_owner
-with sole_owner(Path(sys.argv[1])):
+from slp_transformer.training.run_lock import run_lock
+with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(300)
 """
@@ -86,14 +86,14 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
 
 
 def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, capsys, monkeypatch):
-    real = command.prepare_data
+    real = TextTask.prepare
 
     def meanwhile(*arguments):
         data = real(*arguments)
         Path("new/theirs.txt").write_text("theirs", encoding="utf-8")
         return data
 
-    monkeypatch.setattr(command, "prepare_data", meanwhile)
+    monkeypatch.setattr(TextTask, "prepare", meanwhile)
     assert "too little" in refused(
         capsys, "train", "text", "fox.txt", "--out-dir", "new", "--context-length", "999"
     )
@@ -103,14 +103,14 @@ def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, caps
 def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     Path("tokens").mkdir()
     Path("tokens/mine.md").write_text("mine", encoding="utf-8")
-    real = command.prepare_data
+    real = TextTask.prepare
 
     def meanwhile(*arguments):
         data = real(*arguments)
         Path("draft.md").write_text("draft", encoding="utf-8")
         return data
 
-    monkeypatch.setattr(command, "prepare_data", meanwhile)
+    monkeypatch.setattr(TextTask, "prepare", meanwhile)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
     assert "too little" in said
     assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
