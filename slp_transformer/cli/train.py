@@ -174,7 +174,7 @@ def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
         f"{f', {trainable:,} of them trainable' if trainable < size else ''}."
     )
     if hasattr(source, "estimated_batches_per_epoch"):
-        print_status(f"An epoch is about {source.batches_an_epoch:,} steps.")
+        print_status(f"An epoch is about {source.estimated_batches_per_epoch:,} steps.")
     if names := data.val_names:
         more = f", and {len(names) - 1} more" if len(names) > 1 else ""
         print_status(f"Held out: {names[0]}{more}.")

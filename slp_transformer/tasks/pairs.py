@@ -222,7 +222,7 @@ class PairTask(Task):
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, the languages, and how many tokens there are."""
         tokenizer = self.load_tokenizer(content)
-        info = {"kind": tokenizer.source.kind, "from": tokenizer.languages[0]}
+        info = {"kind": tokenizer.source.token_type, "from": tokenizer.languages[0]}
         info |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
         own = tokenizer.source_vocab_size
         return info if own is None else info | {"source_tokens": own}
@@ -300,8 +300,8 @@ class PairTask(Task):
 
 def to_dataset(corpus: Any) -> Dataset:
     """Return prepared pairs as the data of a run."""
-    found = corpus.tokenizer, corpus.learned, corpus.held_out
-    return Dataset(*found, warnings=corpus.problems, val_texts=corpus.texts)
+    found = corpus.tokenizer, corpus.train_data, corpus.val_data
+    return Dataset(*found, warnings=corpus.warnings, val_texts=corpus.val_sentences)
 
 
 def special_ids(tokenizer: Any) -> dict[str, int]:
@@ -343,8 +343,8 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
     pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
-    with progress_bar("Evaluate", len(pairs), " pairs") as tell:
-        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), tell=tell)
+    with progress_bar("Evaluate", len(pairs), " pairs") as on_batch:
+        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), on_batch=on_batch)
     check_finite(loss, run)
     return loss
 
@@ -357,13 +357,13 @@ def translate_all(translator: Any, sources: list[str], num_beams: int, options: 
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     written = [""] * len(sources)
     penalty = 1.0 if options.length_penalty is None else options.length_penalty
-    with progress_bar("Translate", len(sources), " sentences") as tell:
+    with progress_bar("Translate", len(sources), " sentences") as on_batch:
         for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
             batch = order[first : first + TRANSLATE_BATCH_SIZE]
-            found = translator.best(
+            found = translator.best_translations(
                 [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
             )
             for i, text in zip(batch, found, strict=True):
                 written[i] = text
-            tell(len(batch))
+            on_batch(len(batch))
     return written

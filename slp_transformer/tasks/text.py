@@ -159,7 +159,7 @@ class TextTask(Task):
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and how many there are."""
         tokenizer = self.load_tokenizer(content)
-        return {"kind": tokenizer.kind, "tokens": tokenizer.vocab_size}
+        return {"kind": tokenizer.token_type, "tokens": tokenizer.vocab_size}
 
     def session(self, run: LoadedRun, options: Any) -> Any:
         """Return what continues text."""
@@ -198,7 +198,7 @@ class TextTask(Task):
             )
         else:
             add_bits(
-                values, rows, tokenizer.decode(said), sum(len(tokenizer.bytes_of(i)) for i in said)
+                values, rows, tokenizer.decode(said), sum(len(tokenizer.token_bytes(i)) for i in said)
             )
         return with_samples(self, run, options, values, rows)
 
