@@ -13,6 +13,7 @@ from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
+    DataSettings,
     LoadedRun,
     Report,
     Task,
@@ -25,7 +26,7 @@ NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
 @dataclass(frozen=True)
-class PairData:
+class PairData(DataSettings):
     """The pairs of sentences to train on.
 
     Attributes:
@@ -342,9 +343,12 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
     from slp_transformer.training.evaluation import mean_loss
 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
-    pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
-    with progress_bar("Evaluate", len(pairs), " pairs") as on_batch:
-        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), on_batch=on_batch)
+    data = PaddedPairs(
+        [(torch.tensor(source), torch.tensor(target)) for source, target in rows],
+        **special_ids(run.tokenizer),
+    )
+    with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
+        loss = mean_loss(run.model, data, on_batch=on_batch)
     check_finite(loss, run)
     return loss
 

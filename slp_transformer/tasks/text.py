@@ -14,6 +14,7 @@ from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
+    DataSettings,
     LoadedRun,
     Report,
     Task,
@@ -25,7 +26,7 @@ OTHER = "other"  # folder of the tokens of another source that is held out
 
 
 @dataclass(frozen=True)
-class TextData:
+class TextData(DataSettings):
     """The text to train on.
 
     Attributes:
@@ -193,12 +194,15 @@ class TextTask(Task):
         if unknown := said.count(tokenizer.unknown_id):
             values["unknown"] = unknown
             rows["bits per byte"] = (
-                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does not "
-                "predict"
+                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does "
+                "not predict"
             )
         else:
             add_bits(
-                values, rows, tokenizer.decode(said), sum(len(tokenizer.token_bytes(i)) for i in said)
+                values,
+                rows,
+                tokenizer.decode(said),
+                sum(len(tokenizer.token_bytes(i)) for i in said),
             )
         return with_samples(self, run, options, values, rows)
 
