@@ -165,9 +165,9 @@ class BaseAttention(HookedModule):
         """One of the three within W_QKV."""
         return self.W_QKV.narrow(1, sum(self.widths[:index]), self.widths[index])
 
-    W_Q = property(lambda self: self._columns(0))
-    W_K = property(lambda self: self._columns(1))
-    W_V = property(lambda self: self._columns(2))
+    W_Q = property(lambda self: self._projection_weight(0))
+    W_K = property(lambda self: self._projection_weight(1))
+    W_V = property(lambda self: self._projection_weight(2))
 
     @property
     def output_matrix(self) -> nn.Parameter:

@@ -35,18 +35,18 @@ def execute(options: Generate) -> None:
     to_terminal = not (options.json or options.output)
     stream = session.stream() if single and to_terminal else None
     if stream is not None:
-        print_result("".join(map(stream.add, rows[0])), end="")
+        print_result("".join(map(stream.decode_next, rows[0])), end="")
     texts = continue_prompts(
         run.model,
         session,
         rows,
         options.max_new_tokens,
         options.seed,
-        on_token=stream and (lambda _, token: print_result(stream.add(token), end="")),
+        on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
         **options.decoding(),
     )
     if stream is not None:
-        print_result(stream.finish())
+        print_result(stream.flush())
     elif as_files:
         write_files(options.output, session, texts)
     else:

@@ -37,7 +37,7 @@ class LengthBucketedPairs(PaddedPairs):
         """
         super().__init__(pairs, pad_id=pad_id, begin_id=begin_id, end_id=end_id)
         check_size(max_tokens=max_tokens)
-        self.options |= {"max_tokens": max_tokens}
+        self.init_kwargs |= {"max_tokens": max_tokens}
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
         self.max_tokens, self.lengths = max_tokens, torch.tensor(sizes)
         self.max_lengths = self.lengths.max(dim=1).values.tolist()

@@ -230,7 +230,7 @@ def split_on_disk(
         learned = read_ranges(all_tokens_path, size, gaps_between(ranges, count), tell)
         unseen = read_ranges(all_tokens_path, size, ranges, tell) if val_split else None
         write_token_folder(output_dir, tokenizer.to_json(), size, learned, unseen, which)
-    return replace(load_corpus(output_dir), which=which)
+    return replace(load_corpus(output_dir), val_names=which)
 
 
 def read_ranges(

@@ -171,7 +171,7 @@ def beam_search(
         best = log_y.topk(min(width, log_y.shape[1]), dim=-1)  # of all rows at once, which is quick
         shares = [each.cpu().split([len(rows[beam]) for beam in ready]) for each in best]
         for beam, *its in zip(ready, *shares, strict=True):
-            rows[beam] = [rows[beam][parent] for parent in beam.grow(*its)]
+            rows[beam] = [rows[beam][parent] for parent in beam.advance(*its)]
         growing = [beam for beam in growing if beam.can_grow]
         kept = [row for beam in growing for row in rows[beam]]
         if growing and kept != list(range(len(ids))):

@@ -196,7 +196,7 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
             and bar.starts_without_bar_line
             and last.num_columns + bar.num_columns <= longest
         ):
-            moved = [replace(c, column=c.start_column + last.num_columns) for c in bar.columns]
+            moved = [replace(c, start_column=c.start_column + last.num_columns) for c in bar.columns]
             joined[-1] = ColumnBar(
                 last.num_columns + bar.num_columns,
                 (*last.columns, *moved),

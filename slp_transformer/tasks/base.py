@@ -70,6 +70,19 @@ class Report:
     text: str
 
 
+@dataclass(frozen=True)
+class DataSettings:
+    """The settings of a task's data: its fields are flags of `train`, and keys of config.toml.
+
+    Attributes:
+        task: the task's name.
+        paths: names of the fields that hold files.
+    """
+
+    task: ClassVar[str]
+    paths: ClassVar[tuple[str, ...]] = ()
+
+
 class Task:
     """A kind of data, with the model that is trained on it.
 
@@ -78,15 +91,14 @@ class Task:
 
     Attributes:
         name: as on the command line, and in a run's config.toml.
-        Data: a frozen dataclass of the settings of its data: the flags of `train NAME`. It has the
-            task's name as `task`, and as `paths` the names of the fields that hold files.
+        Data: the settings of its data.
         model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
         unit: what its data are counted in.
         generates: whether `generate` continues prompts with its models.
     """
 
     name: ClassVar[str]
-    Data: ClassVar[type]
+    Data: ClassVar[type[DataSettings]]
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
     generates: ClassVar[bool] = True

@@ -42,8 +42,8 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     length = window_of(run.config) if run.config else run.model.config.context_length
     batch_size = run.config.train.batch_size if run.config else 32
     windows = TokenWindows(stream, length)
-    with progress_bar("Evaluate", len(windows), " sequences") as tell:
-        loss = mean_loss(run.model, windows, batch_size=batch_size, on_batch=tell)
+    with progress_bar("Evaluate", len(windows), " sequences") as on_batch:
+        loss = mean_loss(run.model, windows, batch_size=batch_size, on_batch=on_batch)
     check_finite(loss, run)
     count = (len(stream) - 1) // length * length
     return {"loss": loss, "perplexity": perplexity(loss), "tokens": count}

@@ -54,7 +54,9 @@ class GenerationSession(Protocol):
 class TextSession:
     """Text: any token may follow any other."""
 
-    allowed = None
+    tokenizer: Any  # a TextTokenizer, or a PretrainedTokenizer
+    stop: int | Collection[int] | None
+    allowed: Allowed | None = None
 
     def __init__(self, tokenizer: TextTokenizer):
         """Generate a tokenizer's tokens."""
@@ -178,7 +180,8 @@ def continue_prompts(
         tails = [texts[row].ids for row in rows]
         tails = [tail if len(tail) < window else tail[-max(1, window // 2) :] for tail in tails]
         previous = texts[rows[0]].ids[: -len(tails[0])]  # the grammar sees the whole text
-        allowed = session.allowed and (lambda ids: session.allowed(previous + ids))
+        rule = session.allowed
+        allowed = None if rule is None else lambda ids: rule(previous + ids)
         generated = generate(
             model,
             tails,

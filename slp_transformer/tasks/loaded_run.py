@@ -5,6 +5,7 @@ from typing import Any
 
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task
+from slp_transformer.tasks.published import PublishedTask
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig, load_config, read_tables
 from slp_transformer.training.checkpoint_files import (
@@ -23,8 +24,6 @@ def find_task(folder: Path) -> Task:
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}: name the folder of a run.")
     if is_pretrained_folder(folder):
-        from slp_transformer.tasks.published import PublishedTask
-
         return PublishedTask()
     path = folder / CONFIG_FILE
     return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
@@ -73,18 +72,18 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
 
     task, device = find_task(folder), pick_device(device_name)
     if is_pretrained_folder(folder):
-        return task.load(folder, device)
-    tokenizer = load_tokenizer_of(folder, which)
-    model = load_model(folder, which)
+        return PublishedTask().load(folder, device)
+    tokenizer, model = load_tokenizer_of(folder, which), load_model(folder, which)
+    config: Any = model.config
     if type(model).__name__ != task.model_kind:
         raise ValueError(
             f"{folder} holds no {task.model_kind}, as the task {task.name} has, but a "
             f"{type(model).__name__}."
         )
     merge_lora(model)  # the same matrices, made once rather than for each token
-    if tokenizer.vocab_size != model.config.vocab_size:
+    if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(
             f"{checkpoint_folder(folder, which)} is damaged: its tokenizer has "
-            f"{tokenizer.vocab_size} tokens, and its model {model.config.vocab_size}."
+            f"{tokenizer.vocab_size} tokens, and its model {config.vocab_size}."
         )
     return LoadedRun(task, folder, model.to(device), tokenizer, find_config(folder))

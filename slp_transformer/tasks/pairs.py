@@ -13,6 +13,7 @@ from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
+    DataSettings,
     LoadedRun,
     Report,
     Task,
@@ -25,7 +26,7 @@ NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
 @dataclass(frozen=True)
-class PairData:
+class PairData(DataSettings):
     """The pairs of sentences to train on.
 
     Attributes:
@@ -222,7 +223,7 @@ class PairTask(Task):
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, the languages, and how many tokens there are."""
         tokenizer = self.load_tokenizer(content)
-        info = {"kind": tokenizer.source.kind, "from": tokenizer.languages[0]}
+        info = {"kind": tokenizer.source.token_type, "from": tokenizer.languages[0]}
         info |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
         own = tokenizer.source_vocab_size
         return info if own is None else info | {"source_tokens": own}
@@ -342,9 +343,12 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
     from slp_transformer.training.evaluation import mean_loss
 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
-    pairs = [tuple(torch.tensor(side, dtype=torch.long) for side in row) for row in rows]
-    with progress_bar("Evaluate", len(pairs), " pairs") as tell:
-        loss = mean_loss(run.model, PaddedPairs(pairs, **special_ids(run.tokenizer)), on_batch=tell)
+    data = PaddedPairs(
+        [(torch.tensor(source), torch.tensor(target)) for source, target in rows],
+        **special_ids(run.tokenizer),
+    )
+    with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
+        loss = mean_loss(run.model, data, on_batch=on_batch)
     check_finite(loss, run)
     return loss
 
@@ -357,7 +361,7 @@ def translate_all(translator: Any, sources: list[str], num_beams: int, options: 
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     written = [""] * len(sources)
     penalty = 1.0 if options.length_penalty is None else options.length_penalty
-    with progress_bar("Translate", len(sources), " sentences") as tell:
+    with progress_bar("Translate", len(sources), " sentences") as on_batch:
         for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
             batch = order[first : first + TRANSLATE_BATCH_SIZE]
             found = translator.best_translations(
@@ -365,5 +369,5 @@ def translate_all(translator: Any, sources: list[str], num_beams: int, options: 
             )
             for i, text in zip(batch, found, strict=True):
                 written[i] = text
-            tell(len(batch))
+            on_batch(len(batch))
     return written

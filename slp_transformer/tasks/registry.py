@@ -1,4 +1,4 @@
-"""The tasks by name. A task's module is imported when the task is used, without PyTorch."""
+"""The tasks by name; a task's module is imported when the task is used."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""The configuration of a training run, and the TOML file that repeats it, without PyTorch.
+"""The configuration of a training run, and the TOML file that repeats it.
 
     task = "text"
 
@@ -33,6 +33,7 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.data.corpora import list_corpora
 from slp_transformer.data.pair_files import HF_PREFIX
 from slp_transformer.data.text_files import is_stream
+from slp_transformer.tasks.base import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -40,7 +41,7 @@ PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*
 CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
 FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
 
 

@@ -14,6 +14,7 @@ from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
+    DataSettings,
     LoadedRun,
     Report,
     Task,
@@ -25,7 +26,7 @@ OTHER = "other"  # folder of the tokens of another source that is held out
 
 
 @dataclass(frozen=True)
-class TextData:
+class TextData(DataSettings):
     """The text to train on.
 
     Attributes:
@@ -159,7 +160,7 @@ class TextTask(Task):
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and how many there are."""
         tokenizer = self.load_tokenizer(content)
-        return {"kind": tokenizer.kind, "tokens": tokenizer.vocab_size}
+        return {"kind": tokenizer.token_type, "tokens": tokenizer.vocab_size}
 
     def session(self, run: LoadedRun, options: Any) -> Any:
         """Return what continues text."""
@@ -198,7 +199,10 @@ class TextTask(Task):
             )
         else:
             add_bits(
-                values, rows, tokenizer.decode(said), sum(len(tokenizer.bytes_of(i)) for i in said)
+                values,
+                rows,
+                tokenizer.decode(said),
+                sum(len(tokenizer.token_bytes(i)) for i in said),
             )
         return with_samples(self, run, options, values, rows)
 

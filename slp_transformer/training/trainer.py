@@ -188,7 +188,7 @@ class Trainer:
             return self.config.eval_interval
         if not hasattr(self.train_data, "steps_per_epoch"):
             raise ValueError(NO_EPOCHS)
-        return self.train_data.steps_an_epoch(self.rows_per_step, self.config.seed)
+        return self.train_data.steps_per_epoch(self.rows_per_step, self.config.seed)
 
     @property
     def learning_rate(self) -> float:

@@ -109,7 +109,7 @@ def fill_durations(tab: Tab) -> Tab:
                 follows = nexts.get(each.voice, starts[-1])
                 usual = min(follows, start + bar.steps) - now
                 most = strings.get(each.note.string, starts[-1]) - now
-                notes.append(each._replace(duration=min(each.duration_steps or usual, most)))
+                notes.append(each._replace(duration_steps=min(each.duration_steps or usual, most)))
             strings |= {each.note.string: now for each in notes}
             nexts |= {each.voice: now for each in notes}
             events.append(Event.from_notes(event.step, notes))
@@ -145,7 +145,7 @@ def measures_from_tab(tab: Tab) -> list[Measure]:
             else ()
             for voice in (1, 2)
         )
-        measures.append(Measure(replace(bar, metre=metre), voices))
+        measures.append(Measure(replace(bar, time_signature=metre), voices))
     return measures
 
 
