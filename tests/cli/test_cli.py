@@ -16,6 +16,7 @@ from commands import SENTENCE, SMALL, fine, refused, weights
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
+from slp_transformer.cli.options import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.guitar import (
     TabTokenizer,
@@ -35,9 +36,9 @@ from slp_transformer.training.checkpoints import load_model
 def test_from_a_file_to_text_in_three_commands(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "runs/a", *SMALL)
     said = capsys.readouterr()
-    assert "Trained 4 steps. Loss" in said.out
+    assert "Trained 4 steps. Best val loss" in said.out
     assert "slp-transformer generate" in said.out and "The quick" in said.out
-    assert "tokens to learn from" in said.err
+    assert "training tokens" in said.err
     fine("generate", "runs/a", "--prompt", "The", "--max-new-tokens", "7")
     written = capsys.readouterr().out
     assert written.startswith("The") and len(written) == 3 + 7 + 1
@@ -130,16 +131,8 @@ def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
 def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     Path("prompt.txt").write_text("The quick\n", encoding="utf-8")
-    fine(
-        "generate",
-        "a",
-        "--prompt-file",
-        "prompt.txt",
-        "--max-new-tokens",
-        "4",
-        "--output",
-        "out.txt",
-    )
+    given = ["--prompt-file", "prompt.txt", "--max-new-tokens", "4", "--output", "out.txt"]
+    fine("generate", "a", *given)
     text = Path("out.txt").read_text(encoding="utf-8")
     assert text.startswith("The quick") and len(text.removesuffix("\n")) >= 9 + 3
     assert "Trained" in capsys.readouterr().out  # and no more
@@ -163,6 +156,12 @@ def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
 
 
 # --- Guitar --------------------------------------------------------------------------------------
+
+
+def session_of(tokenizer, **options):
+    """The session that `generate` begins with these options."""
+    run = LoadedRun(TabTask(), Path("g"), None, tokenizer, None)
+    return TabTask().session(run, Generate(Path("g"), **options))
 
 
 def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys):
@@ -206,7 +205,7 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
     assert notes[0][:count] == notes[1]
     assert len(longer.bars) > count
     tokenizer = load_tokenizer_of(Path("g"))
-    session = session_of(tokenizer, "drop-D", 0, KEY="Em", METRE="3/4")
+    session = session_of(tokenizer, tuning="drop-D", key="Em", time_signature="3/4")
     ids = session.begin(None)
     for _ in range(3):  # unit, metre, key: the model chooses the first alone
         ids.append(min(session.allowed(ids)))
@@ -223,11 +222,11 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
 
 
 def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
-    with pytest.raises(ValueError, match="no use for --key: this model's tokens do not tell it"):
-        session_of(TabTokenizer(), "standard", 0, KEY="Em")
+    with pytest.raises(ValueError, match="--key has no effect here"):
+        session_of(TabTokenizer(), key="Em")
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--time-signature", "3/4")
-    assert "no use for --metre: it is for models of guitar tabs" in said
+    assert "--time-signature has no effect here: a writes text, not tabs" in said
 
 
 def make_tabs(folder, *styles):
@@ -249,7 +248,7 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
         fine("generate", "g", *riff, "--max-new-tokens", "40", "--output", "longer.txt")
         (longer,), _ = read_tab_folder("longer.txt")
         assert longer.style == style
-    session = session_of(load_tokenizer_of(Path("g")), "standard", 0, KEY="Em", STYLE="Blues")
+    session = session_of(load_tokenizer_of(Path("g")), key="Em", style="Blues")
     ids = session.begin(None)
     for _ in range(4):  # unit, metre, key, style
         ids.append(min(session.allowed(ids)))
@@ -273,16 +272,16 @@ def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
 
 
 def test_styles_are_for_models_that_know_some(at, capsys):
-    with pytest.raises(ValueError, match="no use for --style: this model knows no styles"):
-        session_of(TabTokenizer(), "standard", 0, STYLE="Jazz")
+    with pytest.raises(ValueError, match="--style has no effect here: this model knows no styles"):
+        session_of(TabTokenizer(), style="Jazz")
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
     said = refused(capsys, "generate", "a", "--style", "Jazz")
-    assert "no use for --style: it is for models of guitar tabs" in said
+    assert "--style has no effect here: a writes text, not tabs" in said
     make_tabs("tabs", "Jazz")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert not load_tokenizer_of(Path("g")).styles
     said = refused(capsys, "generate", "g", "--style", "Jazz")
-    assert "no use for --style: this model knows no styles" in said
+    assert "--style has no effect here: this model knows no styles" in said
 
 
 def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
@@ -301,52 +300,32 @@ def test_guitar_without_a_source_practises(at, capsys):
 # --- Saying no -----------------------------------------------------------------------------------
 
 
+TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
+LONG = ["--context-length", "999"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["trian"], 'did you mean "train"?'),
-        (["train", "text", "fox.txt", "--out-dir", "a", "--stpes", "3"], 'did you mean "--steps"?'),
-        (
-            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "x"],
-            "must be a whole number, not 'x'",
-        ),
-        (
-            ["train", "text", "fox.txt", "--out-dir", "a", "--steps", "0"],
-            "steps must be a whole number of 1",
-        ),
-        (
-            [
-                "train",
-                "text",
-                "fox.txt",
-                "--out-dir",
-                "a",
-                "--context-length",
-                "9",
-                "--num-heads",
-                "3",
-            ],
-            "num_heads = 3",
-        ),
-        (["train", "text", "fox.txt"], "--run FOLDER"),
-        (["train", "--out-dir", "a"], "Name what to learn from"),
+        ([*TRAIN, "--stpes", "3"], "Perhaps you meant: --steps"),
+        ([*TRAIN, "--steps", "x"], "Error parsing --steps: invalid literal for int()"),
+        ([*TRAIN, "--steps", "0"], "steps must be a whole number of 1"),
+        ([*TRAIN, "--context-length", "9", "--num-heads", "3"], "num_heads = 3"),
+        (["train", "text", "fox.txt"], "--out-dir FOLDER"),
+        (["train", "--out-dir", "a"], "Name the task: slp-transformer train text|pairs|tabs"),
+        (["train", "text", "--out-dir", "a"], "Name what to train on"),
         (["train", "text", "nowhere", "--out-dir", "a"], "nowhere"),
         (["train", "tabs", "nowhere", "--out-dir", "a"], "There is no folder"),
-        (
-            ["train", "text", "fox.txt", "--out-dir", "a", "--config", "txet"],
-            'did you mean "text"?',
-        ),
-        (["train", "text", "fox.txt", "--out-dir", "a/b", "--context-length", "999"], "too little"),
-        (["train", "text", "fox.txt", "--out-dir", "a", "--device", "tpu"], "device must be"),
+        ([*TRAIN, "--config", "txet"], 'did you mean "text"?'),
+        (["train", "text", "fox.txt", "--out-dir", "a/b", *LONG], "too little"),
+        ([*TRAIN, "--device", "tpu"], "device must be"),
         (["generate", "nowhere"], "There is no folder nowhere"),
         (["generate", "."], "There is no checkpoint in ."),
-        (["generate", "nowhere", "--max-new-tokens", "0"], "--tokens must be 1 or more"),
+        (["generate", "nowhere", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more"),
         (["evaluate", "."], "There is no checkpoint in ."),
         (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
-        (
-            ["evaluate", "nowhere", "--samples", "1", "--max-new-tokens", "0"],
-            "--tokens must be 1 or more",
-        ),
+        (["evaluate", "nowhere", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more"),
         (["info", "nowhere"], "There is no folder nowhere"),
     ],
 )
@@ -375,7 +354,7 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken():
         raise bug
 
-    monkeypatch.setattr("slp_transformer.cli.info.about_here", broken)
+    monkeypatch.setattr("slp_transformer.cli.info.machine_info", broken)
     with pytest.raises(type(bug)):
         main(["info"])
 

@@ -13,6 +13,7 @@ from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_state_dict, merge_lora, remove_lora
+from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.checkpoint_files import (
     checkpoint_folder,
     load_lora_base,
@@ -91,13 +92,15 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
         said[run] = json.loads(capsys.readouterr().out)["loss"]
     assert said["b"] < said["a"] - 1e-3, "it has learned from the other text"
     fine("evaluate", "b", "--json")
-    best = min(record.val_loss for record in load_trainer_state(checkpoint_folder("b")).eval_history)
+    best = min(
+        record.val_loss for record in load_trainer_state(checkpoint_folder("b")).eval_history
+    )
     assert json.loads(capsys.readouterr().out)["loss"] == pytest.approx(best, rel=1e-6)
     fine("generate", "b", "--prompt", "The", "--max-new-tokens", "7")
     assert capsys.readouterr().out.startswith("The")
     fine("info", "b", "--json")
     told = json.loads(capsys.readouterr().out)["lora"]
-    assert told["rank"] == 2 and Path(told["beside"]).parent.name == "a"
+    assert told["rank"] == 2 and Path(told["base"]).parent.name == "a"
 
 
 def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
@@ -112,8 +115,9 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     capsys.readouterr()
     fine("evaluate", "m")  # on what b held out
     assert "nats per token" in capsys.readouterr().out
-    assert "has no A and B to merge" in refused(capsys, "merge", "m", "--out-dir", "n")
-    assert "has no A and B to go on with" in refused(capsys, "train", "--out-dir", "m", "--resume")
+    assert "is not a LoRA run" in refused(capsys, "merge", "m", "--out-dir", "n")
+    further = ["train", "--out-dir", "m", "--resume", "--steps", "9"]
+    assert "m is not a LoRA run: start a new one with --init-from" in refused(capsys, *further)
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
 
 
@@ -152,32 +156,23 @@ def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
     assert adapters("c") == adapters("d") != adapters("b")
 
 
+START = ["--init-from", "a", "--lora-rank"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (
-            ["--init-from", "a", "--lora-rank", "0"],
-            "lora must be a whole number of 1 or more, not 0",
-        ),
-        (
-            ["--init-from", "a", "--lora-rank", "-3"],
-            "lora must be a whole number of 1 or more, not -3",
-        ),
-        (["--init-from", "a", "--lora-rank", "two"], "--lora: must be a whole number"),
-        (["--lora-rank", "2"], "lora fine-tunes the model of another run"),
-        (
-            ["--init-from", "a", "--lora-rank", "9"],
-            "rank must be at most 8 for a matrix of [8×8], not 9",
-        ),
-        (
-            ["--init-from", "b", "--lora-rank", "2"],
-            "make it whole first, by slp-transformer merge ",
-        ),
-        (["--init-from", "b"], "make it whole first, by slp-transformer merge "),
+        ([*START, "0"], "lora_rank must be a whole number of 1 or more, not 0"),
+        ([*START, "-3"], "lora_rank must be a whole number of 1 or more, not -3"),
+        ([*START, "two"], "Error parsing --lora-rank"),
+        (["--lora-rank", "2"], "lora_rank fine-tunes the model of another run"),
+        ([*START, "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
+        (["--init-from", "b", "--lora-rank", "2"], "merge it with its base first"),
+        (["--init-from", "b"], "merge it with its base first, by slp-transformer merge "),
     ],
 )
 def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch, words, sentence):
-    monkeypatch.delattr(train_command, "prepare_data")
+    monkeypatch.delattr(TextTask, "prepare")
     assert sentence in refused(
         capsys, "train", "text", "wolf.txt", *words, "--out-dir", "n", *SMALL[-9:]
     )
@@ -186,7 +181,7 @@ def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch,
 
 def test_another_rank_is_another_run(at, capsys):
     said = refused(capsys, "train", "--out-dir", "b", "--resume", "--lora-rank", "3")
-    assert "begun with lora 2, which 3 contradicts" in said
+    assert "started with lora_rank 2, not 3" in said
 
 
 def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
@@ -211,9 +206,9 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
 
 
 def test_merging_needs_a_free_folder(at, capsys):
-    assert "Say where the whole model is to be kept" in refused(capsys, "merge", "b")
+    assert "--out-dir" in refused(capsys, "merge", "b")
     assert "a holds a run already" in refused(capsys, "merge", "b", "--out-dir", "a")
-    assert "a has no A and B to merge" in refused(capsys, "merge", "a", "--out-dir", "m")
+    assert "a is not a LoRA run" in refused(capsys, "merge", "a", "--out-dir", "m")
     assert "There is no folder x" in refused(capsys, "merge", "x", "--out-dir", "m")
     assert not Path("m").exists()
 

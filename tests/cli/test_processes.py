@@ -41,17 +41,8 @@ def test_standard_input_and_utf8_in_a_process(at):
 
 @POSIX
 def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
-    long = [
-        *SIZES,
-        "--steps",
-        "400",
-        "--eval-interval",
-        "50",
-        "--batch-size",
-        "2",
-        "--dropout",
-        "0.1",
-    ]
+    long = [*SIZES, "--steps", "400", "--eval-interval", "50", "--batch-size", "2"]
+    long += ["--dropout", "0.1"]
     whole = process("train", "text", "fox.txt", "--out-dir", "whole", *long)
     assert whole.returncode == 0, whole.stderr
     started = subprocess.Popen(
@@ -66,9 +57,9 @@ def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=300)
     assert started.returncode == 130 and out == b"", err
-    assert b"slp-transformer train --run 'a b' --resume" in err and b"Traceback" not in err
+    assert b"slp-transformer train --out-dir 'a b' --resume" in err and b"Traceback" not in err
     step = json.loads((checkpoint_folder("a b") / "checkpoint.json").read_text("utf-8"))["step"]
-    assert 50 <= step < 400 and f"step {step} of 400 is kept".encode() in err
+    assert 50 <= step < 400 and f"step {step} of 400 is saved".encode() in err
     Path("fox.txt").unlink()  # its tokens are kept
     resumed = process("train", "--out-dir", "a b", "--resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -159,19 +150,11 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
         Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
     begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
     options = [] if piped else ["--tokenizer", kind]
-    words = [
-        *COMMAND,
-        "train",
-        "text",
-        "-" if piped else "long.txt",
-        "--out-dir",
-        "a",
-        *options,
-        *SMALL,
-    ]
+    source = "-" if piped else "long.txt"
+    words = [*COMMAND, "train", "text", source, "--out-dir", "a", *options, *SMALL]
     code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
     assert (code, said) == (
-        130, "slp-transformer: Stopped before the first step; nothing is kept.\n",
+        130, "slp-transformer: Stopped before the first step; nothing was saved.\n",
     )  # fmt: skip
     assert not Path("a").exists()
 
@@ -194,7 +177,7 @@ def test_a_broken_pipe_is_quiet(at):
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without distributed")
 @pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
 def test_two_processes_train_as_one_and_the_first_one_speaks(at):
-    # The "--" keeps torchrun from taking our --run for an abbreviation of its own --run-path.
+    # The "--" keeps torchrun from taking our flags for abbreviations of its own.
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = ["train", "text", "fox.txt", *SMALL, "--batch-size", "2"]
     ended = subprocess.run(

@@ -52,23 +52,12 @@ def test_generate_writes_what_they_write(published, capsys):
     ids = tokenizer("The quick", return_tensors="pt").input_ids
     kind = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
     written = published.generate(ids, **kind, eos_token_id=[2, 3])[0]
-    fine(
-        "generate", "model", "--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0"
-    )
+    greedy = ["--prompt", "The quick", "--max-new-tokens", "12", "--temperature", "0"]
+    fine("generate", "model", *greedy)
     printed = capsys.readouterr().out
     assert printed == tokenizer.decode(written, skip_special_tokens=True) + "\n"
     assert printed.startswith("The quick") and len(printed) > 10
-    ending = [
-        "generate",
-        "model",
-        "--prompt",
-        "The quick",
-        "--max-new-tokens",
-        "12",
-        "--temperature",
-        "0",
-    ]
-    fine(*ending, "--json")
+    fine("generate", "model", *greedy, "--json")
     (one,) = json.loads(capsys.readouterr().out)
     assert one["text"] + "\n" == printed and one["tokens"] == len(written) - ids.shape[1]
 
@@ -76,7 +65,7 @@ def test_generate_writes_what_they_write(published, capsys):
 def test_generate_without_a_prompt_begins_a_text(published, capsys):
     fine("generate", "model", "--max-new-tokens", "5", "--json")
     (one,) = json.loads(capsys.readouterr().out)
-    assert one["tokens"] == 5 or one["ended"] == "stop"
+    assert one["tokens"] == 5 or one["finish_reason"] == "stop"
 
 
 def test_evaluate_measures_what_they_say(published, at, capsys):
@@ -144,7 +133,7 @@ def test_bert_is_no_language_model(at, capsys, monkeypatch):
     monkeypatch.setitem(MODELS, "bert", (kind, config, sizes | {"vocab_size": V}))
     foreign("bert", at / "model")
     make_tokenizer().save(str(at / "model" / "tokenizer.json"))
-    assert "cannot write on" in refused(capsys, "generate", "model")
+    assert "cannot continue a text" in refused(capsys, "generate", "model")
     fine("info", "model")
     assert "Bert" in capsys.readouterr().out
 

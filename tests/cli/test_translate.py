@@ -17,9 +17,12 @@ from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
-from slp_transformer.data import load_pair_corpus, make_number_pairs
+from slp_transformer.data import make_number_pairs
 from slp_transformer.data.translation_metrics import compute_translation_metrics
 from slp_transformer.generation.translation import Translator
+from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.pairs import PairTask
+from slp_transformer.tasks.run_config import load_config
 from slp_transformer.training.checkpoint_files import (
     checkpoint_folder,
     list_checkpoints,
@@ -117,7 +120,7 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
 
 def test_the_first_run_needs_no_files(at, capsys):
     told = said(capsys, "train", "pairs", "--print-config")
-    assert 'kind = "translation"' in told
+    assert 'task = "pairs"' in told
     fine("train", "pairs", "--out-dir", "numbers", *SIZES, "--steps", "1", "--quiet")
     assert "English" in said(capsys, "info", "numbers")
 
@@ -131,21 +134,24 @@ def test_two_vocabularies_make_a_model_of_two(at, capsys):
     assert said(capsys, "translate", "two", "twelve").count("\n") == 1
 
 
+CSV = ["pairs", "pairs.csv"]
 WRONG = {
-    "no such file": (["no.csv", "--translation"], "no.csv"),
-    "no such target": (["pairs.csv", "--translation", "--target", "no.es"], "no.es"),
-    "no such column": (["pairs.csv", "--translation", "--source-language", "Thai",
-                        "--target-language", "English"], 'no column "Thai"'),
-    "another encoding": (["latin.csv", "--translation"], "line 2 has the byte 0xE9"),
-    "a gzip cut short": (["cut.csv.gz", "--translation"], "cut.csv.gz is cut short"),
-    "a table with a target": (["pairs.csv", "--translation", "--target", "latin.csv"], "no use"),
-    "lora": (["pairs.csv", "--translation", "--lora-rank", "2"], "lora"),
-    "windows": (["pairs.csv", "--translation", "--sequence-length", "9"], "windows"),
-    "text with a target": (["fox.txt", "--target", "fox.txt"], "--target"),
-    "tabs in tokens": (["--guitar", "--batch-tokens", "9"], "--batch-tokens"),
-    "batches too small": (["pairs.csv", "--translation", "--batch-tokens", "3"], "batch just 3"),
-    "all too long": (["pairs.csv", "--translation", "--context-length", "2"], "--overlong"),
-}  # fmt: skip
+    "no such file": (["pairs", "no.csv"], "no.csv"),
+    "no such target": ([*CSV, "--target", "no.es"], "no.es"),
+    "no such column": (
+        [*CSV, "--source-language", "Thai", "--target-language", "English"],
+        'no column "Thai"',
+    ),
+    "another encoding": (["pairs", "latin.csv"], "line 2 has the byte 0xE9"),
+    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is cut short"),
+    "a table with a target": ([*CSV, "--target", "latin.csv"], "no effect"),
+    "lora": ([*CSV, "--init-from", "run", "--lora-rank", "2"], "lora_rank is for language models"),
+    "windows": ([*CSV, "--sequence-length", "9"], "sequence_length has no effect"),
+    "text with a target": (["text", "fox.txt", "--target", "fox.txt"], "--target"),
+    "tabs in tokens": (["tabs", "--batch-tokens", "9"], "batch_tokens has no effect"),
+    "batches too small": ([*CSV, "--batch-tokens", "3"], "batch just 3"),
+    "all too long": ([*CSV, "--context-length", "2"], "--overlong"),
+}
 
 
 @pytest.mark.parametrize("words, told", WRONG.values(), ids=WRONG)
@@ -158,7 +164,7 @@ def test_bad_pairs_are_refused_in_a_sentence(at, capsys, words, told):
     Path("cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,y\n")[:-6])
     small = ["--device", "cpu", "--quiet", "--steps", "1", "--out-dir", "wrong"]
     sizes = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1"]
-    assert told in refused(capsys, "train", *sizes, *words, *small)
+    assert told in refused(capsys, "train", *words, *sizes, *small)
     assert not Path("wrong/config.toml").exists()
 
 
@@ -242,8 +248,6 @@ def test_n_best_are_different_and_in_the_order_of_their_scores(at, capsys):
 
 
 def test_the_score_is_the_mean_log_probability_of_what_was_written(at):
-    from slp_transformer.tasks.loaded_run import load_tokenizer_of
-
     model, tokenizer = load_model("run"), load_tokenizer_of(Path("run"))
     translator = Translator(model, tokenizer)
     (best, *_), _ = translator(["two hundred", "twelve"], num_beams=2, max_new_tokens=7)
@@ -309,9 +313,11 @@ def test_runs_of_another_kind_are_refused(at, capsys):
     assert "does not translate" in refused(capsys, "evaluate", "text", "--num-beams", "2")
     write_pairs()
     new = ["train", "pairs", "pairs.csv", "--out-dir", "new", "--quiet"]
-    assert "leave out --translation" in refused(capsys, *new, "--init-from", "text")
+    said = "text was trained for the task text, not pairs"
+    assert said in refused(capsys, *new, "--init-from", "text")
     started = ["--init-from", "run", "--steps", "1"]
-    assert "leave out --guitar" in refused(capsys, *new[:2], "--guitar", *new[3:], *started)
+    said = "run was trained for the task pairs, not tabs"
+    assert said in refused(capsys, "train", "tabs", "--out-dir", "new", *started)
     fine(*new, *started, "--learning-rate", "1e-9", "--device", "cpu")
     for mine, theirs in zip(
         load_model("new").parameters(), load_model("run").parameters(), strict=True
@@ -326,19 +332,11 @@ def test_runs_of_another_kind_are_refused(at, capsys):
 def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_pairs()
-    by_epoch = [
-        "--eval-interval",
-        "epoch",
-        "--keep-last",
-        "9",
-        "--batch-tokens",
-        "400",
-        "--steps",
-        "7",
-    ]
+    by_epoch = ["--eval-interval", "epoch", "--keep-last", "9"]
+    by_epoch += ["--batch-tokens", "400", "--steps", "7"]
     fine(*TRAIN, *by_epoch, "--out-dir", "run")
-    corpus = load_pair_corpus(Path("run/tokens"))
-    source = batches(corpus.train_data, corpus.tokenizer, TrainConfig(7, batch_tokens=400))
+    config = load_config("run/config.toml")
+    source, _ = PairTask().sources(config, PairTask().open(config, Path("run/tokens")))
     drawn, steps = 0, 0
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)
@@ -348,7 +346,7 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
     fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
     said = refused(
-        capsys, *TRAIN, "--batch-tokens", "none", "--eval-interval", "epoch", "--out-dir", "b"
+        capsys, *TRAIN, "--batch-tokens", "None", "--eval-interval", "epoch", "--out-dir", "b"
     )
     assert "have none: give a number of steps" in said and not Path("b").exists()
     said = refused(capsys, *TRAIN, "--eval-interval", "epochs", "--out-dir", "b")

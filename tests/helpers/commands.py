@@ -12,18 +12,8 @@ for needed in ("safetensors", "tomli_w"):
 
 SENTENCE = "The quick brown fox jumps over the lazy dog, and so do I.\n"
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
-SMALL = [
-    *SIZES,
-    "--steps",
-    "4",
-    "--eval-interval",
-    "2",
-    "--batch-size",
-    "3",
-    "--device",
-    "cpu",
-    "--quiet",
-]
+SMALL = [*SIZES, "--steps", "4", "--eval-interval", "2", "--batch-size", "3"]
+SMALL += ["--device", "cpu", "--quiet"]
 
 
 def weights(run: str) -> bytes:
