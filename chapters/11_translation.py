@@ -405,7 +405,7 @@ assert first_three.sum() > 0.5
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
 # ```sh
-# slp-transformer train pairs --run runs/numbers
+# slp-transformer train pairs --out-dir runs/numbers
 # slp-transformer translate runs/numbers "nine hundred" --attention attention.html
 # ```
 

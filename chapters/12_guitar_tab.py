@@ -68,7 +68,7 @@ print(format_tab(corpus[0]))
 # are found on the web:
 #
 # ```
-# slp-transformer train tabs path/to/your/tabs --run runs/tabs
+# slp-transformer train tabs path/to/your/tabs --out-dir runs/tabs
 # slp-transformer generate runs/tabs
 # ```
 #
@@ -348,8 +348,8 @@ assert moves["the model"] < moves["by chance"] / 2
 # a folder of them:
 #
 # ```
-# slp-transformer train tabs DATA/train --held-out DATA/valid --run runs/classical
-# slp-transformer evaluate runs/classical --samples 24 --tokens 2000 --temperature 1
+# slp-transformer train tabs DATA/train --val-data DATA/valid --out-dir runs/classical
+# slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 --temperature 1
 # ```
 #
 # With 403 files of classical tabs from classtab.org to learn from, and 54 by other composers held out,

@@ -398,7 +398,7 @@ assert not folder.exists()
 # python -m pip install huggingface_hub
 # hf download HuggingFaceTB/SmolLM2-135M --local-dir models/smollm2
 # slp-transformer info models/smollm2
-# slp-transformer generate models/smollm2 --prompt "The guitar is" --tokens 40
+# slp-transformer generate models/smollm2 --prompt "The guitar is" --max-new-tokens 40
 # slp-transformer evaluate models/smollm2 my_text.txt
 # ```
 #

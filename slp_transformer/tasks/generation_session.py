@@ -56,7 +56,7 @@ class TextSession:
 
     tokenizer: Any  # a TextTokenizer, or a PretrainedTokenizer
     stop: int | Collection[int] | None
-    allowed: Allowed | None = None
+    allowed: AllowedTokens | None = None
 
     def __init__(self, tokenizer: TextTokenizer):
         """Generate a tokenizer's tokens."""

@@ -26,8 +26,10 @@ from slp_transformer.guitar import (
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import TextSession, continue_prompts
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
