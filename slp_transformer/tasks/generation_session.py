@@ -70,7 +70,8 @@ class TextSession:
         """
         if prompt is None:
             first = self.tokenizer.ids.get("\n", 0)
-            return [first if self.stop is None else self.stop]
+            end = self.tokenizer.end_id
+            return [first if end is None else end]
         if not prompt:
             raise ValueError("The prompt is empty: give at least one character.")
         return self.tokenizer.encode(prompt)
