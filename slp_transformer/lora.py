@@ -153,7 +153,7 @@ def iter_lora(model: nn.Module) -> Iterator[tuple[nn.Module, str, LoRA]]:
         if parametrize.is_parametrized(module):
             for chain in list(module.parametrizations.values()):
                 if isinstance(chain[0], FusedLoRA):
-                    for part, factors in chain[0].parts.items():
+                    for part, factors in chain[0].adapters.items():
                         yield module, part, factors
 
 

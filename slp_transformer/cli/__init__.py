@@ -76,7 +76,29 @@ def parse(args: Sequence[str]) -> tuple[str, Any]:
         return command, parse_train(args[1:])
     quiet = rank() > 0
     prog = f"{PROGRAM} {command}"
-    return command, tyro.cli(COMMANDS[command], args=args[1:], prog=prog, console_outputs=not quiet)
+    options = tyro.cli(COMMANDS[command], args=args[1:], prog=prog, console_outputs=not quiet)
+    if getattr(options, "run", None) is not None:
+        check_run(command, options)
+    return command, options
+
+
+def check_run(command: str, options: Any) -> None:
+    """Refuse a folder without a run, and options that its task has no use for, without PyTorch.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    from slp_transformer.modern.published_folders import is_pretrained_folder
+    from slp_transformer.tasks.loaded_run import find_task
+    from slp_transformer.training.checkpoint_files import checkpoint_folder
+
+    task = find_task(options.run)
+    if command == "generate":
+        task.check_generate(options)
+    elif command == "evaluate":
+        task.check_evaluate(options)
+    if not is_pretrained_folder(options.run):
+        checkpoint_folder(options.run, getattr(options, "checkpoint", "last"))
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from slp_transformer.cli.console import print_result
 from slp_transformer.cli.options import Evaluate
 from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.loaded_run import find_task, load_run
+from slp_transformer.tasks.loaded_run import load_run
 
 
 def execute(options: Evaluate) -> None:
@@ -12,7 +12,6 @@ def execute(options: Evaluate) -> None:
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
-    find_task(options.run).check_evaluate(options)
     run = load_run(options.run, options.checkpoint, options.device)
     report = run.task.evaluate(run, options)
     if options.json:

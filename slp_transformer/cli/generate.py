@@ -14,7 +14,7 @@ from slp_transformer.tasks.generation_session import (
     format_samples,
     samples_to_json,
 )
-from slp_transformer.tasks.loaded_run import find_task, load_run
+from slp_transformer.tasks.loaded_run import load_run
 
 
 def execute(options: Generate) -> None:
@@ -23,7 +23,6 @@ def execute(options: Generate) -> None:
     Raises:
         ValueError: if there is no such run, or the prompt or an option cannot be used.
     """
-    find_task(options.run).check_generate(options)
     prompts: list[str | None] = list(options.prompt)
     if options.prompt_file is not None:
         prompts.append(read_prompt(options.prompt_file))

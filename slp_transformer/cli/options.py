@@ -8,9 +8,10 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from slp_transformer.guitar.fretboard import TUNINGS
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
+from slp_transformer.tasks.base import DataSettings
 from slp_transformer.tasks.run_config import RunConfig, closest_match
 
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", bound=DataSettings)
 Checkpoint = Literal["best", "last", "average"]
 TIME_SIGNATURES = tuple(f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES)
 

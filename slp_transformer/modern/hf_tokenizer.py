@@ -52,7 +52,7 @@ class PretrainedTokenizer:
         """
         return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
 
-    def stream(self) -> "StreamingDecoder":
+    def stream_decoder(self) -> "StreamingDecoder":
         """A decoder that is given one id at a time, to print what a model says as it says it."""
         return StreamingDecoder(self)
 

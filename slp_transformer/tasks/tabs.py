@@ -7,12 +7,20 @@ from typing import Any, ClassVar
 
 from tyro.conf import Positional
 
-from slp_transformer.tasks.base import Dataset, LoadedRun, Report, Task, check_split, check_windows
+from slp_transformer.tasks.base import (
+    Dataset,
+    DataSettings,
+    LoadedRun,
+    Report,
+    Task,
+    check_split,
+    check_windows,
+)
 from slp_transformer.tasks.text import check_no_pair_batches, window_of
 
 
 @dataclass(frozen=True)
-class TabData:
+class TabData(DataSettings):
     """The guitar tabs to train on.
 
     Attributes:
@@ -106,6 +114,8 @@ class TabTask(Task):
             TokenStore,
         )
 
+        if not (folder / TOKENIZER_FILE).exists():
+            return self.prepare(config, folder)
         tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
         files = TRAIN_TOKENS_FILE, VAL_TOKENS_FILE
         return Dataset(tokenizer, *(TokenStore(folder / f, tokenizer.vocab_size) for f in files))

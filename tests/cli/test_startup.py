@@ -65,7 +65,7 @@ def test_what_needs_no_model_is_answered_without_pytorch(words, code, said, tmp_
     assert ended.returncode == code and said in ended.stdout + ended.stderr, ended.stderr
 
 
-PACKAGES = ["slp_transformer", *(f"slp_transformer.{p}" for p in ("text", "guitar", "training"))]
+PACKAGES = ["slp_transformer", *(f"slp_transformer.{p}" for p in ("data", "guitar", "training"))]
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "slp_transformer.generation"])

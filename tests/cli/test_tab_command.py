@@ -217,7 +217,7 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.wav").write_bytes(b"RIFF")
     for name, said in (
         ("a.mid", "a.mid"),
-        ("a.wav", "of no kind that is read here"),
+        ("a.wav", "has an unsupported file type"),
         ("b.mid", "b.mid"),
     ):
         assert said in refused(capsys, "tab", str(tmp_path / name))

@@ -128,7 +128,7 @@ def test_the_first_run_needs_no_files(at, capsys):
 def test_two_vocabularies_make_a_model_of_two(at, capsys):
     write_pairs()
     fine(*TRAIN, "--out-dir", "two", "--no-shared-vocabulary", "--steps", "2")
-    assert "tokens of the source" in said(capsys, "info", "two")
+    assert "source tokens" in said(capsys, "info", "two")
     config = load_model("two").config
     assert config.source_vocab_size is not None
     assert said(capsys, "translate", "two", "twelve").count("\n") == 1
@@ -144,7 +144,7 @@ WRONG = {
     ),
     "another encoding": (["pairs", "latin.csv"], "line 2 has the byte 0xE9"),
     "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is cut short"),
-    "a table with a target": ([*CSV, "--target", "latin.csv"], "no effect"),
+    "a table with a target": ([*CSV, "--target", "latin.csv"], "There is no use for"),
     "lora": ([*CSV, "--init-from", "run", "--lora-rank", "2"], "lora_rank is for language models"),
     "windows": ([*CSV, "--sequence-length", "9"], "sequence_length has no effect"),
     "text with a target": (["text", "fox.txt", "--target", "fox.txt"], "--target"),
@@ -305,7 +305,7 @@ def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
 
 
 def test_runs_of_another_kind_are_refused(at, capsys):
-    assert "translates from English" in refused(capsys, "generate", "run")
+    assert "holds no language model: it translates" in refused(capsys, "generate", "run")
     Path("fox.txt").write_text("The quick brown fox. " * 20, encoding="utf-8")
     small = [*SIZES[:-1], "9", "--steps", "1", "--device", "cpu", "--quiet"]
     fine("train", "text", "fox.txt", "--out-dir", "text", *small)

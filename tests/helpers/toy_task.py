@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from slp_transformer._internal.atomic_write import read_json, write_json
-from slp_transformer.tasks.base import Dataset, LoadedRun, Report, Task
+from slp_transformer.tasks.base import Dataset, DataSettings, LoadedRun, Report, Task
 
 MOVES = ["e4", "e5", "Nf3", "Nc6", "Bb5", "a6", "#"]
 
@@ -22,7 +22,7 @@ class MoveTokenizer:
 
 
 @dataclass(frozen=True)
-class MoveData:
+class MoveData(DataSettings):
     """The games to train on.
 
     Attributes:
