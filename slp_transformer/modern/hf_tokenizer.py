@@ -80,7 +80,7 @@ class StreamingDecoder:
         self.library, self.pending_ids = tokenizer.library, []
         self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
 
-    def add(self, i: int) -> str:
+    def decode_next(self, i: int) -> str:
         """What can be printed now that this id has come; "" while a character is unfinished."""
         self.pending_ids.append(i)
         try:
@@ -92,7 +92,7 @@ class StreamingDecoder:
             self.pending_ids = []
         return said or ""
 
-    def finish(self) -> str:
+    def flush(self) -> str:
         """What is left: "�" if the last character was never finished, else nothing."""
         return self.library.decode(self.pending_ids)
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -224,6 +224,14 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
     for name in names:
         if getattr(options, name, None) is not None:
             raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
+
+
+def keep_tokenizer(config: "RunConfig", folder: Path) -> "RunConfig":
+    """Return a configuration that prepares lost tokens again with the tokenizer of the run."""
+    from slp_transformer.training.checkpoint_files import find_checkpoints
+
+    run = folder.parent
+    return replace(config, init_from=str(run)) if find_checkpoints(run) else config
 
 
 def check_split(val_split: float) -> None:

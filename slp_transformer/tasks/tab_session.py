@@ -38,6 +38,10 @@ class TabSession:
         self.prompts: set[tuple[int, ...]] = set()
         if "STYLE" in header:
             check_style(header["STYLE"], tokenizer.styles)
+        for kind in header:
+            if kind not in self.kinds:
+                flag = {"METRE": "time-signature"}.get(kind, kind.lower())
+                raise ValueError(f"--{flag} has no effect here: this model has no tokens for it.")
         tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
         self.header = dict(zip(header, tokens, strict=True))
 

@@ -15,6 +15,7 @@ from slp_transformer.tasks.base import (
     Task,
     check_split,
     check_windows,
+    keep_tokenizer,
 )
 from slp_transformer.tasks.text import check_no_pair_batches, window_of
 
@@ -115,7 +116,7 @@ class TabTask(Task):
         )
 
         if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(config, folder)
+            return self.prepare(keep_tokenizer(config, folder), folder)
         tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
         files = TRAIN_TOKENS_FILE, VAL_TOKENS_FILE
         return Dataset(tokenizer, *(TokenStore(folder / f, tokenizer.vocab_size) for f in files))

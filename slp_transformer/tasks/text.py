@@ -20,6 +20,7 @@ from slp_transformer.tasks.base import (
     Task,
     check_split,
     check_windows,
+    keep_tokenizer,
 )
 
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -126,7 +127,7 @@ class TextTask(Task):
         from slp_transformer.data.token_file import TOKENIZER_FILE
 
         if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(config, folder)
+            return self.prepare(keep_tokenizer(config, folder), folder)
         text = load_corpus(folder)
         val = text.val_data
         return Dataset(

@@ -201,7 +201,7 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
         assert f"{path.name} has changed since" in refused(capsys, *words)
     shutil.rmtree("a")
     for words in commands:
-        assert "the weights that they stand beside are gone" in refused(capsys, *words)
+        assert "is a LoRA adapter, and its base checkpoint" in refused(capsys, *words)
     assert not Path("m").exists()
 
 

@@ -161,17 +161,17 @@ def test_a_stream_says_the_same_piece_by_piece(published, at):
     """A character of several tokens comes when it is whole; one that never is, at the end."""
     tokenizer = load_tokenizer(at / "model", ModernConfig(V))
     ids = tokenizer.encode("très chaud ☕ ça")
-    stream = tokenizer.stream()
-    said = [stream.add(i) for i in ids]
+    stream = tokenizer.stream_decoder()
+    said = [stream.decode_next(i) for i in ids]
     assert "".join(said) == "très chaud ☕ ça" and "�" not in "".join(said) and "" in said
-    assert stream.finish() == ""
+    assert stream.flush() == ""
     cut = tokenizer.encode("☕")[:-1]
-    stream = tokenizer.stream()
-    assert [stream.add(i) for i in cut] == [""] * len(cut) and "�" in stream.finish()
+    stream = tokenizer.stream_decoder()
+    assert [stream.decode_next(i) for i in cut] == [""] * len(cut) and "�" in stream.flush()
 
 
 def test_a_stream_survives_bytes_that_are_no_text(published, at):
     tokenizer = load_tokenizer(at / "model", ModernConfig(V))
-    stream, generator = tokenizer.stream(), torch.Generator().manual_seed(3)
+    stream, generator = tokenizer.stream_decoder(), torch.Generator().manual_seed(3)
     for i in torch.randint(3, V, (400,), generator=generator).tolist():
-        assert isinstance(stream.add(i), str)
+        assert isinstance(stream.decode_next(i), str)
