@@ -102,9 +102,9 @@ def parse_bar_changes(lines: list[str]) -> dict[str, object]:
     said: dict[str, object] = {}
     for line in lines:
         if (found := _TIME_SIGNATURE_PATTERN.fullmatch(line)) and int(found["beats"]):
-            said["metre"] = int(found["beats"]), int(found["kind"])
+            said["time_signature"] = int(found["beats"]), int(found["kind"])
         elif (found := _TEMPO_PATTERN.fullmatch(line)) and 1 <= int(found["tempo"]) <= 1000:
-            said["tempo"] = int(found["tempo"])
+            said["tempo_bpm"] = int(found["tempo"])
     return said
 
 
@@ -196,7 +196,9 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
             and bar.starts_without_bar_line
             and last.num_columns + bar.num_columns <= longest
         ):
-            moved = [replace(c, column=c.start_column + last.num_columns) for c in bar.columns]
+            moved = [
+                replace(c, start_column=c.start_column + last.num_columns) for c in bar.columns
+            ]
             joined[-1] = ColumnBar(
                 last.num_columns + bar.num_columns,
                 (*last.columns, *moved),

@@ -163,9 +163,9 @@ def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Ta
                     bar,
                     steps=end - start,
                     events=events,
-                    tempo=bar.tempo_bpm if first else None,
-                    repeat_from=bar.starts_repeat and first,
-                    repeats=bar.num_plays if last else 0,
+                    tempo_bpm=bar.tempo_bpm if first else None,
+                    starts_repeat=bar.starts_repeat and first,
+                    num_plays=bar.num_plays if last else 0,
                 )
             )
         if len(parts) > 1 and number not in changed:
@@ -180,14 +180,14 @@ def add_time_signatures(tab: Tab) -> Tab:
         ValueError: as `time_signature_of` and `require_steps_per_quarter`.
     """
     bars = [
-        replace(bar, metre=time_signature_of(bar, require_steps_per_quarter(tab)))
+        replace(bar, time_signature=time_signature_of(bar, require_steps_per_quarter(tab)))
         for bar in _carry_time_signature_and_tempo(tab.bars)
     ]
     tempi = [bar.tempo_bpm for bar in tab.bars]
     return replace(
         tab,
         bars=tuple(
-            replace(bar, tempo=tempo)
+            replace(bar, tempo_bpm=tempo)
             for bar, tempo in zip(drop_repeated_changes(bars), tempi, strict=True)
         ),
     )
@@ -208,7 +208,7 @@ def expand_repeats(tab: Tab) -> Tab:
             begin, time = place, 1
         plays = not bar.endings or time in bar.endings
         if plays:
-            played.append(replace(settled[place], repeat_from=False, repeats=0, endings=()))
+            played.append(replace(settled[place], starts_repeat=False, num_plays=0, endings=()))
         if len(played) > MAX_EXPANDED_BARS:
             raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
         later = _following_endings(tab.bars, place)
@@ -233,19 +233,19 @@ def _following_endings(bars: tuple[Bar, ...], bar_index: int) -> set[int]:
 
 def _carry_time_signature_and_tempo(bars: tuple[Bar, ...]) -> list[Bar]:
     """Bars that each say the metre and tempo they are in, as far as any was said."""
-    settled, metre, tempo = [], None, None
+    settled, time_signature, tempo = [], None, None
     for bar in bars:
-        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
-        settled.append(replace(bar, metre=metre, tempo=tempo))
+        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
+        settled.append(replace(bar, time_signature=time_signature, tempo_bpm=tempo))
     return settled
 
 
 def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     """Bars that say metre and tempo only where they change."""
-    changed, metre, tempo = [], None, None
+    changed, time_signature, tempo = [], None, None
     for bar in bars:
-        new_metre = None if bar.time_signature == metre else bar.time_signature
+        new_time_signature = None if bar.time_signature == time_signature else bar.time_signature
         new_tempo = None if bar.tempo_bpm == tempo else bar.tempo_bpm
-        changed.append(replace(bar, metre=new_metre, tempo=new_tempo))
-        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
+        changed.append(replace(bar, time_signature=new_time_signature, tempo_bpm=new_tempo))
+        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
     return changed

@@ -192,10 +192,10 @@ class PlacedTokenReader(PlainTokenReader):
         if token_kind == "TAB":
             return self.last_kind == "POS" or (not self.pending_notes and self.last_kind != "LONG")
         if token_kind == "LONG":
-            beyond = max(self.now, self.origin + self.max_position) + 1
+            beyond = max(self.current_step, self.position_offset + self.max_position) + 1
             return self.last_kind != "POS" and self.is_inside_bar(beyond)
-        step = self.origin + numbers[0] if token_kind == "POS" else 0
-        return self.last_kind != "POS" and step > self.now and self.is_inside_bar(step)
+        step = self.position_offset + numbers[0] if token_kind == "POS" else 0
+        return self.last_kind != "POS" and step > self.current_step and self.is_inside_bar(step)
 
     def is_inside_bar(self, step: int) -> bool:
         """Whether a moment lies in the bar that is being read."""
@@ -222,15 +222,15 @@ class PlacedTokenReader(PlainTokenReader):
         """Take in a token of a bar."""
         if token_kind == "TAB":
             self.close_event()
-            self.now, self.pending_step = self.pending_step or 0, None
+            self.current_step, self.pending_step = self.pending_step or 0, None
         if token_kind in ("TAB", "WITH"):
             self.pending_notes.append(Note(*numbers))
         elif token_kind == "LONGER":
             self.bar_steps += self.max_position
         elif token_kind == "LONG":
-            self.origin += self.max_position
+            self.position_offset += self.max_position
         else:
-            self.pending_step = self.origin + numbers[0]
+            self.pending_step = self.position_offset + numbers[0]
 
     def begin_bar(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Begin a bar of so many steps, or repeat one."""
@@ -243,9 +243,9 @@ class PlacedTokenReader(PlainTokenReader):
     def close_bar(self) -> None:
         """End the bar; of a piece's middle, one that holds nothing is dropped."""
         if self.has_bar_begun():
-            last = self.now + 1
+            last = self.current_step + 1
             self.close_event()
             metre = None if self.bars else self.time_signature
             self.bars.append(Bar(self.bar_steps or last, tuple(self.events), metre))
-        self.events, self.pending_notes, self.now, self.origin = [], [], 0, 0
+        self.events, self.pending_notes, self.current_step, self.position_offset = [], [], 0, 0
         self.bar_steps = self.pending_step = None

@@ -39,7 +39,7 @@ def names(tab):
 def plainly(tab):
     """Bars as the tokens say them: lengths and sounding notes."""
     return [
-        (bar.steps, [(e.step, e.sounding()) for e in bar.events if e.sounding()])
+        (bar.steps, [(e.step, e.sounding_notes()) for e in bar.events if e.sounding_notes()])
         for bar in tab.bars
     ]
 
@@ -49,7 +49,7 @@ def test_a_piece_by_hand():
     again, other = Bar(16, riff), Bar(8, (event(3, (5, 2)), event(7, (5, 3))))
     tab = Tab(
         tuning=replace(DROP_D, capo=2),
-        bars=(replace(again, metre=(4, 4)), other, again, Bar(16, ()), Bar(16, ()), other),
+        bars=(replace(again, time_signature=(4, 4)), other, again, Bar(16, ()), Bar(16, ()), other),
         steps_per_quarter=4,
     )
     assert names(tab) == [

@@ -44,7 +44,7 @@ def studies(request):
 def heard(study, note):
     """Pitch class of a note, named as the hand sees it (shapes, not what a capo makes of them)."""
     down = study.tab.tuning.open_pitches == HALF_STEP_DOWN.open_pitches
-    return (study.tab.tuning.pitch(note) - study.tab.tuning.capo + down) % 12
+    return (study.tab.tuning.pitch_of(note) - study.tab.tuning.capo + down) % 12
 
 
 def named(harmony):
@@ -219,7 +219,7 @@ def test_every_shape_is_its_chord_with_the_root_below(tuning):
     for chord in theory._SHAPES[tuning.open_pitches]:
         shape = find_open_shape(chord, tuning)
         tones = chord_pitch_classes(chord)
-        played = [tuning.pitch(note) % 12 for note in shape]
+        played = [tuning.pitch_of(note) % 12 for note in shape]
         assert is_playable_grip(shape) and len(shape) >= 3
         assert played[0] == tones[0], chord
         assert set(played) <= set(tones) and set(tones) - set(played) <= {(tones[0] + 7) % 12}, (

@@ -127,19 +127,19 @@ def test_bars_without_a_metre_are_lengthened_and_long_ones_cut():
 
 
 def test_repeats_are_unfolded():
-    assert order(named(1), named(2, repeats=2), named(3)) == [1, 2, 1, 2, 3]
-    assert order(named(1), named(2, repeat_from=True), named(3, repeats=3), named(4)) == [
+    assert order(named(1), named(2, num_plays=2), named(3)) == [1, 2, 1, 2, 3]
+    assert order(named(1), named(2, starts_repeat=True), named(3, num_plays=3), named(4)) == [
         1, 2, 3, 2, 3, 2, 3, 4,
     ]  # fmt: skip
-    first, second = {"endings": (1,), "repeats": 2}, {"endings": (2,)}
+    first, second = {"endings": (1,), "num_plays": 2}, {"endings": (2,)}
     assert order(named(1), named(2, **first), named(3, **second), named(4)) == [1, 2, 1, 3, 4]
-    twice = order(named(1), named(2, **first), named(3, **second), named(4), named(5, repeats=2))
+    twice = order(named(1), named(2, **first), named(3, **second), named(4), named(5, num_plays=2))
     assert twice == [1, 2, 1, 3, 4, 5, 4, 5]
-    three = (named(2, endings=(1, 2), repeats=3), named(3, endings=(3,)))
+    three = (named(2, endings=(1, 2), num_plays=3), named(3, endings=(3,)))
     assert order(named(1), *three) == [1, 2, 1, 2, 1, 3]
-    each = (named(2, endings=(1,), repeats=2), named(3, endings=(2,), repeats=2))
+    each = (named(2, endings=(1,), num_plays=2), named(3, endings=(2,), num_plays=2))
     assert order(named(1), *each, named(4, endings=(3,))) == [1, 2, 1, 3, 1, 4]
-    assert order(named(1, repeats=2), named(2, repeats=2)) == [1, 1, 2, 2]
+    assert order(named(1, num_plays=2), named(2, num_plays=2)) == [1, 1, 2, 2]
 
 
 def test_a_jump_back_says_metre_and_tempo_again():

@@ -190,7 +190,9 @@ def finger_piece(
             raise ValueError(f"{piece.describe_moment(n)}: nothing that is pinned there is left.")
         pins[there.index(n)] = pinned
     try:
-        paths = find_fingerings(passage, replace(options, pins=pins), num_alternatives, score_grips)
+        paths = find_fingerings(
+            passage, replace(options, pinned_notes=pins), num_alternatives, score_grips
+        )
     except PinError as error:
         raise ValueError(f"{piece.describe_moment(there[error.moment_index])}: {error}.") from None
     tabs = []

@@ -162,7 +162,13 @@ def find_fingerings(
     costs = options.to_hand_costs()
     if score_grips:  # the model knows what hands do; only what is asked for comes on top
         costs = replace(
-            costs, fret=0.0, behind=0.5, stretch=0.25, skipped=0.0, move=0.1, distance=0.15
+            costs,
+            per_fret=0.0,
+            per_fret_behind_index=0.5,
+            per_fret_of_stretch=0.25,
+            per_skipped_string=0.0,
+            per_move=0.1,
+            per_fret_moved=0.15,
         )
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):

@@ -109,7 +109,7 @@ def fill_durations(tab: Tab) -> Tab:
                 follows = nexts.get(each.voice, starts[-1])
                 usual = min(follows, start + bar.steps) - now
                 most = strings.get(each.note.string, starts[-1]) - now
-                notes.append(each._replace(duration=min(each.duration_steps or usual, most)))
+                notes.append(each._replace(duration_steps=min(each.duration_steps or usual, most)))
             strings |= {each.note.string: now for each in notes}
             nexts |= {each.voice: now for each in notes}
             events.append(Event.from_notes(event.step, notes))
@@ -136,16 +136,16 @@ def measures_from_tab(tab: Tab) -> list[Measure]:
     unit, starts = require_steps_per_quarter(tab), bar_start_steps(tab)
     _split_into_note_values(1, unit)  # refuses a unit that no note value is
     cells = {voice: _split_into_spans(tab, starts, voice) for voice in (1, 2)}
-    metre, measures = None, []
+    time_signature, measures = None, []
     for number, bar in enumerate(tab.bars):
-        metre = bar.time_signature or metre
+        time_signature = bar.time_signature or time_signature
         voices = tuple(
             tuple(_spans_to_beats(cells[voice][number], starts[number], unit))
             if voice == 1 or any(notes for _, _, notes in cells[voice][number])
             else ()
             for voice in (1, 2)
         )
-        measures.append(Measure(replace(bar, metre=metre), voices))
+        measures.append(Measure(replace(bar, time_signature=time_signature), voices))
     return measures
 
 
