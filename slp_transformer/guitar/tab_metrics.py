@@ -33,7 +33,7 @@ def compute_playable_share(
     """Share of the events that one hand can play, from 0 to 1.
 
     Args:
-        events: for instance `tab.events()`.
+        events: for instance `tab.iter_events()`.
         max_span: most frets between the lowest and the highest fretted note.
         max_fret: last fret that counts as on the neck; pass ``MAX_FRET - capo`` where there is a
             capo.

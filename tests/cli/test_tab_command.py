@@ -82,7 +82,7 @@ def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix, rea
     fine("tab", str(song), "-o", str(tmp_path / f"a{suffix}"), "--tuning", "drop-D", "--capo", "1")
     text, other = written(tmp_path / "a.txt"), read(tmp_path / f"a{suffix}")
     assert other.tuning == text.tuning == Tuning(DROP_D.open_pitches, 1)
-    assert [e.notes for e in other.events()] == [e.notes for e in text.iter_events()]
+    assert [e.notes for e in other.iter_events()] == [e.notes for e in text.iter_events()]
     assert sounding(other) == expected()
     # And in again, to be fingered anew.
     fine("tab", str(tmp_path / f"a{suffix}"), "-o", str(tmp_path / "b.txt"))
@@ -200,7 +200,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
         (["--model", "none"], "none holds no model of the hand"),
-        (["--prefer-open", "--avoid-open"], "not allowed with"),
+        (["--prefer-open", "--avoid-open"], "contradict each other"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(
@@ -217,7 +217,7 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.wav").write_bytes(b"RIFF")
     for name, said in (
         ("a.mid", "a.mid"),
-        ("a.wav", "of no kind that is read here"),
+        ("a.wav", "has an unsupported file type"),
         ("b.mid", "b.mid"),
     ):
         assert said in refused(capsys, "tab", str(tmp_path / name))

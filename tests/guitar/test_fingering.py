@@ -118,7 +118,7 @@ def test_what_no_hand_can_play_is_refused(pitches, why):
 def cost_of(path, hands, costs):
     moves = sum(costs.move_cost(a, b) for a, b in itertools.pairwise(hands))
     return moves + sum(
-        costs.of_grip(grip, hand) + costs.of_place(hand)
+        costs.grip_cost(grip, hand) + costs.position_cost(hand)
         for grip, hand in zip(path, hands, strict=True)
     )
 

@@ -138,9 +138,9 @@ class PassageWindows:
         def padded(of_states, value=0):
             return pad_sequence(of_states, True, value)
 
-        strings = padded([c.strings for c in made], -1)
+        strings = padded([c.note_strings for c in made], -1)
         used = torch.nn.functional.one_hot(strings + 1, NUM_STRINGS + 1)[..., 1:].float()
-        fretted, which = padded([c.fretted for c in made]), padded([c.which for c in made], -2)
+        fretted, which = padded([c.is_fretted for c in made]), padded([c.grip_ids for c in made], -2)
         there = which >= 0
         written = (which[where] == grips.unsqueeze(-1)).float()
         missing = written.sum(-1, keepdim=True) == 0
@@ -151,7 +151,7 @@ class PassageWindows:
             padded([c.features for c in made]),
             padded([c.costs for c in made]),
             there,
-            padded([c.hands for c in made], 1),
+            padded([c.hand_frets for c in made], 1),
             used.sum(-2),
             where,
             valid,
