@@ -118,8 +118,8 @@ def check_style(style: str, styles: Sequence[str]) -> None:
     """
     if not styles:
         raise ValueError(
-            "--style has no effect here: this model knows no styles. Leave it out, or train on tabs "
-            "of several styles."
+            "--style has no effect here: this model knows no styles. Leave it out, or train on "
+            "tabs of several styles."
         )
     if style not in styles:
         raise ValueError(f"--style must be one that this model knows, {', '.join(styles)}.")

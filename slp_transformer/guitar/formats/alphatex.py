@@ -1,7 +1,8 @@
 """alphaTex, read: the part of it that says what is played on one guitar.
 
-Known are title, tempo, tuning, capo, metres, repeats and endings, voices, notes, chords and rests
-with their lengths, and the marks of the techniques that a tab has. The rest is left out and told.
+Known are title, tempo, tuning, capo, time signatures, repeats and endings, voices, notes, chords
+and rests with their lengths, and the marks of the techniques that a tab has. The rest is left out
+and reported.
 """
 
 import re
@@ -60,11 +61,11 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
     """
     reader = _AlphaTexParser(list(tokenize_alphatex(text, source_name)), source_name or "alphaTex")
     reader.parse()
-    tab, told = reader.tab_builder.build_tab(
+    tab, omissions = reader.tab_builder.build_tab(
         reader.title, Tuning(reader.pitches, reader.capo), source_name
     )
     problems = [ReadProblem(source_name, line, what) for what, line in reader.warnings.items()]
-    return tab, problems + [ReadProblem(source_name, 0, what) for what in told]
+    return tab, problems + [ReadProblem(source_name, 0, what) for what in omissions]
 
 
 class _AlphaTexParser(TokenCursor):
@@ -104,11 +105,11 @@ class _AlphaTexParser(TokenCursor):
             raise self.error("there is no music in it")
 
     def is_rest_next(self) -> bool:
-        """Whether a rest comes."""
+        """Return whether a rest comes."""
         token = self.peek("word")
         return token is not None and token.text in ("r", "R")
 
-    # --- What stands before notes -----------------------------------------------------------
+    # --- Before the notes ------------------------------------------------------------------
 
     def parse_tag(self, token: Token) -> None:
         """Read a tag and what belongs to it."""
@@ -142,7 +143,7 @@ class _AlphaTexParser(TokenCursor):
             self.skip_tag_arguments()
 
     def current_bar_header(self) -> BarHeader:
-        """What is header of the bar at hand; nothing of what a second voice says counts."""
+        """Return the header of the current bar; a second voice has no influence on it."""
         if self.voice_number > 1:
             return BarHeader(Fraction(4))
         if self.bar_header is None:
@@ -159,14 +160,14 @@ class _AlphaTexParser(TokenCursor):
         return re.sub(r"\\(.)", r"\1", inside)[:200]
 
     def parse_time_signature(self) -> None:
-        """A metre."""
+        """Parse a time signature."""
         if (token := self.peek("word")) and token.text.lower() == "common":
             self.token_index += 1
             numbers = [4, 4]
         else:
             numbers = self.parse_numbers()
         if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
-            raise self.error("a metre should be two numbers, as in \\ts (6 8)")
+            raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
         self.bar_time_signature = numbers[0], numbers[1]
         header = self.current_bar_header()
         header.time_signature = self.bar_time_signature
@@ -197,7 +198,7 @@ class _AlphaTexParser(TokenCursor):
                 return
 
     def is_chord_next(self) -> bool:
-        """Whether a bracket begins a chord."""
+        """Return whether a bracket begins a chord."""
         return (
             self.token_index + 1 < len(self.tokens)
             and self.tokens[self.token_index + 1].token_kind == "note"
@@ -261,13 +262,13 @@ class _AlphaTexParser(TokenCursor):
         self.has_notes = True
 
     def beat_duration(self, denominator: int, effects: list[list[str]]) -> Fraction:
-        """How many quarter notes a note value lasts."""
+        """Return a note value in quarter notes."""
         if denominator not in NOTE_VALUE_DENOMINATORS:
             raise self.error(f"1/{denominator} is no length of a note")
         return Fraction(4, denominator) * self.tuplet_ratio(effects)
 
     def tuplet_ratio(self, effects: list[list[str]]) -> Fraction:
-        """What dots and tuplets make of a length."""
+        """Return the factor of dots and tuplets."""
         share = Fraction(1)
         for name, *numbers in effects:
             if name in ("d", "dd"):

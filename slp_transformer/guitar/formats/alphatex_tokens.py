@@ -19,7 +19,7 @@ _TOKEN_PATTERN = re.compile(
 
 
 class Token(NamedTuple):
-    """A token: its kind, its text, and the line that it stands in."""
+    """A token: its kind, its text and its line."""
 
     token_kind: str
     text: str
@@ -37,7 +37,7 @@ def tokenize_alphatex(text: str, source_name: str) -> Iterator[Token]:
         found = _TOKEN_PATTERN.match(text, place)
         if found is None:
             raise ValueError(
-                f"{source_name or 'alphaTex'}:{line}: {text[place]!r} says nothing here."
+                f"{source_name or 'alphaTex'}:{line}: {text[place]!r} is not understood here."
             )
         if found.lastgroup != "space":
             yield Token(found.lastgroup, found.group(), line)
@@ -114,7 +114,7 @@ class TokenCursor:
         raise self.error("a bracket is not closed")
 
     def parse_effects(self) -> list[list[str]]:
-        """What stands in braces, each mark with its numbers.
+        """Parse the marks in braces, each with its numbers.
 
         Raises:
             ValueError: if they are not closed.
