@@ -4,7 +4,7 @@ Usage::
 
     python benchmarks/guitar_reader.py DATA/valid DATA/test --key DATA/valid.jsonl DATA/test.jsonl
 
-Each folder holds tabs as published (and for some a MIDI file of the same name beside them); its key
+Each folder holds tabs as published (and for some a MIDI file of the same name); its key
 is a JSON Lines file, one piece a line, made by another parser:
 ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string, fret], ...], ...], ...]}``
 with string 0 the lowest.

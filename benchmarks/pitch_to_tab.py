@@ -76,7 +76,7 @@ def trained(arguments: argparse.Namespace) -> dict[str, Way]:
     }
     if runs:
         hand = HandEnsemble(load_hand_ensemble(*runs).models, caution)
-        ways[f"{caution} of the costs beside {len(runs)} RUN"] = hand.predict_grips
+        ways[f"{caution} of the costs with {len(runs)} RUN"] = hand.predict_grips
     return ways
 
 

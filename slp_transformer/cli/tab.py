@@ -29,48 +29,45 @@ from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
-SHOWN = 4  # bars on a terminal, where the whole goes to a file
-MIDI = (".mid", ".midi")
-READ = (*MIDI, ".txt", ".tab", ".gp3", ".gp4", ".gp5", ".atex", ".alphatex")
-PIN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
+NUM_PREVIEW_BARS = 4  # bars on a terminal, where the whole goes to a file
+MIDI_SUFFIXES = (".mid", ".midi")
+INPUT_SUFFIXES = (*MIDI_SUFFIXES, ".txt", ".tab", ".gp3", ".gp4", ".gp5", ".atex", ".alphatex")
+PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
 
 
 def execute(options: Options) -> None:
     """Finger a piece, and write or show it.
 
     Raises:
-        ValueError: if the piece cannot be read, a wish makes no sense, or notes are out of reach.
+        ValueError: if the piece cannot be read, an option makes no sense, or notes are
+            unplayable.
     """
-    output = options.output
-    if output is not None:
-        check_output(output)
+    if options.output is not None:
+        check_output(options.output)
     piece = read_piece(options)
-    wishes = wishes_of(options, piece)
-    weigh = None
-    if options.model:
-        from slp_transformer.guitar.fingering.hand_model_file import (
-            load_hand_ensemble,  # PyTorch, if asked for
-        )
+    wanted = make_options(options, piece)
+    score_grips = None
+    if options.model:  # PyTorch is imported only for models
+        from slp_transformer.guitar.fingering.hand_model_file import load_hand_ensemble
 
-        weigh = load_hand_ensemble(*options.model).grip_log_probs
-    taken = finger_piece(piece, wishes, options.alternatives, weigh)
-    say_what_was_changed(taken.changes)
-    for number, (tab, path) in enumerate(taken.tabs_and_grips, start=1):
-        place = None if output is None else numbered(output, number)
-        deliver(tab, place, options)
-        chosen = {"guitar": guitar(tab.tuning)} | summarize_fingering(path, wishes.max_span)
-        print_status(
-            format_table(chosen)
-            if len(taken.tabs_and_grips) == 1
-            else f"{number}.\n{format_table(chosen)}"
-        )
-        if place is not None:
-            print_status(f"written to {place}")
-    if len(taken.tabs_and_grips) < options.alternatives:
-        print_status(f"There is no way that differs from these {len(taken.tabs_and_grips)}.")
+        score_grips = load_hand_ensemble(*options.model).grip_log_probs
+    fingering = finger_piece(piece, wanted, options.alternatives, score_grips)
+    print_changes(fingering.changes)
+    count = len(fingering.tabs_and_grips)
+    for number, (tab, grips) in enumerate(fingering.tabs_and_grips, start=1):
+        path = None if options.output is None else numbered_path(options.output, number)
+        write_and_show(tab, path, options)
+        summary = {"guitar": describe_tuning(tab.tuning)}
+        summary |= summarize_fingering(grips, wanted.max_span)
+        heading = "" if count == 1 else f"{number}.\n"
+        print_status(heading + format_table(summary))
+        if path is not None:
+            print_status(f"written to {path}")
+    if count < options.alternatives:
+        print_status(f"There is no other fingering than these {count}.")
 
 
-# --- What is asked for -------------------------------------------------------------------------
+# --- Input -------------------------------------------------------------------------------------
 
 
 def read_piece(options: Options) -> PlayablePiece:
@@ -81,17 +78,19 @@ def read_piece(options: Options) -> PlayablePiece:
     """
     path = options.song
     suffix = path.suffix.lower()
-    if suffix in MIDI:
+    if suffix in MIDI_SUFFIXES:
         score, problems = read_midi(path, options.tracks or None, options.channels or None)
-        say_problems(problems)
+        print_problems(problems)
         return piece_from_score(score)
     for flag in ("tracks", "channels"):
         if getattr(options, flag):
             raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
-    if suffix not in READ:
-        raise ValueError(f"{path} has an unsupported file type; supported are {', '.join(READ)}.")
+    if suffix not in INPUT_SUFFIXES:
+        raise ValueError(
+            f"{path} has an unsupported file type; supported are {', '.join(INPUT_SUFFIXES)}."
+        )
     tabs, problems = read_any_tab_file(path)
-    say_problems(problems)
+    print_problems(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
     if len(tabs) > 1:
@@ -99,13 +98,13 @@ def read_piece(options: Options) -> PlayablePiece:
     return piece_from_tab(tabs[0])
 
 
-def wishes_of(options: Options, piece: PlayablePiece) -> FingeringOptions:
-    """What the flags ask for.
+def make_options(options: Options, piece: PlayablePiece) -> FingeringOptions:
+    """Build the fingering options from the flags.
 
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    tuning = tuning_of(options.tuning) if options.tuning else STANDARD
+    tuning = parse_tuning_argument(options.tuning) if options.tuning else STANDARD
     check_between("capo", options.capo, 0, 12)
     check_between("max_fret", options.max_fret, options.capo + 1, 36)
     check_between("max_span", options.max_span, 1, 12)
@@ -118,7 +117,7 @@ def wishes_of(options: Options, piece: PlayablePiece) -> FingeringOptions:
         options.max_span,
         options.position,
         options.prefer_open - options.avoid_open,
-        pins_of(options.pin, piece),
+        parse_pins(options.pin, piece),
         options.unplayable,
     )
 
@@ -134,7 +133,7 @@ def check_between(name: str, value: int, least: int, most: int) -> None:
         raise ValueError(f"--{flag} must be from {least} to {most}, not {value}.")
 
 
-def tuning_of(text: str) -> Tuning:
+def parse_tuning_argument(text: str) -> Tuning:
     """A tuning by its name, or by its strings from the lowest: D A D G B E.
 
     Raises:
@@ -151,7 +150,7 @@ def tuning_of(text: str) -> Tuning:
     return Tuning(tuple(pitches))
 
 
-def pins_of(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note, ...]]:
+def parse_pins(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note, ...]]:
     """Pins by the number of their moment.
 
     Raises:
@@ -159,7 +158,7 @@ def pins_of(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note,
     """
     pins: dict[int, tuple[Note, ...]] = {}
     for word in words:
-        found = PIN.fullmatch(word)
+        found = PIN_PATTERN.fullmatch(word)
         if found is None:
             raise ValueError(
                 f"--pin is BAR:MOMENT=STRING/FRET, such as 3:1=2/5 for the first moment of bar 3 "
@@ -171,7 +170,7 @@ def pins_of(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note,
     return pins
 
 
-# --- What is said and written ------------------------------------------------------------------
+# --- Output ------------------------------------------------------------------------------------
 
 
 def check_output(path: Path) -> None:
@@ -185,12 +184,12 @@ def check_output(path: Path) -> None:
         raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
 
 
-def numbered(path: Path, number: int) -> Path:
+def numbered_path(path: Path, number: int) -> Path:
     """The file of an alternative: song.txt, song-2.txt and so on."""
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def deliver(tab: Tab, path: Path | None, options: Options) -> None:
+def write_and_show(tab: Tab, path: Path | None, options: Options) -> None:
     """Write a tab and show how it begins; show all of it, if there is nothing to write to.
 
     Raises:
@@ -208,32 +207,32 @@ def deliver(tab: Tab, path: Path | None, options: Options) -> None:
         )
     tab = add_time_if_needed(tab, path, options.steps_per_quarter or 4)
     write_tab_as(tab, path)
-    begins = replace(tab, bars=tab.bars[:SHOWN])
+    begins = replace(tab, bars=tab.bars[:NUM_PREVIEW_BARS])
     print_result(format_tab(begins, steps_per_beat=beat))
-    if len(tab.bars) > SHOWN:
-        print_status(f"... and {len(tab.bars) - SHOWN:,} more bars")
+    if len(tab.bars) > NUM_PREVIEW_BARS:
+        print_status(f"... and {len(tab.bars) - NUM_PREVIEW_BARS:,} more bars")
 
 
-def guitar(tuning: Tuning) -> str:
+def describe_tuning(tuning: Tuning) -> str:
     """A guitar in words."""
     name = get_tuning_name(tuning) or " ".join(map(str, reversed(tuning.open_pitches)))
     return name + (f", capo {tuning.capo}" if tuning.capo else "")
 
 
-def say_problems(problems: Sequence[object]) -> None:
-    """Say what of a file was not read."""
+def print_problems(problems: Sequence[object]) -> None:
+    """Print the problems of a file."""
     for problem in problems[:5]:
         print_status(str(problem))
     if len(problems) > 5:
         print_status(f"... and {len(problems) - 5} more like this")
 
 
-def say_what_was_changed(told: Sequence[tuple[str, str]]) -> None:
-    """Say what was done about notes that this guitar cannot play."""
-    for where, what in told[:8]:
+def print_changes(changes: Sequence[tuple[str, str]]) -> None:
+    """Print the changes to notes that this guitar cannot play."""
+    for where, what in changes[:8]:
         print_status(f"{where}: {what}")
-    if len(told) > 8:
-        kinds = Counter(what.split(" is ")[-1] for _, what in told)
+    if len(changes) > 8:
+        kinds = Counter(what.split(" is ")[-1] for _, what in changes)
         print_status(
             "... in all: " + "; ".join(f"{count} × {kind}" for kind, count in kinds.most_common(5))
         )

@@ -64,13 +64,11 @@ def split_system_into_bars(
         bars = [bar for bar in bars if not _is_bar_too_long(bar.rows)]
     else:
         bars, cut = _split_at_common_columns(rows, lines)
-        message = "the bar lines of this string are not below the others'; it is read as it stands"
+        message = "the bar lines of this string are not below the others'; it is read as it is"
         report(slipped, message)
-        message = "a fret of this string stands where the others have a bar line; the bars on both "
+        message = "a fret of this string is where the others have a bar line; the bars on both "
         report(cut, message + "sides are left out")
-        report(
-            system.overlong_rows, "this string is longer than the others; it is read as it stands"
-        )
+        report(system.overlong_rows, "this string is longer than the others; it is read as it is")
     dead = (n for n, row in enumerate(rows) if count_dead_notes(row))
     report(dead, "dead notes (x) are left out: they have no pitch")
     short = (row for bar in bars for row in _rows_ending_early(bar.rows))
@@ -94,21 +92,21 @@ def _split_at_common_columns(
 ) -> tuple[list[BarRows], list[int]]:
     """Cut a system at the columns of its bar lines.
 
-    Digits on both strings in the middle of a bar line are a metre, not frets.
+    Digits on both strings in the middle of a bar line are a time signature, not frets.
 
     Returns:
-        The bars, without those beside a bar line that would cut through a fret; and the rows of
-        such frets.
+        The bars, without those next to a bar line that would cut through a fret; and the rows of
+        these frets.
     """
     middle = len(rows) // 2 - 1
-    metres = {
+    time_signatures = {
         i for i in bar_line_columns if rows[middle][i] in DIGITS and rows[middle + 1][i] in DIGITS
     }
     under = [
         (column, n)
         for column in bar_line_columns
         for n, row in enumerate(rows)
-        if row[column] in DIGITS and column not in metres
+        if row[column] in DIGITS and column not in time_signatures
     ]
     broken = {column for column, _ in under}
     edges = [-1, *bar_line_columns, len(rows[0])]
@@ -143,7 +141,7 @@ def _split_each_row(rows: tuple[str, ...], spans: list[list[tuple[int, int]]]) -
 
 
 def _has_stray_bar_line(row: str, bar_line_columns: list[int]) -> bool:
-    """Whether a row has a bar line where most rows have none (doubling a common one is fine)."""
+    """Return whether a row has a bar line where most rows have none (a double one is fine)."""
     own = {found.start() for found in re.finditer(r"\|", row)}
     common = own & set(bar_line_columns)
     doubled = {column + d for column in common for d in (-1, 1)}

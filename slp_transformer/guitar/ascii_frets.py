@@ -5,7 +5,7 @@
   34th fret). What remains open, such as ``11``, is one fret unless there is a reason to split
   it: see `split_run_into_notes`.
 - **Events.** Notes whose frets share a column sound together: with 10 on one string and 9 on
-  another, it does not matter whether the 9 stands under the 1 or under the 0.
+  another, it does not matter whether the 9 is under the 1 or under the 0.
 - **Marks.** Trills, brackets and ties (``tr ( ) =``) only separate frets; what the others say is
   read by `slp_transformer.guitar.ascii_marks`. Grace notes are notes.
 """
@@ -36,7 +36,7 @@ class FretColumn:
     techniques: tuple[tuple[Technique, ...], ...] = ()
 
     def with_techniques(self, rows: tuple[str, ...]) -> "FretColumn":
-        """The same, with what the rows of its bar say of how its notes are played."""
+        """Return the column with the techniques that the rows of its bar mark."""
         return replace(self, techniques=parse_techniques(rows, self.start_column, self.notes))
 
 
@@ -59,7 +59,7 @@ class ColumnBar:
 
 @dataclass(frozen=True)
 class DigitRun:
-    """Digits that stand next to each other on one string: one fret, or several."""
+    """Digits next to each other on one string: one fret, or several."""
 
     string: int
     start_column: int
@@ -81,7 +81,7 @@ def all_fret_readings(digits: str) -> list[tuple[int, ...]]:
 
     They double with every digit or two, so long runs are read by `find_cheapest_reading` instead.
 
-    >>> readings("109")
+    >>> all_fret_readings("109")
     [(1, 0, 9), (10, 9)]
     """
     if not digits:
@@ -94,7 +94,7 @@ def all_fret_readings(digits: str) -> list[tuple[int, ...]]:
 
 
 def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
-    """How many digits the fret that begins at `start` may have: one, or one and two."""
+    """Return how many digits the fret that begins at `start` may have: one, or one and two."""
     two = digits[start : start + 2]
     return (1, 2) if len(two) == 2 and "10" <= two <= str(MAX_READ_FRET) else (1,)
 
@@ -133,14 +133,14 @@ def find_cheapest_reading(
 
 
 def is_two_digit_run(digit_run: DigitRun) -> bool:
-    """Whether two digits can only be two notes, as ``34`` or ``02``."""
+    """Return whether two digits can only be two notes, as ``34`` or ``02``."""
     return len(digit_run.digits) == 2 and _fret_digit_counts(digit_run.digits, 0) == (1,)
 
 
 def two_digit_cost(digit_runs: list[DigitRun]) -> float:
-    """What it costs, in a piece with these runs, to read two digits as two notes.
+    """Return the cost, in a piece with these runs, of reading two digits as two notes.
 
-    Two digits that can only be two notes tell that the writer leaves no dash between quick notes;
+    Two digits that can only be two notes show that the writer leaves no dash between quick notes;
     about a quarter as many such pairs will look like a fret from 10 to 24. The cost is the
     resulting log-odds against a pair, times three (a fret out of reach costs 1).
 
@@ -157,7 +157,7 @@ def two_digit_cost(digit_runs: list[DigitRun]) -> float:
 
 
 def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> float | None:
-    """Where the hand is: the middle of the eight nearest plain frets, or None if there are none."""
+    """Return the median of the eight nearest plain frets, or None if there are none."""
     plain = [other for other in nearby_runs if _indicates_hand_fret(other.digits)]
     plain.sort(key=lambda other: abs(other.start_column - digit_run.start_column))
     frets = [int(other.digits) for other in plain[:8]]
@@ -166,7 +166,7 @@ def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> floa
 
 @lru_cache(maxsize=1024)
 def _indicates_hand_fret(digits: str) -> bool:
-    """Whether digits can be one fret that a hand holds."""
+    """Return whether digits can be one fret that a hand holds."""
     fretted = digits != "0" and len(digits) in _fret_digit_counts(digits, 0)
     return fretted and int(digits) <= MAX_FRET
 
@@ -182,9 +182,9 @@ def split_run_into_notes(
     Two digits are one fret unless two notes are cheaper. A reading costs
 
     - `two_digit_penalty` for a second note, or less than nothing if a pair that cannot be one fret,
-      such as
-      ``34``, stands in the same two columns on another string, or (where the piece has such pairs)
-      if two other strings have a note each, one in either column: then each column is a moment;
+      such as ``34``, is in the same two columns on another string, or (where the piece has such
+      pairs) if two other strings have a note each, one in either column: then each column is a
+      moment;
     - 1 for each fret that a note lies out of reach (`MAX_SPAN`) of the note before it, and of the
       hand, which is where the nearest frets in the bar are; half of that next to an open string;
     - 10 for a fret above the 19th.
@@ -194,10 +194,10 @@ def split_run_into_notes(
 
     Args:
         digit_run: the digits.
-        nearby_runs: the other runs of the bar, or those `near` it.
-        two_digit_penalty: what `two_digit_penalty` says of the piece.
+        nearby_runs: the other runs of the bar, or those near it.
+        two_digit_penalty: the `two_digit_cost` of the piece.
         hand_fret: where the hand was before this bar, for three digits or more in a bar that does
-            not tell.
+            not show it.
 
     Returns:
         Column and fret of every note.
@@ -230,12 +230,12 @@ def split_run_into_notes(
 
 
 def _stretch_penalty(fret: int, other_fret: int | float) -> float:
-    """How many frets too far apart two frets are for one hand."""
+    """Return how many frets too far apart two frets are for one hand."""
     return float(max(0, abs(fret - other_fret) - MAX_SPAN))
 
 
 class _NearbyRuns:
-    """The runs of a bar that matter to `split_run_into_notes`, found without looking at all of them."""
+    """An index of the runs of a bar that matter to `split_run_into_notes`."""
 
     def __init__(self, digit_runs: list[DigitRun]) -> None:
         self.digit_runs = digit_runs
@@ -297,7 +297,7 @@ def read_fret_columns(
 
 
 def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
-    """Whether a note sounds with the group before it: same column, or under a two-digit fret."""
+    """Return whether a note belongs to a column: it starts there, or under a two-digit fret."""
     column, string, _ = note
     first = column_notes[0][0]
     if any(string == other for _, other, _ in column_notes):

@@ -1,4 +1,4 @@
-r"""How notes are played, as marks beside frets in ASCII tablature say.
+r"""Techniques, as marks next to frets in ASCII tablature show them.
 
 ``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\5`` slides, ``7~`` a vibrato, ``<12>`` a
 harmonic, ``7b9`` a bend by a whole step: a string is struck once, at the first fret, and bent.
@@ -31,7 +31,7 @@ _DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
 
 
 def encode_bends(row: str) -> str:
-    """A row in which one mark, and dashes, stand in place of each bend and the frets in it."""
+    """Replace each bend of a row, and the frets in it, by one mark and dashes."""
 
     def mark(found: re.Match[str]) -> str:
         size = WHOLE_STEP_QUARTER_TONES
@@ -47,20 +47,20 @@ def encode_bends(row: str) -> str:
 
 
 def count_dead_notes(row: str) -> int:
-    """How many dead notes a row has."""
+    """Return how many dead notes a row has."""
     return len(_DEAD_NOTE_PATTERN.findall(row))
 
 
 def parse_techniques(
     rows: tuple[str, ...], column: int, notes: tuple[Note, ...]
 ) -> tuple[tuple[Technique, ...], ...]:
-    """How the notes that begin in a column of a bar are played; empty if nothing says."""
-    said = tuple(_techniques_at(rows[note.string - 1], column, str(note.fret)) for note in notes)
-    return said if any(said) else ()
+    """Return the techniques of the notes that begin in a column; empty if none is marked."""
+    marked = tuple(_techniques_at(rows[note.string - 1], column, str(note.fret)) for note in notes)
+    return marked if any(marked) else ()
 
 
 def _techniques_at(row: str, column: int, fret: str) -> tuple[Technique, ...]:
-    """What stands beside a fret that begins in this column, or the next."""
+    """Return the techniques marked at a fret that begins in this column, or the next."""
     start = next((c for c in (column, column + 1) if row.startswith(fret, c)), None)
     if start is None:
         return ()

@@ -1,4 +1,4 @@
-"""What instruments the systems of a text are for: how many strings, which tuning, which guitar.
+"""The instruments that the systems of a text are for: strings, tuning, number of the guitar.
 
 Systems of six lines need no labels. Those of four, five, seven or eight lines are taken for basses,
 ukuleles and larger guitars where their labels name the strings of one, or of a tuning that the text
@@ -48,7 +48,7 @@ TabPart = tuple[int, list[StaffSystem], OpenPitches | None, int]
 
 
 def find_guitar_number(lines: list[str]) -> str | None:
-    """Which guitar the lines above a system name, as ``Gtr. 2`` or ``Guitar II``; None for none."""
+    """Return the guitar that the lines above a system name (``Gtr. 2``, ``Guitar II``), or None."""
     found = [found for line in lines if (found := _GUITAR_NAME_PATTERN.match(line[:60]))]
     number = found[-1]["number"].lower() if found else None
     return _ROMAN_TO_ARABIC.get(number, number)
@@ -79,9 +79,9 @@ def split_other_systems(
 
 
 def count_stacked_guitars(systems: list[StaffSystem]) -> int:
-    """How many guitars play at once, where nothing names them; 1 if nothing says so.
+    """Return how many guitars play at once, where nothing names them; 1 if nothing says so.
 
-    Guitars that play together stand close, the next group further down, and their bars end in the
+    Guitars that play together are close, the next group further down, and their bars end in the
     same columns, group after group, though not everywhere in the same ones: bars that all are of
     one width would agree in any case.
     """
@@ -105,7 +105,7 @@ def count_stacked_guitars(systems: list[StaffSystem]) -> int:
 
 
 def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[TabPart]:
-    """Part the systems of a text by guitar, and where another tuning or capo is stated.
+    """Split the systems of a text by guitar, and where another tuning or capo is stated.
 
     Returns:
         For each part the index of its first line of text, its systems, the tuning (None if none is
@@ -135,8 +135,7 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
 
 
 def infer_tuning(systems: list[StaffSystem], stated_pitches: OpenPitches | None) -> OpenPitches:
-    """The tuning of some systems: what most labels say, if that is not standard; or else
-    `stated_pitches`.
+    """Return what most labels say, if that is not standard tuning, or else `stated_pitches`.
 
     Standard labels prove little: many write E in front of a string that the text tunes to D. Labels
     with the names that the text states leave it the octaves, which letters do not tell.
@@ -163,7 +162,7 @@ def infer_tuning(systems: list[StaffSystem], stated_pitches: OpenPitches | None)
 
 
 def _labels_match_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> bool:
-    """Whether the letters in front of some strings are those of a tuning."""
+    """Return whether the letters in front of some strings are those of a tuning."""
     return len(labels) == len(pitches) and all(
         label and parse_pitch_class(label[0].upper() + label[1:]) == pitch % 12
         for label, pitch in zip(labels, pitches, strict=True)

@@ -1,17 +1,17 @@
 """Reading ASCII tablature files, as people publish them.
 
 `read_tab_folder` reads a folder, `read_tab_file` one file, `read_text` a string. All three return
-what could be read, and beside it a list of problems, each with its file and line: a tab that has a
+what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
-How systems are recognised is told in `slp_transformer.guitar.ascii_tab`, how bars are in
-`slp_transformer.guitar.ascii_bars`, how frets are in `slp_transformer.guitar.ascii_frets`, and how
-a stated style, tuning and capo are in `slp_transformer.guitar.tab_header`.
+Systems are recognized in `slp_transformer.guitar.ascii_tab`, bars in
+`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_frets`, and a stated
+style, tuning and capo in `slp_transformer.guitar.tab_header`.
 
-**Steps.** A text file says when a note sounds by the column that it stands in, so columns are the
+**Steps.** The column of a note in a text file says when it sounds, so columns are the
 steps of the tab that is read. The columns that every bar leaves free after its bar line are taken
-off, and if all columns of a piece are multiples of a common number (as where one dash stands
-between any two notes), they are divided by it. Nothing is rounded: `steps` times that divisor gives
+off, and if all columns of a piece are multiples of a common number (as where one dash is
+between any two notes), they are divided by it. Nothing is rounded: steps times that divisor gives
 the printed spacing back. Where the text says its unit (`slp_transformer.guitar.ascii_time`), steps
 are what it says.
 
@@ -156,9 +156,9 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     for first, group, stated, capo in split_by_guitar(prose, systems):
         head = prose[first : group[0].first_line_number - 1]
         timing = next(filter(None, map(parse_time_line, head)), None)
-        bars, said, read_to = [], {}, first
+        bars, changes, read_to = [], {}, first
         for system in group:
-            said[len(bars)] = (
+            changes[len(bars)] = (
                 parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
             )
             read_to = system.first_line_number - 1
@@ -170,7 +170,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         tuning = Tuning(infer_tuning(group, stated), capo)
         raw = read_column_bars(bars)
         read = (
-            build_timed_bars(bars, raw, said, timing.columns_per_step)
+            build_timed_bars(bars, raw, changes, timing.columns_per_step)
             if timing
             else build_untimed_bars(raw)
         )
@@ -214,18 +214,18 @@ def _lines_between_systems(
 
 
 def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
-    """Whether a line beside a system is one more string: fretted, with a label or its bar lines."""
+    """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
     line = lines[line_index]
     if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
         return False
     bars = [found.start() for found in re.finditer(r"\|", line)]
-    beside = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
-    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in beside)
+    adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
+    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in adjacent)
     return bool(get_string_label(line)) or (len(bars) > 1 and same)
 
 
 def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
-    """Whether lines that are in no system were meant as strings: enough of them, and with frets."""
+    """Return whether lines in no system were meant as strings: enough of them, with frets."""
     strings = [line for line in lines if not is_barre_mark(line)]
     fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
     return len(strings) >= (3 if complete_systems else 2) and fretted > 0

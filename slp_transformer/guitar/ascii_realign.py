@@ -63,14 +63,14 @@ def _shift_at_best_place(
 
 
 def _column_match_score(fret_column: int, fret_columns: set[int]) -> int:
-    """How well a fret that starts in a column goes with the columns that others start in."""
+    """Return how well a fret that starts in a column goes with the columns that others start in."""
     return 2 * (fret_column in fret_columns) - (
         fret_column - 1 in fret_columns or fret_column + 1 in fret_columns
     )
 
 
 def _removable_columns(segment: str, num_columns: int) -> list[int]:
-    """Where so many columns can be taken out without losing a fret or making one of two."""
+    """Return where so many columns can be taken out without losing a fret or making one of two."""
     is_digit = [False, *(mark in DIGITS for mark in segment), False]
     digits = list(accumulate(is_digit))
     return [
@@ -82,7 +82,7 @@ def _removable_columns(segment: str, num_columns: int) -> list[int]:
 
 
 def _insertable_columns(segment: str) -> list[int]:
-    """Where dashes can be put in without cutting a number in two."""
+    """Return where dashes can be put in without cutting a number in two."""
     inner = range(1, len(segment))
     return [
         0,

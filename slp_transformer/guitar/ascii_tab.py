@@ -7,7 +7,7 @@ in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a
-  barre mark such as ``CVII-------`` often stands right above).
+  barre mark such as ``CVII-------`` is often right above).
 - **Text.** Where fewer than three of the six lines reach, there is text (``x2``, ``D.C.``, the
   number of a measure), not music.
 """
@@ -39,11 +39,11 @@ _REMOVE_STAFF_MARKS = str.maketrans("", "", _DASH_MARKS + DIGITS + "~_" + _BAR_L
 
 @dataclass(frozen=True)
 class StaffSystem:
-    """String lines of a text that stand one under the other, six unless labels say otherwise.
+    """String lines of a text one under the other, six unless labels say otherwise.
 
     Attributes:
         line_numbers: the number of each line in the file, from 1.
-        labels: what stands in front of each line (``"E"``, ``"F#"``), empty where nothing does.
+        labels: the label in front of each line (``"E"``, ``"F#"``), or empty.
         rows: the lines, highest string first, labels and measure numbers blanked out.
         overlong_rows: the rows that go on, with frets, where most others have ended.
     """
@@ -73,7 +73,7 @@ def blank_out_label(line: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def is_string_line(line: str) -> bool:
-    """Whether a line of text looks like one string of a system."""
+    """Return whether a line of text looks like one string of a system."""
     if _SHORT_LINE_PATTERN.fullmatch(line):
         return True
     if line.count("-") + line.count("=") + line.count("~") + line.count("_") < 3:
@@ -91,12 +91,12 @@ def is_string_line(line: str) -> bool:
 
 
 def is_barre_mark(line: str) -> bool:
-    """Whether a line of dashes is a barre mark, such as ``CVII-------``."""
+    """Return whether a line of dashes is a barre mark, such as ``CVII-------``."""
     return bool(_BARRE_PATTERN.match(line))
 
 
 def group_string_lines(lines: list[str]) -> list[list[int]]:
-    """Where the string lines are: indices of lines, one list for each group.
+    """Return where the string lines are: indices of lines, one list for each group.
 
     Lines next to each other are a group. Groups that only blank lines part are one group if they
     are six lines together (some tabs are printed with a gap).
@@ -150,7 +150,7 @@ def split_group_into_systems(lines: list[str], line_indices: list[int]) -> list[
 
 
 def _system_score(string_lines: list[str]) -> float:
-    """How much six lines look like one system: shared bar lines, labels, lengths, few gaps."""
+    """Score six lines as one system by shared bar lines, labels, lengths and gaps."""
     bars = Counter(found.start() for line in string_lines for found in re.finditer(r"\|", line))
     shared = sum(count == NUM_STRINGS for count in bars.values())
     names = "".join(get_string_label(line)[:1].upper() for line in string_lines)
@@ -160,12 +160,12 @@ def _system_score(string_lines: list[str]) -> float:
 
 
 def _count_staff_marks(line: str) -> int:
-    """How many columns of a line are dashes or digits."""
+    """Return how many columns of a line are dashes or digits."""
     return sum(line.count(mark) for mark in _DASH_MARKS + DIGITS + "~")
 
 
 def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
-    """A system from its lines, turned over if the lowest string stands on top."""
+    """A system from its lines, reversed if the lowest string is on top."""
     six = [lines[index].expandtabs().rstrip() for index in line_indices]
     if len(six) == NUM_STRINGS and "".join(map(get_string_label, six)).upper()[1:5] == "ADGB":
         six, line_indices = six[::-1], line_indices[::-1]
@@ -187,7 +187,7 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
 
 
 def _find_row_end(row: str, common_end: int) -> int:
-    """Where a string ends that is still drawn, with frets, after the end of the others."""
+    """Return the end of a string that is still drawn, with frets, after the others end."""
     rest = _STAFF_PATTERN.match(row, common_end)
     drawn = rest is not None and row[max(0, common_end - 1)] in _DASH_MARKS + DIGITS
     return rest.end() if drawn and set(rest.group()) & set(DIGITS) else common_end

@@ -1,4 +1,4 @@
-"""Time in ASCII tablature: a line that says the unit, and metre and tempo where they change.
+"""Time in ASCII tablature: a line for the unit, and lines for changes of time signature and tempo.
 
     time: 4 steps to a quarter, 2 columns to a step
     metre: 3/4
@@ -29,7 +29,7 @@ _TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4})\s*")
 
 @dataclass(frozen=True)
 class ColumnTiming:
-    """What a time line says.
+    """The content of a time line.
 
     Attributes:
         columns_per_step: how many columns a step takes.
@@ -41,7 +41,7 @@ class ColumnTiming:
 
 
 def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list[str]:
-    """The time line of a tab; none where nothing hangs on it.
+    """The time line of a tab; none where the bars can be read without.
 
     Args:
         tab: the tab.
@@ -54,12 +54,12 @@ def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list
         return [f"time: {unit} step{'s' if unit > 1 else ''} to a quarter, {columns}"]
     first = min((bar.events[0].step for bar in tab.bars if bar.events), default=0)
     steps = gcd(*(event.step for event in tab.iter_events()))
-    metres = any(
+    time_signatures = any(
         bar.events and bar.events[0].step == 0 and looks_like_time_signature(bar.events[0].notes)
         for bar in tab.bars
     )
     plain = (
-        not (has_cut_bar or metres)
+        not (has_cut_bar or time_signatures)
         and first == 0
         and (steps == 1 or steps == 0 and columns_per_step == 1)
     )
@@ -78,14 +78,14 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 def format_bar_changes(bar: Bar) -> list[str]:
     """The lines that say what changes with a bar."""
-    metre = (
+    changes = (
         [f"metre: {bar.time_signature[0]}/{bar.time_signature[1]}"] if bar.time_signature else []
     )
-    return metre + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
+    return changes + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
 
 
 def parse_time_line(line: str) -> ColumnTiming | None:
-    """What a time line says; None for another line."""
+    """Parse a time line; return None for any other line."""
     found = _TIME_PATTERN.fullmatch(line)
     if found is None or int(found["columns"]) < 1:
         return None
@@ -98,14 +98,14 @@ def parse_time_line(line: str) -> ColumnTiming | None:
 
 
 def parse_bar_changes(lines: list[str]) -> dict[str, object]:
-    """Metre and tempo that lines say, as `Bar` has them."""
-    said: dict[str, object] = {}
+    """Parse the time signature and tempo in some lines, as keyword arguments of `Bar`."""
+    changes: dict[str, object] = {}
     for line in lines:
         if (found := _TIME_SIGNATURE_PATTERN.fullmatch(line)) and int(found["beats"]):
-            said["metre"] = int(found["beats"]), int(found["kind"])
+            changes["time_signature"] = int(found["beats"]), int(found["kind"])
         elif (found := _TEMPO_PATTERN.fullmatch(line)) and 1 <= int(found["tempo"]) <= 1000:
-            said["tempo"] = int(found["tempo"])
-    return said
+            changes["tempo_bpm"] = int(found["tempo"])
+    return changes
 
 
 def build_timed_bars(
@@ -153,13 +153,13 @@ def build_timed_bars(
 
 
 def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
-    """Whether notes may be a metre: two digits on the strings in the middle, as 3 over 4."""
+    """Return whether notes may be a time signature: on the middle strings, as 3 over 4."""
     places = dict(notes)
     return set(places) == {3, 4} and places[3] in COMMON_BEATS and places[4] in BEAT_UNITS
 
 
 def _remove_time_signature_notes(bars: list[ColumnBar]) -> list[ColumnBar]:
-    """Bars without the metres in front of notes, as in ``G|4-0-``, ``D|4---``.
+    """Bars without the time signatures in front of notes, as in ``G|4-0-``, ``D|4---``.
 
     Who writes so leaves a column free after other bar lines; else two digits there are notes.
     """
@@ -196,7 +196,9 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
             and bar.starts_without_bar_line
             and last.num_columns + bar.num_columns <= longest
         ):
-            moved = [replace(c, start_column=c.start_column + last.num_columns) for c in bar.columns]
+            moved = [
+                replace(c, start_column=c.start_column + last.num_columns) for c in bar.columns
+            ]
             joined[-1] = ColumnBar(
                 last.num_columns + bar.num_columns,
                 (*last.columns, *moved),

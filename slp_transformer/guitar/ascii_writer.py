@@ -28,7 +28,7 @@ def format_tab(
 ) -> str:
     """A tab as text that ends in a line break.
 
-    Title, ``style:``, ``tuning:`` (low string to high) and ``capo:`` stand above, then the systems.
+    Title, ``style:``, ``tuning:`` (low string to high) and ``capo:`` come first, then the systems.
     A system is broken at a bar line; only a bar that does not fit on a line of its own is broken
     inside, before an event.
 
@@ -36,7 +36,7 @@ def format_tab(
         tab: the piece.
         width: columns of a line, at least 20.
         steps_per_beat: if given, a line above each system counts the beats of every bar.
-        show_timing: say the unit of time, metre and tempo, and count the beats of a tab in time, so
+        show_timing: write the unit of time, time signatures and tempos, and count the beats, so
             that the text is read back as the very same steps. (Durations, voices, repeats,
             harmonics and ringing notes have no place in this.)
 
@@ -70,7 +70,7 @@ def format_tab(
 
 
 def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
-    """Write `format_tab(tab, width, ruler=True)` to a file (UTF-8), whole or not at all.
+    """Write `format_tab(tab, width, show_timing=True)` to a file (UTF-8), whole or not at all.
 
     Raises:
         ValueError: as `format_tab`.

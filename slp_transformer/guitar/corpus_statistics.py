@@ -1,6 +1,7 @@
-"""What tabs are like: figures of pieces that a model wrote, to stand beside those of people's.
+"""Statistics of generated tabs, to be compared with those of tabs that people wrote.
 
-None of them says that music is good; together they tell where a model's is unlike what it learned.
+None of them says that music is good; together they show where a model's differs from its training
+data.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -65,8 +66,8 @@ def compute_corpus_statistics(
 
     Args:
         tabs: the pieces.
-        copy_detector: the pieces that a model learned, to look for copies of them; None not to.
-        is_complete: whether each piece came to an end; not told if empty.
+        copy_detector: finds copies of training pieces; None to look for none.
+        is_complete: whether each piece came to an end; unknown if empty.
     """
     pieces = [sounding_moments(tab) for tab in tabs]
     events = [Event(0, moment) for piece in pieces for moment in piece]
@@ -123,7 +124,7 @@ def sliding_windows(moments_in_piece: Sequence[MomentNotes]) -> list[Sequence[Mo
 
 
 def share_where(items: Iterable[Any], predicate: Callable[[Any], bool]) -> float | None:
-    """How many of some things are so, from 0 to 1; None of nothing."""
+    """Return the share of items that satisfy a predicate; None if there are no items."""
     verdicts = [bool(predicate(thing)) for thing in items]
     return ratio_or_none(sum(verdicts), len(verdicts))
 

@@ -98,7 +98,7 @@ def get_tuning_name(tuning: Tuning) -> str | None:
 def format_pitch(pitch: int) -> str:
     """Letter and octave of a MIDI pitch, with sharps.
 
-    >>> pitch_name(40)
+    >>> format_pitch(40)
     'E2'
     """
     return f"{_SHARP_NAMES[pitch % 12]}{pitch // 12 - 1}"
@@ -110,7 +110,7 @@ def get_string_names(tuning: Tuning) -> list[str]:
     As players write them: F# where it is the only black key (open D, lute tunings), otherwise flats
     (a guitar tuned down by a half step is Eb Ab Db Gb Bb Eb).
 
-    >>> string_names(STANDARD)
+    >>> get_string_names(STANDARD)
     ['E', 'B', 'G', 'D', 'A', 'E']
     """
     classes = [pitch % 12 for pitch in tuning.open_pitches]
@@ -120,7 +120,7 @@ def get_string_names(tuning: Tuning) -> list[str]:
 
 
 def is_playable_grip(notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN) -> bool:
-    """Whether one hand can hold these notes together.
+    """Return whether one hand can hold these notes together.
 
     True when every note has a string of its own and the fretted notes lie at most `max_span` frets
     apart (open strings need no finger).

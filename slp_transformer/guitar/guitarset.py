@@ -5,7 +5,7 @@ is needed. Each of its 360 excerpts is a JAMS file with one `note_midi` annotati
 is the low E: here it is string 6. mirdata has a loader too; it wants an index from the network and
 libraries for sound, and reads each file once a string, where a JAMS file is JSON.
 
-The publisher's known errors are corrected: a note that stands twice in 02_Funk2-119-G_comp, and
+The publisher's known errors are corrected: a note that is twice in 02_Funk2-119-G_comp, and
 the notes of 04_BN3-154-E_comp and 04_Jazz1-200-B_comp, which are 0.409 s and 0.309 s late.
 """
 
@@ -58,7 +58,7 @@ class GuitarSetExcerpt:
 
 
 def is_guitarset(path: str | Path) -> bool:
-    """Whether a path is a JAMS file, a zip archive, or a folder with a JAMS file in it."""
+    """Return whether a path is a JAMS file, a zip archive, or a folder with a JAMS file in it."""
     path = Path(path)
     if path.is_file():
         return path.suffix.lower() in (".jams", ".zip")
@@ -84,12 +84,12 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
     excerpts, problems = [], []
     for name, content in _iter_jams_files(path, problems):
         try:
-            excerpt, told = read_jams(content, name)
+            excerpt, omissions = read_jams(content, name)
         except ValueError as error:
             problems.append(ReadProblem(Path(name).name, 0, str(error)))
             continue
         excerpts.append(excerpt)
-        problems += told
+        problems += omissions
     if not excerpts:
         first = f" First problem: {problems[0]}" if problems else ""
         raise ValueError(f"{path} holds no JAMS file of GuitarSet that can be read.{first}")
@@ -146,28 +146,28 @@ def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[
         ValueError: if the name is none of GuitarSet's, or the content not what it should be.
     """
     stem = Path(file_name).stem
-    said = _FILE_NAME_PATTERN.search(stem)
-    if said is None:
+    found = _FILE_NAME_PATTERN.search(stem)
+    if found is None:
         raise ValueError(
             f"{Path(file_name).name} is not named as GuitarSet names excerpts, as in "
             "00_BN1-129-Eb_solo.jams."
         )
     with translate_read_errors(Path(file_name).name, "a JAMS file of GuitarSet"):
         annotations = json.loads(raw_bytes)["annotations"]
-        late = LATE_SECONDS_BY_EXCERPT.get(said.group(), 0.0)
-        notes, told = _parse_notes(annotations, late)
-        times, positions, metre = _parse_beats(annotations)
-        bars, doubled = _build_bars(notes, times, positions, metre, int(said["tempo"]))
-    told += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
+        late = LATE_SECONDS_BY_EXCERPT.get(found.group(), 0.0)
+        notes, messages = _parse_notes(annotations, late)
+        times, positions, time_signature = _parse_beats(annotations)
+        bars, doubled = _build_bars(notes, times, positions, time_signature, int(found["tempo"]))
+    messages += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
     source = Path(file_name).name
-    title = said.group().split("_", 1)[1].replace("_", " ")
+    title = found.group().split("_", 1)[1].replace("_", " ")
     excerpt = GuitarSetExcerpt(
-        name=said.group(),
-        player_id=said["player"],
-        mode=said["mode"],
-        tab=Tab(title, STANDARD, tuple(bars), source, STEPS_PER_QUARTER, said["style"]),
+        name=found.group(),
+        player_id=found["player"],
+        mode=found["mode"],
+        tab=Tab(title, STANDARD, tuple(bars), source, STEPS_PER_QUARTER, found["style"]),
     )
-    return excerpt, [ReadProblem(source, 0, what) for what in told]
+    return excerpt, [ReadProblem(source, 0, what) for what in messages]
 
 
 def _parse_seconds(value: Any) -> float:
@@ -188,7 +188,7 @@ TimedNote = tuple[float, float, Note]  # onset and end in seconds
 
 def _parse_notes(annotations: list[Any], delay_seconds: float) -> tuple[list[TimedNote], list[str]]:
     """The notes of all strings in order, and what is wrong with some."""
-    notes, told = [], []
+    notes, messages = [], []
     for each in annotations:
         if each["namespace"] != "note_midi":
             continue
@@ -199,31 +199,33 @@ def _parse_notes(annotations: list[Any], delay_seconds: float) -> tuple[list[Tim
             onset, pitch = _parse_seconds(one["time"]) - delay_seconds, float(one["value"])
             fret = round(pitch) - STANDARD.open_pitches[string - 1]
             if not 0 <= fret <= MAX_FRET_READ:
-                told.append(f"a note at {onset:.3f} s is left out: string {string}, fret {fret}")
+                messages.append(
+                    f"a note at {onset:.3f} s is left out: string {string}, fret {fret}"
+                )
                 continue
             notes.append((onset, onset + _parse_seconds(one["duration"]), Note(string, fret)))
     kept: list[TimedNote] = []
     for note in sorted(notes):
         twin = any(note[2] == o[2] and abs(note[0] - o[0]) < 0.002 for o in kept[-6:])
         if twin:
-            told.append(f"a note at {note[0]:.3f} s stands there twice; it is read once")
+            messages.append(f"a note at {note[0]:.3f} s is there twice; it is read once")
         else:
             kept.append(note)
-    return kept, told
+    return kept, messages
 
 
 def _parse_beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, int]]:
-    """When the beats are, which beat of its bar each is, and the metre."""
+    """When the beats are, which beat of its bar each is, and the time signature."""
     (found,) = [each for each in annotations if each["namespace"] == "beat_position"]
     beats = sorted((_parse_seconds(each["time"]), each["value"]) for each in found["data"])
     times = [time for time, _ in beats]
     if len(beats) < 2 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
         raise ValueError("there should be beats, one after the other")
     first = beats[0][1]
-    metre = int(first["num_beats"]), int(first["beat_units"])
-    if not 1 <= metre[0] <= 32 or metre[1] not in (2, 4, 8, 16):
-        raise ValueError(f"{metre[0]}/{metre[1]} is no metre")
-    return times, [int(value["position"]) for _, value in beats], metre
+    time_signature = int(first["num_beats"]), int(first["beat_units"])
+    if not 1 <= time_signature[0] <= 32 or time_signature[1] not in (2, 4, 8, 16):
+        raise ValueError(f"{time_signature[0]}/{time_signature[1]} is not a time signature")
+    return times, [int(value["position"]) for _, value in beats], time_signature
 
 
 def _build_bars(

@@ -1,4 +1,4 @@
-"""How much of a piece stands in others, note for note."""
+"""Copies: runs of moments that a generated piece shares with training pieces."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ MomentNotes = tuple[Note, ...]
 
 
 def sounding_moments(tab: Tab) -> list[MomentNotes]:
-    """What sounds, moment after moment, whatever time passes between."""
+    """Return the sounding notes of each moment, whatever time passes between."""
     return [notes for event in tab.iter_events() if (notes := event.sounding_notes())]
 
 
 class CopyDetector:
-    """Finds the longest run of moments of a piece that stands in one of some others."""
+    """Finds the longest run of moments that a piece shares with one of some others."""
 
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
@@ -37,7 +37,7 @@ class CopyDetector:
         return self.hashes_by_length[length]
 
     def longest_copied_run(self, tab: Tab) -> int:
-        """How many moments the longest run has that a tab shares with one of the pieces."""
+        """Return how many moments the longest run has that a tab shares with one of the pieces."""
         piece = [self.id_by_moment.get(moment, -1) for moment in sounding_moments(tab)]
         least, most = 0, 1  # a run that is there has shorter ones in it
         while self.contains_run(piece, most):  # copies are short: long runs are looked for last
@@ -48,7 +48,7 @@ class CopyDetector:
         return least
 
     def contains_run(self, piece: list[int], length: int) -> bool:
-        """Whether some run of that length is in one of the pieces."""
+        """Return whether some run of that length is in one of the pieces."""
         return not self.run_hashes(length).isdisjoint(hash_runs(piece, length))
 
 

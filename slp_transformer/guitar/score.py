@@ -1,4 +1,4 @@
-"""Pitches with time and without strings: what a MIDI file says, and what fingering begins with."""
+"""Pitches with time and without strings, as in MIDI files; the input of fingering."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class Score:
     Attributes:
         notes: the notes, in order of onset, then pitch.
         steps_per_quarter: how many steps a quarter note has.
-        time_signatures: from which step on which metre holds, as in `Bar.metre`; 4/4 before the
+        time_signatures: (step, time signature) pairs, each valid from its step on; 4/4 before the
             first.
-        tempos: from which step on which tempo holds, in quarter notes a minute.
+        tempos: (step, quarter notes a minute) pairs, each valid from its step on.
         title: what the piece is called; may be empty.
         source: where it was read from, or empty.
         min_length_steps: steps that the piece lasts at least, for empty bars at its end.
@@ -66,9 +66,9 @@ class Score:
 
 
 def score_from_tab(tab: Tab) -> Score:
-    """What a tab sounds like, its repeats played and its dead notes left out.
+    """Return the sounding notes of a tab, with repeats expanded and without dead notes.
 
-    A note whose duration is not said lasts until the next one on its string, and at most to the end
+    A note without a duration lasts until the next one on its string, and at most to the end
     of its bar.
 
     Args:
@@ -84,12 +84,12 @@ def score_from_tab(tab: Tab) -> Score:
         if all(technique.kind != "dead" for technique in each.techniques)
     ]
     starts = bar_start_steps(tab)
-    metres = [(start, bar.time_signature) for start, bar in zip(starts, tab.bars, strict=False)]
+    signatures = [(start, bar.time_signature) for start, bar in zip(starts, tab.bars, strict=False)]
     tempi = [(start, bar.tempo_bpm) for start, bar in zip(starts, tab.bars, strict=False)]
     return Score(
         tuple(sorted(notes, key=lambda note: (note.onset_step, note.pitch))),
         unit,
-        tuple((step, metre) for step, metre in metres if metre is not None),
+        tuple((step, signature) for step, signature in signatures if signature is not None),
         tuple((step, tempo) for step, tempo in tempi if tempo is not None),
         tab.title,
         tab.source,
@@ -101,8 +101,7 @@ def score_from_tab(tab: Tab) -> Score:
 def notes_with_onsets(tab: Tab) -> list[tuple[int, int, TabNote]]:
     """Every note of a tab with its onset from the beginning and how long it lasts, in steps.
 
-    Durations that are not said are as `score_from_tab` tells. Repeats are taken as they are
-    written.
+    Missing durations are filled as in `score_from_tab`. Repeats are not expanded.
     """
     placed: list[tuple[int, int, TabNote]] = []  # onset, end of its bar, note
     for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
@@ -119,28 +118,29 @@ def notes_with_onsets(tab: Tab) -> list[tuple[int, int, TabNote]]:
 
 
 def make_empty_bars(score: Score) -> list[Bar]:
-    """Empty bars, as the metres say, that hold all that begins in a score.
+    """Return empty bars in the time signatures of a score, enough for all of its notes.
 
     Raises:
-        ValueError: if there are more than 100,000, or a metre is no whole number of steps.
+        ValueError: if there are more than 100,000, or a time signature is no whole number of steps.
     """
     end = max((note.onset_step + 1 for note in score.notes), default=0)
     end = max(end, score.min_length_steps)
     changes = sorted(dict(score.time_signatures).items())
     bars: list[Bar] = []
-    start, metre = 0, (4, 4)
+    start, time_signature = 0, (4, 4)
     while start < end:
         while changes and changes[0][0] <= start:
-            metre = changes.pop(0)[1]
-        steps, rest = divmod(4 * metre[0] * score.steps_per_quarter, metre[1])
+            time_signature = changes.pop(0)[1]
+        beats, unit = time_signature
+        steps, rest = divmod(4 * beats * score.steps_per_quarter, unit)
         if rest or steps < 1:
             raise ValueError(
-                f"A bar of {metre[0]}/{metre[1]} is no whole number of steps where a quarter note "
-                f"has {score.steps_per_quarter}."
+                f"A bar of {beats}/{unit} is not a whole number of steps where a quarter note has "
+                f"{score.steps_per_quarter}."
             )
-        if changes and changes[0][0] < start + steps:  # the metre changes early
+        if changes and changes[0][0] < start + steps:  # the time signature changes early
             steps = changes[0][0] - start
-        bars.append(Bar(steps, (), metre, _value_at_step(score.tempos, start)))
+        bars.append(Bar(steps, (), time_signature, _value_at_step(score.tempos, start)))
         start += steps
         if len(bars) > MAX_BARS:
             raise ValueError(f"This piece has more than {MAX_BARS:,} bars.")
@@ -148,7 +148,7 @@ def make_empty_bars(score: Score) -> list[Bar]:
 
 
 def _value_at_step(changes_by_step: Sequence[tuple[int, int]], step: int) -> int | None:
-    """What the last change up to a step says; None before the first."""
+    """Return the value of the last change up to a step; None before the first."""
     place = bisect_right([at for at, _ in changes_by_step], step)
     return changes_by_step[place - 1][1] if place else None
 
@@ -186,5 +186,5 @@ def tab_from_score(
             number = bisect_right(ends, onset) - 1
             events[number].append(Event.from_notes(onset - ends[number], played))
     filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
-    told = score.source, score.steps_per_quarter, score.style
-    return Tab(score.title, tuning, tuple(filled), *told)
+    details = score.source, score.steps_per_quarter, score.style
+    return Tab(score.title, tuning, tuple(filled), *details)

@@ -1,4 +1,4 @@
-"""Styles of music, as tabs say their own: which names will do, and which some tabs have."""
+"""Styles of music: valid names, and the styles of some tabs."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ MAX_STYLES = 64  # styles that a new tokenizer takes
 
 
 def is_valid_style(style_name: str) -> bool:
-    """Whether a text will do as the name of a style.
+    """Return whether a text will do as the name of a style.
 
     It has 1 to 40 printable characters, none of them ``<`` or ``>``, which tokens have around it,
     and no spaces but single ones between words. What a tab without a style is called, none, is no
@@ -25,7 +25,7 @@ def is_valid_style(style_name: str) -> bool:
 
 
 def is_no_style(style_name: str) -> bool:
-    """Whether a text says that there is no style."""
+    """Return whether a text says that there is no style."""
     return style_name.casefold() == "none"
 
 
@@ -38,8 +38,8 @@ def check_styles(styles: tuple[str, ...]) -> None:
     for number, name in enumerate(styles):
         if not isinstance(name, str) or not is_valid_style(name):
             raise ValueError(
-                f"A style has a name of 1 to {MAX_STYLE_CHARACTERS} printable characters, without < and >, and "
-                f"other than none: {name!r:.60} will not do."
+                f"A style has a name of 1 to {MAX_STYLE_CHARACTERS} printable characters, without "
+                f"< and >, and other than none: {name!r:.60} will not do."
             )
         if name in styles[:number]:
             raise ValueError(f"The style {name!r} is there twice.")
@@ -49,12 +49,10 @@ def collect_styles(tabs: Iterable[Tab]) -> tuple[tuple[str, ...], list[str]]:
     """The styles that a model of some tabs can be asked for.
 
     Returns:
-        Their names, sorted: none where all that have a style have the same, which then tells
-        nothing, and none where there are more than 64. And the sentence that says the latter.
+        Their names, sorted: none where all that have a style have the same, which then carries no
+        information, and none where there are more than 64. And a warning in the latter case.
     """
     found = sorted({tab.style for tab in tabs if is_valid_style(tab.style)})
     if len(found) > MAX_STYLES:
-        return (), [
-            f"no token tells a style: there are {len(found)} styles, more than {MAX_STYLES}"
-        ]
+        return (), [f"styles have no tokens: there are {len(found)} styles, more than {MAX_STYLES}"]
     return (tuple(found) if len(found) > 1 else ()), []

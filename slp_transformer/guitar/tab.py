@@ -1,12 +1,12 @@
 """A tab: bars of events, each event the notes that begin together at one moment.
 
-Time is whole numbers. An event stands so many steps after the bar line, and a bar is so many steps
+Time is whole numbers. An event is so many steps after the bar line, and a bar is so many steps
 long. `Tab.steps_per_quarter` says how many steps a quarter note has; where it is None, steps are
 only the columns of a text, in which people space notes as they please. Columns become time by an
 explicit step alone, `slp_transformer.guitar.timing.columns_to_steps`. Seconds are not kept here: a
-loader that knows them keeps them beside its tabs.
+loader that knows them keeps them with its tabs.
 
-All that is said of notes beyond string and fret is optional, and so is metre and tempo. Ties are
+All details of notes but string and fret are optional, and so are time signature and tempo. Ties are
 notation: a note that is held over a bar line is one note with a duration that crosses it.
 """
 
@@ -36,12 +36,12 @@ class Technique(NamedTuple):
 
 
 class TabNote(NamedTuple):
-    """One note of an event, with all that is said of it.
+    """One note of an event, with all of its details.
 
     Attributes:
         note: string and fret.
-        duration_steps: steps that it lasts, past the end of the bar too; 0 if that is not said.
-        techniques: how it is played, in the order of `Kind`.
+        duration_steps: steps that it lasts, past the end of the bar too; 0 if unknown.
+        techniques: how it is played, in the order of `TechniqueKind`.
         voice: 1 or 2, where a piece has parts that are written apart.
     """
 
@@ -60,7 +60,7 @@ class Event:
     Attributes:
         step: steps from the bar line, 0 for the first moment of the bar.
         notes: the notes, lowest string first (string 6 before string 1).
-        durations: as `TabNote.duration`, for each note.
+        durations: as `TabNote.duration_steps`, for each note.
         techniques: as `TabNote.techniques`.
         voices: as `TabNote.voice`.
     """
@@ -73,7 +73,7 @@ class Event:
 
     @staticmethod
     def from_notes(step: int, tab_notes: Iterable[TabNote]) -> "Event":
-        """The event of some notes in any order; what none of them says is left empty."""
+        """The event of some notes in any order; details that none of them has are left empty."""
         tab_notes = sorted(tab_notes, key=lambda each: -each.note.string)
         durations = tuple(each.duration_steps for each in tab_notes)
         techniques = tuple(each.techniques for each in tab_notes)
@@ -87,7 +87,7 @@ class Event:
         )
 
     def tab_notes(self) -> tuple[TabNote, ...]:
-        """Its notes, each with all that is said of it."""
+        """Return its notes, each with all of its details."""
         count = len(self.notes)
         columns = (
             self.notes,
@@ -116,7 +116,7 @@ class Bar:
         steps: how many steps the bar is long.
         events: its events, in order of `step`.
         time_signature: beats and what kind of note a beat is, (6, 8) for six eighths, from this bar
-            on; None where it goes on as before, or is not said.
+            on; None where it does not change, or is unknown.
         tempo_bpm: quarter notes a minute from this bar on; None as with `time_signature`.
         starts_repeat: whether a repeat begins with this bar.
         num_plays: how often the repeat that ends with this bar is played in all; 0 if none ends.
@@ -218,8 +218,8 @@ def check_bar(bar: Bar, bar_number: int, num_strings: int) -> None:
         bar.time_signature[0] < 1 or bar.time_signature[1] not in (1, 2, 4, 8, 16, 32)
     ):
         raise ValueError(
-            f"Bar {bar_number}: {bar.time_signature[0]}/{bar.time_signature[1]} is no metre; write so many halves, "
-            "quarters, eighths, ..., as in 6/8."
+            f"Bar {bar_number}: {bar.time_signature[0]}/{bar.time_signature[1]} is not a time "
+            "signature; write so many halves, quarters, eighths, ..., as in 6/8."
         )
     if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
         raise ValueError(
@@ -233,7 +233,7 @@ def iter_checked_events(bar: Bar, bar_number: int) -> Iterator[tuple[Event, str]
     """The events of a bar, each with the words for where it is.
 
     Raises:
-        ValueError: naming the place, if the bar has no steps or an event stands outside its order.
+        ValueError: naming the place, if the bar has no steps or an event is out of order.
     """
     if bar.steps < 1:
         raise ValueError(f"Bar {bar_number} has {bar.steps} steps; a bar has at least 1.")
@@ -266,5 +266,6 @@ def _check_event(event: Event, location: str, num_strings: int) -> None:
     for technique in (each for several in event.techniques for each in several):
         if technique.kind not in TECHNIQUE_KINDS:
             raise ValueError(
-                f"{location}: {technique.kind!r} is no technique that a tab knows: {', '.join(TECHNIQUE_KINDS)}."
+                f"{location}: {technique.kind!r} is not a technique; choose from "
+                f"{', '.join(TECHNIQUE_KINDS)}."
             )

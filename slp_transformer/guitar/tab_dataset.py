@@ -1,4 +1,4 @@
-"""Tabs as one row of tokens to learn from and another to measure on."""
+"""Tabs as training tokens and validation tokens."""
 
 import random
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from slp_transformer.guitar.token_grammar import NUM_STRINGS
 
 @dataclass(frozen=True)
 class TabDataset:
-    """Tabs to learn from and tabs held out, and the tokens of both.
+    """Training tabs, held-out tabs, and the tokens of both.
 
     Attributes:
-        tokenizer: what the tokens mean.
-        train_data: tokens to learn from, each piece from ``<bos>`` to ``<eos>``.
-        val_data: tokens of pieces that are not learned from.
+        tokenizer: the tokenizer.
+        train_data: training tokens, each piece from ``<bos>`` to ``<eos>``.
+        val_data: tokens of the held-out pieces.
         train_tabs: the pieces behind `train_data`, in the order of their tokens.
         val_tabs: the pieces behind `val_data`.
         problems: what could not be read, by file and line.
@@ -76,7 +76,7 @@ def read_train_val_tabs(
         val_split: as there.
 
     Returns:
-        The tabs to learn from, those held out, and what could not be read.
+        The training tabs, those held out, and what could not be read.
 
     Raises:
         ValueError: as `prepare_tab_dataset`, but for what has no token.
@@ -127,13 +127,13 @@ def keep_six_string_tabs(
 
 
 def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[Tab]]:
-    """Part pieces at random, always in the same way, into the larger part and the held-out share.
+    """Split pieces at random, always in the same way, into a training and a held-out part.
 
     Raises:
         ValueError: if the share is not between 0 and 1, or there is only one piece.
     """
     if not 0 < val_share < 1:
-        raise ValueError(f"held_out must be a share between 0 and 1, not {val_share!r}.")
+        raise ValueError(f"val_split must be a share between 0 and 1, not {val_share!r}.")
     if len(tabs) < 2:
         raise ValueError(
             f"There is only {len(tabs)} piece, of which nothing can be held out: give more tabs, "
@@ -146,7 +146,7 @@ def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[
 
 
 def describe_tab(tab: Tab) -> str:
-    """What a piece is called: its title and where it is from, as far as that is known."""
+    """Return the source and title of a piece, as far as they are known."""
     return ", ".join(filter(None, [tab.source, tab.title])) or "a piece without a name"
 
 

@@ -1,4 +1,4 @@
-"""What the text around a tab says about it: title, style, tuning, capo.
+"""The text around a tab: title, style, tuning, capo.
 
 Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F# B E``, ``Drop D``,
 ``6th = D``, ``tuned down half a step``, or by the letters in front of the strings.
@@ -25,7 +25,7 @@ OpenPitches = tuple[int, ...]
 MAX_STATEMENT_COLUMNS = 1000  # columns of a line in which something is stated
 
 _NOTE_NAME_REGEX = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
-# Six names, and no seventh beside them.
+# Six names, and no seventh next to them.
 _SIX_NAMES_PATTERN = re.compile(
     r"(?<![\w#])(?<!\b[A-Ga-g][\s,\-])"
     + r"[\s,\-]*".join([_NOTE_NAME_REGEX] * 6)
@@ -126,7 +126,7 @@ def _nearest_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches:
 
 
 def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
-    """The pitch of that name, in any case and with any sign, that is nearest to `reference_pitch`."""
+    """Return the pitch of a name, in any case and with any sign, nearest to `reference_pitch`."""
     plain = note_name[0].upper() + note_name[1:].replace("\u266f", "#").replace("\u266d", "b")
     return reference_pitch + (parse_pitch_class(plain) - reference_pitch + 6) % 12 - 6
 
@@ -139,8 +139,8 @@ def _distance_from_standard(pitches: OpenPitches) -> int:
 def format_tuning_line(tuning: Tuning) -> str:
     """The line of text that states a tuning, low string first, so that `parse_tuning` reads it.
 
-    Octaves (E2) stand where letters alone, which mean what is nearest to standard tuning, would
-    mislead.
+    Octaves (E2) are written where letters alone, which mean what is nearest to standard tuning,
+    would mislead.
     """
     letters, pitches = get_string_names(tuning), tuning.open_pitches
     line = "tuning: " + " ".join(letters[::-1])
@@ -168,7 +168,7 @@ def parse_tuning(line: str) -> OpenPitches | None:
 def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
     """Four to eight notes with octaves (``Bb1 F2 Bb2 Eb3 G3 C4``); E2 is the low E of a guitar.
 
-    The lowest string comes first, unless most steps lead down and nothing is said of the order.
+    The lowest string comes first, unless most steps lead down and the order is not stated.
     """
     notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
     if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
@@ -224,7 +224,7 @@ def _parse_pitch_class(note_name: str) -> int:
 
 
 def _parse_half_steps(words: str) -> int:
-    """How many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
+    """Return how many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
     if "1/2" in words or "half" in words or "1.5" in words:
         more = re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words)
@@ -238,7 +238,7 @@ def _parse_leading_number(words: str) -> int:
 
 
 def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
-    """Whether six note names are all that a line says (and are not chords with gaps between)."""
+    """Return whether a line has six note names and nothing else (chords have gaps between)."""
     names = six_names_match.group()
     return line.strip(" ()[]*.\t") == names and "  " not in names and names[:1].isupper()
 
@@ -291,7 +291,7 @@ def find_title(lines: list[str]) -> str:
 
 
 def is_style_line(line: str) -> bool:
-    """Whether a line of text says the style and so nothing else, whatever the style is called."""
+    """Return whether a line of text states the style, and so states nothing else."""
     return bool(_STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS]))
 
 
@@ -306,5 +306,5 @@ def find_style(lines: list[str]) -> str:
 
 
 def _has_letters(line: str) -> bool:
-    """Whether a line holds at least three letters in a row."""
+    """Return whether a line holds at least three letters in a row."""
     return bool(re.search(r"[^\W\d_]{3}", line))

@@ -1,10 +1,10 @@
-"""What is measured about tablature that a model has written.
+"""Metrics of generated tablature.
 
 How many of the events can be played is the first question players ask of such tab, and published
 systems that generate it have not reported it; people who write tab by hand are above 99.9 percent.
 Distinct strings and a reach of four frets are the usual conditions. TART (arXiv 2510.02597) masks
 reused strings and reaches over five frets; how far the hand moves belongs to the costs that
-fingering search has minimised since Sayegh (1989).
+fingering search has minimized since Sayegh (1989).
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ NUM_STRINGS = 6
 
 
 def is_playable_event(event: Event, max_span: int = MAX_SPAN, max_fret: int = MAX_FRET) -> bool:
-    """Whether one hand can play an event on a six-string guitar.
+    """Return whether one hand can play an event on a six-string guitar.
 
     True when every note has a string of its own, every fret is from 0 to `max_fret`, and the
     fretted notes lie at most `max_span` frets apart.
@@ -33,7 +33,7 @@ def compute_playable_share(
     """Share of the events that one hand can play, from 0 to 1.
 
     Args:
-        events: for instance `tab.events()`.
+        events: for instance `tab.iter_events()`.
         max_span: most frets between the lowest and the highest fretted note.
         max_fret: last fret that counts as on the neck; pass ``MAX_FRET - capo`` where there is a
             capo.
@@ -46,7 +46,7 @@ def compute_playable_share(
 
 
 def compute_hand_shifts(events: Iterable[Event]) -> list[int]:
-    """How many frets the hand moves from one event to the next, never negative.
+    """Return the frets that the hand moves from one event to the next, never negative.
 
     The hand is where its lowest fretted note is. Events of open strings alone need no hand and
     leave it where it was, so there is one number less than there are events with a fretted note.
@@ -66,8 +66,8 @@ def valid_sequence_share(invalid_token_counts: Iterable[int]) -> float:
     """Share of sampled token sequences without any ill-formed token; 0.0 if there are none.
 
     Args:
-        invalid_token_counts: for every sample, how many of its tokens could not stand where they
-            stood (`slp_transformer.guitar.tab_tokenizer.DecodedTab.num_invalid_tokens`).
+        invalid_token_counts: for every sample, the number of its invalid tokens
+            (`slp_transformer.guitar.tab_tokenizer.DecodedTab.num_invalid_tokens`).
     """
     clean = [count == 0 for count in invalid_token_counts]
     return sum(clean) / len(clean) if clean else 0.0

@@ -18,7 +18,7 @@ soon loses the meter. In a bar that is longer than the positions reach, ``LONG``
 they count from to the last of them.
 
 The placed code, ``TabTokenizer(code="placed")``, has one token for a bar that comes back, and says
-metre and key in the header, and the style if the tokenizer is made with styles;
+time signature and key in the header, and the style if the tokenizer is made with styles;
 `slp_transformer.guitar.token_names` describes it.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
@@ -53,16 +53,16 @@ TokenScheme = Literal["plain", "placed"]
 MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
 MAX_LIMIT = 1 << 16  # frets, positions or capos, since each has a token
 DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-"""How many steps a quarter note has in the pieces that the recipes train on."""
+"""How many steps a quarter note has in the pieces that models are trained on by default."""
 
 
 @dataclass(frozen=True)
 class DecodedTab:
-    """What came of a sequence of token ids.
+    """The tab that a sequence of token ids encodes, and counts of its tokens.
 
     Attributes:
         tab: the music in it.
-        num_invalid_tokens: how many tokens could not stand where they stood.
+        num_invalid_tokens: number of tokens where the grammar does not allow them.
         num_tokens: how many tokens were read, up to and including the first ``<eos>``.
         is_complete: whether an ``<eos>`` came.
     """
@@ -74,13 +74,13 @@ class DecodedTab:
 
     @property
     def valid_token_share(self) -> float:
-        """Share of the tokens that could stand where they stood; 1.0 for no tokens at all."""
+        """Share of the tokens that the grammar allows where they are; 1.0 for no tokens."""
         return 1 - self.num_invalid_tokens / self.num_tokens if self.num_tokens else 1.0
 
 
 @dataclass(frozen=True)
 class TabTokenizerConfig:
-    """What `TabTokenizer.to_json` writes."""
+    """The JSON of `TabTokenizer.to_json`."""
 
     kind: Literal["tab tokens"]
     max_fret: int
@@ -101,8 +101,8 @@ class TabTokenizer:
     The placed code has those named above besides, and ``STYLE`` tokens at the end if there are
     styles.
     Of a tab its tuning, unit, bars and notes are encoded, and in the placed code the style and the
-    first bar's metre; title, other metres, tempo, repeats, durations and techniques are not, and
-    dead notes, which have no pitch, are left out.
+    first bar's time signature; title, other time signatures, tempo, repeats, durations and
+    techniques are not, and dead notes, which have no pitch, are left out.
 
     Args:
         max_fret: highest fret that has a token.
@@ -110,17 +110,17 @@ class TabTokenizer:
         max_capo: highest capo.
         tunings: the tunings with a token of their own, by name; six strings each.
         steps_per_quarter_options: how many steps a quarter note may have,
-            `DEFAULT_STEPS_PER_QUARTER` for instance, for tokens that tell the unit of time; none
-            for tokens that do not.
+            `DEFAULT_STEPS_PER_QUARTER` for instance, for tokens of the unit of time; none for no
+            such tokens.
         scheme: "plain" or "placed".
-        styles: the styles that have a token, for the placed code; none for headers that do not
-            tell a style.
+        styles: the styles that have a token, for the placed code; none for headers without
+            a style.
 
     Raises:
         ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
             there is no such code, a style has no name that will do
-            (`slp_transformer.guitar.styles.is_valid_style`) or is there twice, or the plain code is
-            to tell styles.
+            (`slp_transformer.guitar.styles.is_valid_style`) or is there twice, or styles are
+            given for the plain code.
     """
 
     pad_id, bos_id, eos_id = 0, 1, 2
@@ -155,12 +155,12 @@ class TabTokenizer:
                 f"A quarter note has a whole number of steps, not {self.steps_per_quarter_options}."
             )
         if scheme not in get_args(TokenScheme):
-            raise ValueError(f'code must be "plain" or "placed", not {scheme!r}.')
+            raise ValueError(f'scheme must be "plain" or "placed", not {scheme!r}.')
         self.scheme, self.styles = scheme, tuple(styles)
         check_styles(self.styles)
         if self.styles and scheme == "plain":
-            raise ValueError("Styles are told by the placed code, not by the plain one.")
-        units_told = (
+            raise ValueError("Only the placed code has style tokens, not the plain one.")
+        unit_tokens = (
             ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.steps_per_quarter_options))
             if self.steps_per_quarter_options
             else ()
@@ -170,7 +170,7 @@ class TabTokenizer:
             *(f"TUNING<{name}>" for name in self.tunings),
             *(f"OPEN<{pitch}>" for pitch in range(MIN_OPEN_PITCH, MAX_OPEN_PITCH + 1)),
             *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
-            *units_told,
+            *unit_tokens,
             *(
                 build_plain_vocabulary(max_fret, max_position)
                 if scheme == "plain"
@@ -185,7 +185,7 @@ class TabTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens."""
         return len(self.vocabulary)
 
     def to_tokens(self, ids: Iterable[int]) -> list[str]:
@@ -245,8 +245,8 @@ class TabTokenizer:
                 return [f"TUNING<{name}>", capo]
         if not all(MIN_OPEN_PITCH <= pitch <= MAX_OPEN_PITCH for pitch in pitches):
             raise ValueError(
-                f"Open strings must lie between the MIDI pitches {MIN_OPEN_PITCH} and {MAX_OPEN_PITCH}; "
-                f"this tuning has {pitches}."
+                f"Open strings must lie between the MIDI pitches {MIN_OPEN_PITCH} and "
+                f"{MAX_OPEN_PITCH}; this tuning has {pitches}."
             )
         return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
 
@@ -273,7 +273,7 @@ class TabTokenizer:
     def decode(self, ids: Sequence[int], default_tuning: Tuning = STANDARD) -> DecodedTab:
         """The music in a sequence of token ids, however ill-formed: it never raises.
 
-        A token that may not stand where it stands is counted. A ``BAR`` or ``<eos>`` is obeyed all
+        A token that the grammar does not allow is counted. A ``BAR`` or ``<eos>`` is obeyed all
         the same (notes that the bar ends with get one step); every other such token is skipped.
         Reading stops at the first ``<eos>``. A sequence that does not begin with ``<bos>`` is a
         piece's middle: it is read as if it began right after a ``BAR``, in the given tuning. A last
@@ -291,8 +291,7 @@ class TabTokenizer:
             if token == self.eos_id:
                 break
         reader.close_bar()
-        told = {"steps_per_quarter": reader.steps_per_quarter, "style": reader.style}
-        tab = Tab(tuning=reader.tuning, bars=tuple(reader.bars), **told)
+        tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
         return DecodedTab(tab, reader.num_invalid_tokens, length, is_complete=self.eos_id in ids)
 
     def allowed_next_ids(self, ids: Sequence[int]) -> set[int]:
@@ -330,7 +329,7 @@ class TabTokenizer:
         )
 
     def to_json(self) -> str:
-        """The settings as JSON text, to be saved beside a model."""
+        """Return the settings as JSON text, to be saved with a model."""
         tunings = {name: tuning.open_pitches for name, tuning in self.tunings.items()}
         limits = self.max_fret, self.max_position, self.max_capo
         kept = TabTokenizerConfig(

@@ -209,14 +209,14 @@ TIME_SIGNATURES = tuple(
     for kind, most in ((2, (2, 3, 4)), (4, (2, 3, 4, 5, 6)), (8, (3, 5, 6, 7, 9, 12)))
     for beats in most
 )
-"""The metres that have a token."""
+"""The time signatures that have a token."""
 
 MAJOR_KEY_PROFILE = (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88)
 MINOR_KEY_PROFILE = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17)
 
 
 def count_pitch_classes(tab: Tab) -> list[int]:
-    """How many of a tab's notes are of each pitch class, C first; dead notes have none."""
+    """Return how many of a tab's notes are of each pitch class, C first; dead notes have none."""
     counts = Counter(
         tab.tuning.pitch_of(note) % 12
         for event in tab.iter_events()

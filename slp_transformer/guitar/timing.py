@@ -1,4 +1,4 @@
-"""Steps and time: columns made into time, finer and coarser steps, metres, repeats unfolded."""
+"""Steps and time: columns made into time, finer and coarser steps, time signatures, repeats."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,13 +8,13 @@ from math import gcd, lcm
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 
 MAX_EXPANDED_BARS = 100_000
-"""Most bars that repeats are unfolded to."""
+"""Most bars that repeats are expanded to."""
 
 
 def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
-    """Say that the columns of a tab are steps of time: of sixteenths, unless told otherwise.
+    """Return the tab with its columns taken for steps of time, by default for sixteenths.
 
-    Nothing is moved: what stood so many columns apart is as many steps apart now. People who write
+    Nothing is moved: events so many columns apart are as many steps apart now. People who write
     tab space notes in time in 70 to 80 % of bars, so this is a decision, never made in silence.
 
     Raises:
@@ -23,7 +23,7 @@ def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
     if tab.steps_per_quarter is not None:
         raise ValueError(
             f"This tab has time already, {tab.steps_per_quarter} steps to a quarter note; use "
-            "with_steps_per_quarter for finer or coarser steps."
+            "change_steps_per_quarter for finer or coarser steps."
         )
     if not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER:
         raise ValueError(
@@ -112,10 +112,10 @@ def bar_start_steps(tab: Tab) -> list[int]:
 
 
 def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
-    """The metre of a bar that is exactly as long as it: its own if that fits, else the plainest.
+    """Return a time signature exactly as long as a bar: its own if that fits, else the plainest.
 
     Raises:
-        ValueError: if no metre is as long as the bar.
+        ValueError: if no time signature is as long as the bar.
     """
     quarters = Fraction(bar.steps, steps_per_quarter)
     if (
@@ -128,16 +128,16 @@ def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
         if beats.denominator == 1:
             return int(beats), kind
     raise ValueError(
-        f"A bar of {bar.steps} steps, {steps_per_quarter} to a quarter note, has no metre: it is "
-        "no whole number of thirty-seconds."
+        f"A bar of {bar.steps} steps, {steps_per_quarter} to a quarter note, has no time "
+        "signature: it is not a whole number of thirty-second notes."
     )
 
 
 def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Tab, list[int]]:
-    """A tab whose bars all have a metre, as what a model writes may not.
+    """Pad or truncate bars so that all have a time signature, as generated ones may not.
 
-    A bar that no metre fits is lengthened to a whole number of quarters. One that is longer than so
-    many quarters is cut into parts of that length.
+    A bar that fits no time signature is padded to a whole number of quarters. One that is longer
+    than `max_bar_quarters` is split into parts of that length.
 
     Returns:
         The tab; and the numbers of the bars that were changed.
@@ -174,7 +174,7 @@ def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Ta
 
 
 def add_time_signatures(tab: Tab) -> Tab:
-    """The same tab, with the metre of every bar in which it changes.
+    """Return the tab with the time signature of every bar in which it changes.
 
     Raises:
         ValueError: as `time_signature_of` and `require_steps_per_quarter`.
@@ -201,14 +201,14 @@ def expand_repeats(tab: Tab) -> Tab:
     """
     played: list[Bar] = []
     begin, time, place = 0, 1, 0
-    settled = _carry_time_signature_and_tempo(tab.bars)
+    carried = _carry_time_signature_and_tempo(tab.bars)
     while place < len(tab.bars):
         bar = tab.bars[place]
         if bar.starts_repeat and place != begin:
             begin, time = place, 1
         plays = not bar.endings or time in bar.endings
         if plays:
-            played.append(replace(settled[place], starts_repeat=False, num_plays=0, endings=()))
+            played.append(replace(carried[place], starts_repeat=False, num_plays=0, endings=()))
         if len(played) > MAX_EXPANDED_BARS:
             raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
         later = _following_endings(tab.bars, place)
@@ -232,20 +232,20 @@ def _following_endings(bars: tuple[Bar, ...], bar_index: int) -> set[int]:
 
 
 def _carry_time_signature_and_tempo(bars: tuple[Bar, ...]) -> list[Bar]:
-    """Bars that each say the metre and tempo they are in, as far as any was said."""
-    settled, metre, tempo = [], None, None
+    """Return the bars, each with the time signature and tempo that are in force."""
+    carried, time_signature, tempo = [], None, None
     for bar in bars:
-        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
-        settled.append(replace(bar, time_signature=metre, tempo_bpm=tempo))
-    return settled
+        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
+        carried.append(replace(bar, time_signature=time_signature, tempo_bpm=tempo))
+    return carried
 
 
 def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
-    """Bars that say metre and tempo only where they change."""
-    changed, metre, tempo = [], None, None
+    """Return the bars with time signature and tempo only where they change."""
+    changed, time_signature, tempo = [], None, None
     for bar in bars:
-        new_metre = None if bar.time_signature == metre else bar.time_signature
+        new_time_signature = None if bar.time_signature == time_signature else bar.time_signature
         new_tempo = None if bar.tempo_bpm == tempo else bar.tempo_bpm
-        changed.append(replace(bar, time_signature=new_metre, tempo_bpm=new_tempo))
-        metre, tempo = bar.time_signature or metre, bar.tempo_bpm or tempo
+        changed.append(replace(bar, time_signature=new_time_signature, tempo_bpm=new_tempo))
+        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
     return changed

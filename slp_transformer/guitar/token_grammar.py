@@ -1,4 +1,4 @@
-"""Which token may follow which: the state machine behind `guitar.tab_tokenizer`."""
+"""The state machine behind `guitar.tab_tokenizer`: which token may follow which."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ class PlainTokenReader:
         time_signature: of the first bar; None where no token says it.
         style: what kind of music it is; empty where no token says it.
         bars: what has been read, without the bar that is not closed yet.
-        num_invalid_tokens: how many tokens could not stand where they stood.
+        num_invalid_tokens: number of tokens that the grammar does not allow.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PlainTokenReader:
         self.events: list[Event] = []
 
     def is_allowed(self, token_id: int) -> bool:
-        """Whether this token may come next."""
+        """Return whether this token may come next."""
         kind, value = self.parsed_vocabulary[token_id]
         return (
             kind in self.remaining_header_kinds[0]
@@ -117,11 +117,11 @@ class PlainTokenReader:
         del self.remaining_header_kinds[0]
 
     def is_always_obeyed(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
-        """Whether a token is obeyed even where it may not stand."""
+        """Return whether a token is obeyed even where it is not allowed."""
         return token_kind in ("BAR", "<eos>")
 
     def is_allowed_in_bar(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
-        """Whether this token may come next in a bar."""
+        """Return whether this token may come next in a bar."""
         if token_kind == "TAB":
             free = self.last_kind in ("BAR", "POS")
             return free or (self.last_kind == "TAB" and numbers[0] < self.pending_notes[-1].string)
@@ -175,7 +175,7 @@ class PlacedTokenReader(PlainTokenReader):
         self.pending_step: int | None = None  # where a POS says that the next notes are
 
     def is_allowed_in_bar(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
-        """Whether this token may come next in a bar."""
+        """Return whether this token may come next in a bar."""
         if token_kind == "WITH":
             return self.last_kind in ("TAB", "WITH") and numbers[0] < self.pending_notes[-1].string
         if token_kind in ("BAR", "<eos>"):
@@ -192,25 +192,25 @@ class PlacedTokenReader(PlainTokenReader):
         if token_kind == "TAB":
             return self.last_kind == "POS" or (not self.pending_notes and self.last_kind != "LONG")
         if token_kind == "LONG":
-            beyond = max(self.now, self.origin + self.max_position) + 1
+            beyond = max(self.current_step, self.position_offset + self.max_position) + 1
             return self.last_kind != "POS" and self.is_inside_bar(beyond)
-        step = self.origin + numbers[0] if token_kind == "POS" else 0
-        return self.last_kind != "POS" and step > self.now and self.is_inside_bar(step)
+        step = self.position_offset + numbers[0] if token_kind == "POS" else 0
+        return self.last_kind != "POS" and step > self.current_step and self.is_inside_bar(step)
 
     def is_inside_bar(self, step: int) -> bool:
-        """Whether a moment lies in the bar that is being read."""
+        """Return whether a moment lies in the bar that is being read."""
         return self.bar_steps is None or step < self.bar_steps
 
     def count_bars_with_current(self) -> int:
-        """How many bars there are, with the one that is being read."""
+        """Return how many bars there are, with the one that is being read."""
         return len(self.bars) + (self.last_kind != "SAME" and self.has_bar_begun())
 
     def has_bar_begun(self) -> bool:
-        """Whether the bar that is being read is one: of a piece's middle, only if it has notes."""
+        """Return whether a bar has begun; in the middle of a piece, only if it has notes."""
         return self.bar_steps is not None or bool(self.pending_notes or self.events)
 
     def is_always_obeyed(self, token_kind: str, numbers: tuple[int, ...]) -> bool:
-        """Whether a token is obeyed even where it may not stand."""
+        """Return whether a token is obeyed even where it is not allowed."""
         again = (
             token_kind == "SAME"
             and not self.remaining_header_kinds
@@ -222,15 +222,15 @@ class PlacedTokenReader(PlainTokenReader):
         """Take in a token of a bar."""
         if token_kind == "TAB":
             self.close_event()
-            self.now, self.pending_step = self.pending_step or 0, None
+            self.current_step, self.pending_step = self.pending_step or 0, None
         if token_kind in ("TAB", "WITH"):
             self.pending_notes.append(Note(*numbers))
         elif token_kind == "LONGER":
             self.bar_steps += self.max_position
         elif token_kind == "LONG":
-            self.origin += self.max_position
+            self.position_offset += self.max_position
         else:
-            self.pending_step = self.origin + numbers[0]
+            self.pending_step = self.position_offset + numbers[0]
 
     def begin_bar(self, token_kind: str, numbers: tuple[int, ...]) -> None:
         """Begin a bar of so many steps, or repeat one."""
@@ -243,9 +243,9 @@ class PlacedTokenReader(PlainTokenReader):
     def close_bar(self) -> None:
         """End the bar; of a piece's middle, one that holds nothing is dropped."""
         if self.has_bar_begun():
-            last = self.now + 1
+            last = self.current_step + 1
             self.close_event()
-            metre = None if self.bars else self.time_signature
-            self.bars.append(Bar(self.bar_steps or last, tuple(self.events), metre))
-        self.events, self.pending_notes, self.now, self.origin = [], [], 0, 0
+            time_signature = None if self.bars else self.time_signature
+            self.bars.append(Bar(self.bar_steps or last, tuple(self.events), time_signature))
+        self.events, self.pending_notes, self.current_step, self.position_offset = [], [], 0, 0
         self.bar_steps = self.pending_step = None

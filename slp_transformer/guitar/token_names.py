@@ -1,6 +1,6 @@
 """The names of the tokens of tabs; `slp_transformer.guitar.token_grammar` reads them back.
 
-In the placed code the header goes on with the metre of the first bar and with the key, which is
+In the placed code the header goes on with the time signature of the first bar and the key, which is
 estimated from all notes (`slp_transformer.guitar.theory.estimate_key`); either may be ``none``.
 Where the tokenizer has styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it
 has none of them::
@@ -87,7 +87,7 @@ def encode_plain_bars(bars: tuple[Bar, ...], max_fret: int, max_position: int) -
 def encode_placed_tab(
     tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]
 ) -> list[str]:
-    """Names of the tokens of metre, key, style and all bars in the placed code.
+    """Names of the tokens of time signature, key, style and all bars in the placed code.
 
     Args:
         tab: the tab.
@@ -98,9 +98,9 @@ def encode_placed_tab(
     Raises:
         ValueError: naming the bar, for what has no tokens.
     """
-    metre = tab.bars[0].time_signature if tab.bars else None
-    told = "{}/{}".format(*metre) if metre in TIME_SIGNATURES else "none"
-    tokens = [f"METRE<{told}>", f"KEY<{estimate_key(tab) or 'none'}>"]
+    time_signature = tab.bars[0].time_signature if tab.bars else None
+    written = "{}/{}".format(*time_signature) if time_signature in TIME_SIGNATURES else "none"
+    tokens = [f"METRE<{written}>", f"KEY<{estimate_key(tab) or 'none'}>"]
     if styles:
         tokens.append(f"STYLE<{tab.style if tab.style in styles else 'none'}>")
     last_seen: dict[tuple[int, BarMoments], int] = {}

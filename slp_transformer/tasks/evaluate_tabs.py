@@ -1,4 +1,4 @@
-"""Evaluation of models of guitar tabs: bits per note, and statistics next to held-out tabs."""
+"""Evaluation of tab models: bits per note, and statistics compared with held-out tabs."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -269,7 +269,7 @@ def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
         strings = rng.choice([4, 5, 6, 6, 6, 7, 8])
         tab = as_ascii_holds_it(random_piece(rng, strings, plain=True))
         if number % 3 == 0:
-            bars = tuple(replace(bar, metre=None, tempo=None) for bar in tab.bars)
+            bars = tuple(replace(bar, time_signature=None, tempo_bpm=None) for bar in tab.bars)
             tab = replace(tab, bars=bars, steps_per_quarter=None)
         tabs, problems = parse_ascii_tabs(format_tab(tab, width, show_timing=True))
         assert tabs == [tab] and problems == []

@@ -55,7 +55,7 @@ def test_grips_are_all_the_places_that_one_hand_can_hold(tuning):
             pitches = random_chord(chance, size, tuning)
             if len(set(pitches)) < size:
                 continue
-            every = itertools.product(*(tuning.positions(pitch) for pitch in pitches))
+            every = itertools.product(*(tuning.positions_of(pitch) for pitch in pitches))
             expected = {grip for grip in every if is_playable_grip(grip)}
             assert set(find_grips(pitches, tuning)) == expected
 
@@ -116,9 +116,9 @@ def test_what_no_hand_can_play_is_refused(pitches, why):
 
 
 def cost_of(path, hands, costs):
-    moves = sum(costs.of_move(a, b) for a, b in itertools.pairwise(hands))
+    moves = sum(costs.move_cost(a, b) for a, b in itertools.pairwise(hands))
     return moves + sum(
-        costs.of_grip(grip, hand) + costs.of_place(hand)
+        costs.grip_cost(grip, hand) + costs.position_cost(hand)
         for grip, hand in zip(path, hands, strict=True)
     )
 

@@ -101,7 +101,7 @@ def as_slurred(tab):
         events = []
         for event in reversed(bar.events):
             notes = []
-            for each in event.played():
+            for each in event.tab_notes():
                 if (Technique("hammer"),) == each.techniques:
                     if below.get(each.note.string, 99) < each.note.fret:
                         each = each._replace(techniques=(Technique("pull"),))

@@ -177,7 +177,7 @@ def seconds_file():
     ],
 )
 def test_what_is_no_midi_file_is_said_in_a_sentence(tmp_path, monkeypatch, content, sentence):
-    monkeypatch.setattr(safe_read, "SECONDS", 0.2)
+    monkeypatch.setattr(safe_read, "MAX_CPU_SECONDS", 0.2)
     path = tmp_path / "odd.mid"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=sentence):

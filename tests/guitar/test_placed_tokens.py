@@ -39,7 +39,7 @@ def names(tab):
 def plainly(tab):
     """Bars as the tokens say them: lengths and sounding notes."""
     return [
-        (bar.steps, [(e.step, e.sounding()) for e in bar.events if e.sounding()])
+        (bar.steps, [(e.step, e.sounding_notes()) for e in bar.events if e.sounding_notes()])
         for bar in tab.bars
     ]
 
@@ -49,7 +49,7 @@ def test_a_piece_by_hand():
     again, other = Bar(16, riff), Bar(8, (event(3, (5, 2)), event(7, (5, 3))))
     tab = Tab(
         tuning=replace(DROP_D, capo=2),
-        bars=(replace(again, metre=(4, 4)), other, again, Bar(16, ()), Bar(16, ()), other),
+        bars=(replace(again, time_signature=(4, 4)), other, again, Bar(16, ()), Bar(16, ()), other),
         steps_per_quarter=4,
     )
     assert names(tab) == [
@@ -219,7 +219,7 @@ def test_the_settings_keep_the_code():
     del kept["code"]
     with pytest.raises(ValueError, match="code is missing"):
         TabTokenizer.from_json(json.dumps(kept))
-    with pytest.raises(ValueError, match='code must be "plain" or "placed"'):
+    with pytest.raises(ValueError, match='scheme must be "plain" or "placed"'):
         TabTokenizer(scheme="short")
 
 
@@ -285,7 +285,7 @@ def test_a_style_without_a_sane_name_is_refused(name):
 def test_a_style_twice_and_styles_in_the_plain_code_are_refused():
     with pytest.raises(ValueError, match="The style 'Jazz' is there twice"):
         TabTokenizer(scheme="placed", styles=("Jazz", "Rock", "Jazz"))
-    with pytest.raises(ValueError, match="by the placed code, not by the plain"):
+    with pytest.raises(ValueError, match="Only the placed code has style tokens"):
         TabTokenizer(styles=("Jazz", "Rock"))
 
 
@@ -298,7 +298,7 @@ def test_styles_of_tabs_are_those_that_tell_something():
     many = [f"style {number:02}" for number in range(65)]
     assert collect_styles(tabs(*many[1:])) == (tuple(many[1:]), [])
     assert collect_styles(tabs(*many)) == (
-        (), ["no token tells a style: there are 65 styles, more than 64"],
+        (), ["styles have no tokens: there are 65 styles, more than 64"],
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def studies(request):
 def heard(study, note):
     """Pitch class of a note, named as the hand sees it (shapes, not what a capo makes of them)."""
     down = study.tab.tuning.open_pitches == HALF_STEP_DOWN.open_pitches
-    return (study.tab.tuning.pitch(note) - study.tab.tuning.capo + down) % 12
+    return (study.tab.tuning.pitch_of(note) - study.tab.tuning.capo + down) % 12
 
 
 def named(harmony):
@@ -54,13 +54,13 @@ def named(harmony):
 
 
 def bars_of(study):
-    assert len(study.harmony) == len(study.tab.bars)
-    return zip(study.tab.bars, study.harmony, strict=True)
+    assert len(study.harmony_by_bar) == len(study.tab.bars)
+    return zip(study.tab.bars, study.harmony_by_bar, strict=True)
 
 
 def test_every_event_can_be_played(studies):
     for study in studies:
-        for event in study.tab.events():
+        for event in study.tab.iter_events():
             assert is_playable_grip(event.notes), study.tab.title
             top = MAX_FRET - study.tab.tuning.capo
             assert all(0 <= note.fret <= top for note in event.notes), study.tab.title
@@ -95,7 +95,7 @@ def test_lines_end_on_the_root(studies):
     for study in studies:
         if study.kind in ("scale", "double stops", "solo"):
             last = study.tab.bars[-1].events[-1].notes[0]
-            assert heard(study, last) == named(study.harmony[-1])[0], study.tab.title
+            assert heard(study, last) == named(study.harmony_by_bar[-1])[0], study.tab.title
 
 
 def test_a_blues_has_one_four_and_five_in_their_bars(studies):
@@ -104,7 +104,7 @@ def test_a_blues_has_one_four_and_five_in_their_bars(studies):
             continue
         key = parse_pitch_class(study.tab.title.partition(" in ")[2].split(",")[0])
         quick = "quick-change" in study.tab.title
-        degrees = [(parse_pitch_class(chord[:-1]) - key) % 12 for chord in study.harmony]
+        degrees = [(parse_pitch_class(chord[:-1]) - key) % 12 for chord in study.harmony_by_bar]
         assert degrees[:11] == [0, 5 if quick else 0, 0, 0, 5, 5, 0, 0, 7, 5, 0]
         assert degrees[11] in (0, 7)
         for bar, chord in bars_of(study):
@@ -123,7 +123,7 @@ def test_a_shuffle_keeps_to_fifth_sixth_and_seventh(studies):
                 low, high = (heard(study, note) for note in event.notes)
                 assert low == root and (high - root) % 12 in (7, 9, 10)
         top = [heard(study, e.notes[0]) for e in study.tab.bars[10].events if len(e.notes) == 2]
-        key = parse_pitch_class(study.harmony[10][:-1])
+        key = parse_pitch_class(study.harmony_by_bar[10][:-1])
         assert [(p - key) % 12 for p in top] == [10, 9, 8, 7]
 
 
@@ -219,7 +219,7 @@ def test_every_shape_is_its_chord_with_the_root_below(tuning):
     for chord in theory._SHAPES[tuning.open_pitches]:
         shape = find_open_shape(chord, tuning)
         tones = chord_pitch_classes(chord)
-        played = [tuning.pitch(note) % 12 for note in shape]
+        played = [tuning.pitch_of(note) % 12 for note in shape]
         assert is_playable_grip(shape) and len(shape) >= 3
         assert played[0] == tones[0], chord
         assert set(played) <= set(tones) and set(tones) - set(played) <= {(tones[0] + 7) % 12}, (

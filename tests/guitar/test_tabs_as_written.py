@@ -39,7 +39,7 @@ def test_a_fret_under_a_bar_line_is_not_cut_in_two():
     frets, problems = on_string(page("G|-0-12--14-12---5--|"), 3)
     assert frets == []
     assert problems == [
-        ":3: a fret of this string stands where the others have a bar line; the bars on both sides "
+        ":3: a fret of this string is where the others have a bar line; the bars on both sides "
         "are left out"
     ]
 
@@ -62,7 +62,7 @@ def test_a_string_that_goes_on_where_the_others_end_is_read():
     assert on_string("\n".join(rows), 3)[0] == [0, 12]
     frets, problems = on_string("\n".join([rows[0], rows[1], rows[2] + "-14", *rows[3:]]), 3)
     assert frets == [0, 12, 14]
-    assert problems == [":3: this string is longer than the others; it is read as it stands"]
+    assert problems == [":3: this string is longer than the others; it is read as it is"]
 
 
 def test_the_low_row_of_a_strange_seven_is_reported():
@@ -197,7 +197,7 @@ def test_two_frets_at_the_only_bar_line_are_notes():
     assert [[tuple(n) for n in e.notes] for e in tab.iter_events()] == [[(4, 4), (3, 4)], [(1, 0)]]
 
 
-def test_a_metre_in_a_bar_line_is_no_chord():
+def test_a_time_signature_in_a_bar_line_is_no_chord():
     rows = ["||-0--|", "||----|", "|3----|", "|4-2--|", "||----|", "||-3--|"]
     tabs, problems = parse_ascii_tabs("\n".join(rows))
     assert problems == []

@@ -1,4 +1,4 @@
-"""Time in tabs: steps that have a unit, metres, repeats unfolded, and pitches without strings."""
+"""Time in tabs: steps that have a unit, time signatures, repeats, pitches without strings."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def named(tempo, steps=4, **said):
 
 
 def order(*bars):
-    """The tempi of bars in the order in which they are played, and their metres as said."""
+    """The tempi of bars in the order in which they are played."""
     tempo, tempi = None, []
     for bar in expand_repeats(Tab(bars=bars)).bars:
         assert (bar.starts_repeat, bar.num_plays, bar.endings) == (False, 0, ())
@@ -81,7 +81,7 @@ def test_the_unit_that_holds_some_moments():
 
 
 @pytest.mark.parametrize(
-    ("steps", "unit", "said", "metre"),
+    ("steps", "unit", "said", "time_signature"),
     [
         (16, 4, None, (4, 4)),
         (12, 4, None, (3, 4)),
@@ -92,24 +92,24 @@ def test_the_unit_that_holds_some_moments():
         (5, 8, None, (5, 32)),
     ],
 )
-def test_a_bar_has_its_own_metre_if_that_is_as_long(steps, unit, said, metre):
-    assert time_signature_of(Bar(steps, (), said), unit) == metre
+def test_a_bar_has_its_own_time_signature_if_that_is_as_long(steps, unit, said, time_signature):
+    assert time_signature_of(Bar(steps, (), said), unit) == time_signature
 
 
-def test_a_bar_that_no_metre_fits_is_refused():
-    with pytest.raises(ValueError, match="4 steps, 3 to a quarter note, has no metre"):
+def test_a_bar_that_no_time_signature_fits_is_refused():
+    with pytest.raises(ValueError, match="4 steps, 3 to a quarter note, has no time signature"):
         time_signature_of(Bar(4, ()), 3)
 
 
-def test_metres_are_said_where_they_change():
+def test_time_signatures_are_said_where_they_change():
     bars = (Bar(12, (), (6, 8)), Bar(12, ()), Bar(16, ()), Bar(16, ()))
-    metres = [
+    time_signatures = [
         bar.time_signature for bar in add_time_signatures(Tab(bars=bars, steps_per_quarter=4)).bars
     ]
-    assert metres == [(6, 8), None, (4, 4), None]
+    assert time_signatures == [(6, 8), None, (4, 4), None]
 
 
-def test_bars_without_a_metre_are_lengthened_and_long_ones_cut():
+def test_bars_without_a_time_signature_are_lengthened_and_long_ones_cut():
     notes = (event(0, (1, 0)), event(12, (1, 2)), event(20, (1, 3)))
     odd = Bar(25, notes, tempo_bpm=90, starts_repeat=True, num_plays=2)
     tab, changed = fit_bars_to_time_signature(
@@ -127,22 +127,22 @@ def test_bars_without_a_metre_are_lengthened_and_long_ones_cut():
 
 
 def test_repeats_are_unfolded():
-    assert order(named(1), named(2, repeats=2), named(3)) == [1, 2, 1, 2, 3]
-    assert order(named(1), named(2, repeat_from=True), named(3, repeats=3), named(4)) == [
+    assert order(named(1), named(2, num_plays=2), named(3)) == [1, 2, 1, 2, 3]
+    assert order(named(1), named(2, starts_repeat=True), named(3, num_plays=3), named(4)) == [
         1, 2, 3, 2, 3, 2, 3, 4,
     ]  # fmt: skip
-    first, second = {"endings": (1,), "repeats": 2}, {"endings": (2,)}
+    first, second = {"endings": (1,), "num_plays": 2}, {"endings": (2,)}
     assert order(named(1), named(2, **first), named(3, **second), named(4)) == [1, 2, 1, 3, 4]
-    twice = order(named(1), named(2, **first), named(3, **second), named(4), named(5, repeats=2))
+    twice = order(named(1), named(2, **first), named(3, **second), named(4), named(5, num_plays=2))
     assert twice == [1, 2, 1, 3, 4, 5, 4, 5]
-    three = (named(2, endings=(1, 2), repeats=3), named(3, endings=(3,)))
+    three = (named(2, endings=(1, 2), num_plays=3), named(3, endings=(3,)))
     assert order(named(1), *three) == [1, 2, 1, 2, 1, 3]
-    each = (named(2, endings=(1,), repeats=2), named(3, endings=(2,), repeats=2))
+    each = (named(2, endings=(1,), num_plays=2), named(3, endings=(2,), num_plays=2))
     assert order(named(1), *each, named(4, endings=(3,))) == [1, 2, 1, 3, 1, 4]
-    assert order(named(1, repeats=2), named(2, repeats=2)) == [1, 1, 2, 2]
+    assert order(named(1, num_plays=2), named(2, num_plays=2)) == [1, 1, 2, 2]
 
 
-def test_a_jump_back_says_metre_and_tempo_again():
+def test_a_jump_back_says_time_signature_and_tempo_again():
     bars = (Bar(4, (), (4, 4), 60), Bar(3, (), (3, 4), 90, num_plays=2), Bar(3, ()))
     said = [(bar.time_signature, bar.tempo_bpm) for bar in expand_repeats(Tab(bars=bars)).bars]
     assert said == [((4, 4), 60), ((3, 4), 90), ((4, 4), 60), ((3, 4), 90), (None, None)]
@@ -193,7 +193,7 @@ def test_a_score_and_places_for_its_notes_are_a_tab():
 def test_a_score_that_would_need_too_many_bars_is_refused():
     with pytest.raises(ValueError, match="more than 100,000 bars"):
         tab_from_score(Score((ScoreNote(10**9, 1, 60),), 1), [None])
-    with pytest.raises(ValueError, match="1/32 is no whole number of steps"):
+    with pytest.raises(ValueError, match="1/32 is not a whole number of steps"):
         tab_from_score(Score((ScoreNote(0, 1, 60),), 4, ((0, (1, 32)),)), [None])
 
 
@@ -202,13 +202,13 @@ def test_a_score_that_would_need_too_many_bars_is_refused():
     [
         (Tab(tuning=Tuning((60, 50, 40))), "4 to 8 strings; this tuning has 3"),
         (Tab(steps_per_quarter=0), "1 to 96 steps, not 0"),
-        (Tab(bars=(Bar(4, (), (4, 3)),)), "Bar 1: 4/3 is no metre"),
+        (Tab(bars=(Bar(4, (), (4, 3)),)), "Bar 1: 4/3 is not a time signature"),
         (Tab(bars=(Bar(4, (), tempo_bpm=0),)), "Bar 1: a tempo is 1 to 1000"),
         (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(1, 2)),)),)), "2 details for 1 notes"),
         (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(-1,)),)),)), "less than no time"),
         (
             Tab(bars=(Bar(4, (Event(0, (Note(1, 0),), techniques=((Technique("tap"),),)),)),)),
-            "'tap' is no technique",
+            "'tap' is not a technique",
         ),
     ],
 )
@@ -220,5 +220,5 @@ def test_what_cannot_be_written_down_is_named(tab, sentence):
 def test_practice_studies_are_in_time():
     for study in make_practice_studies(0, 60):
         check_tab(study.tab)
-        metres = {bar.time_signature for bar in add_time_signatures(study.tab).bars}
-        assert metres - {None} <= {(4, 4), (3, 4)} or study.kind == "riff", study.tab.title
+        time_signatures = {bar.time_signature for bar in add_time_signatures(study.tab).bars}
+        assert time_signatures - {None} <= {(4, 4), (3, 4)} or study.kind == "riff", study.tab.title

@@ -20,11 +20,11 @@ def random_piece(rng, strings=6, plain=False, voices=False):
     bars, metre, tempo = [], None, None
     for number in range(rng.randint(1, 5)):
         new = rng.choice(METRES)
-        said = {"metre": new} if new != metre else {}
+        said = {"time_signature": new} if new != metre else {}
         metre = new
         fast = rng.choice([tempo, rng.randint(40, 240)]) if number else rng.randint(40, 240)
         if fast != tempo:
-            said["tempo"] = tempo = fast
+            said["tempo_bpm"] = tempo = fast
         steps = metre[0] * 4 * unit // metre[1]
         bars.append(Bar(steps, (), **said))
     title = rng.choice(["A piece", "Étude in Gb", "One & <two>"])

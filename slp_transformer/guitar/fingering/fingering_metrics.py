@@ -1,4 +1,4 @@
-"""How far a fingering agrees with the one that people wrote, and whether it can be played."""
+"""Agreement of a fingering with the one that people wrote, and playability."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class FingeringMetrics:
         return sum_metrics([self, other])
 
     def to_shares(self) -> dict[str, float]:
-        """What is reported, from 0 to 1 each."""
+        """Return the reported shares, each from 0 to 1."""
         parts = {
             "strings": (self.correct_notes, self.num_notes),
             "free_strings": (self.correct_ambiguous_notes, self.ambiguous_notes),

@@ -27,7 +27,7 @@ class PlayablePiece:
     Attributes:
         moments: the pitches of each moment.
         onsets: when each begins, in steps.
-        durations: how long each note sounds; None where that is not said.
+        durations: how long each note sounds; None where that is not known.
         bar_numbers: the bar of each moment, from 1.
         changes: what was left out when it was read.
         build_tab: makes a tab from a place for each note (None leaves it out) and a guitar.
@@ -54,14 +54,15 @@ class PlayablePiece:
         count = self.bar_numbers.count(bar_number)
         if not 1 <= moment_in_bar <= count:
             raise ValueError(
-                f"Bar {bar_number} has {count} moments, so there is no {bar_number}:{moment_in_bar}."
+                f"Bar {bar_number} has {count} moments, so there is no "
+                f"{bar_number}:{moment_in_bar}."
             )
         return self.bar_numbers.index(bar_number) + moment_in_bar - 1
 
 
 @dataclass(frozen=True)
 class Fingering:
-    """What came of a piece.
+    """The fingerings of a piece.
 
     Attributes:
         tabs_and_grips: its tabs, each with the fingering that it is made of; best first.
@@ -102,7 +103,7 @@ def piece_from_score(score: Score) -> PlayablePiece:
 
 def piece_from_tab(source_tab: Tab) -> PlayablePiece:
     """A tab as a piece: its pitches, to be fingered anew, perhaps on another guitar."""
-    moments, onsets, lengths, bars, told = [], [], [], [], []
+    moments, onsets, lengths, bars, changes = [], [], [], [], []
     kept: list[list[tuple[Event, list]]] = []
     start = 0
     for number, bar in enumerate(source_tab.bars, start=1):
@@ -111,9 +112,9 @@ def piece_from_tab(source_tab: Tab) -> PlayablePiece:
             sounding = set(event.sounding_notes())
             played = [each for each in event.tab_notes() if each.note in sounding]
             if len(played) < len(event.notes):
-                told.append((f"bar {number}", "a note without a pitch is left out"))
+                changes.append((f"bar {number}", "a note without a pitch is left out"))
             if any(each.techniques for each in played):
-                told.append((f"bar {number}", "how a note is played is left out"))
+                changes.append((f"bar {number}", "how a note is played is left out"))
             if not played:
                 continue
             own.append((event, played))
@@ -139,7 +140,7 @@ def piece_from_tab(source_tab: Tab) -> PlayablePiece:
         return replace(source_tab, tuning=tuning, bars=tuple(made))
 
     return PlayablePiece(
-        tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(told), tab
+        tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(changes), tab
     )
 
 
@@ -149,22 +150,22 @@ def finger_piece(
     num_alternatives: int = 1,
     score_grips: GripScorer | None = None,
 ) -> Fingering:
-    """Finger a piece as a guitarist wishes.
+    """Finger a piece.
 
     Args:
         piece: the piece.
-        options: what is asked for.
+        options: the guitar and the preferences.
         num_alternatives: how many fingerings.
-        score_grips: how a trained model likes grips; None for the hand's costs alone.
+        score_grips: log-probabilities of grips under a trained model; None for `HandCosts` alone.
 
     Raises:
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    there, notes, told, refused = [], [], list(piece.changes), []
+    there, notes, changes, refused = [], [], list(piece.changes), []
     for n, pitches in enumerate(piece.moments):
-        left, changes, reason = fit_moment(pitches, options)
-        told += [(piece.describe_moment(n), what) for what in changes]
+        left, changed, reason = fit_moment(pitches, options)
+        changes += [(piece.describe_moment(n), what) for what in changed]
         if reason:
             refused.append((piece.describe_moment(n), reason))
         elif left:
@@ -190,7 +191,9 @@ def finger_piece(
             raise ValueError(f"{piece.describe_moment(n)}: nothing that is pinned there is left.")
         pins[there.index(n)] = pinned
     try:
-        paths = find_fingerings(passage, replace(options, pinned_notes=pins), num_alternatives, score_grips)
+        paths = find_fingerings(
+            passage, replace(options, pinned_notes=pins), num_alternatives, score_grips
+        )
     except PinError as error:
         raise ValueError(f"{piece.describe_moment(there[error.moment_index])}: {error}.") from None
     tabs = []
@@ -200,7 +203,7 @@ def finger_piece(
             for source, place in zip(own.values(), grip, strict=True):
                 rows[n][source] = place
         tabs.append((piece.build_tab(rows, options.tuning), path))
-    return Fingering(tabs, told)
+    return Fingering(tabs, changes)
 
 
 def format_unplayable_message(unplayable_moments: Sequence[tuple[str, str]]) -> str:

@@ -57,7 +57,7 @@ def _extend_grip(
 
 
 def can_add_note(partial_grip: Grip, pitches: tuple[int, ...], note: Note, max_span: int) -> bool:
-    """Whether the hand that holds the first notes of a chord can also take the next one."""
+    """Return whether the hand that holds the first notes of a chord can also take the next one."""
     frets = [fret for _, fret in (*partial_grip, note) if fret]
     if frets and max(frets) - min(frets) > max_span:
         return False
@@ -75,7 +75,7 @@ def allowed_next_notes(
     max_fret: int = MAX_FRET,
     max_span: int = MAX_SPAN,
 ) -> list[Note]:
-    """Where a chord's next note may go, so that all that are still to come have a place too.
+    """Return places for a chord's next note that leave a place for all of the notes after it.
 
     Args:
         partial_grip: the places of the first notes.
@@ -105,7 +105,7 @@ def find_playable_grips(
     """The grips within the span; if there are none, those that stretch the hand least beyond it.
 
     Raises:
-        OutOfReach: if there is no grip however far the hand stretches, naming what stands in the
+        OutOfReach: if there is no grip however far the hand stretches, naming what is in the
             way: a pitch, the number of strings, or two notes that need the same one.
     """
     for span in range(min(max_span, max_fret), max_fret + 1):

@@ -23,12 +23,12 @@ NUM_GAP_CLASSES = 6  # not known, together, shorter, usual, longer, much longer
 class LatticeBatch:
     """Windows of passages, made ready.
 
-    Each kind of moment (its pitches on a guitar) stands once in `features`, `costs`, `state_mask`,
+    Each kind of moment (its pitches on a guitar) is once in `features`, `costs`, `state_mask`,
     `hand_frets` and `strings_used`; `moment_type_ids` says which kind each moment of each window
     is.
 
     Attributes:
-        features: what is said of each state of each kind.
+        features: the features of each state of each kind.
         costs: what it costs a hand, as `HandCosts` has it.
         state_mask: which states there are.
         hand_frets: where the hand is.
@@ -91,12 +91,8 @@ class PassageWindows:
             OutOfReach: if a moment cannot be played.
         """
         self.passages, self.moment_types = list(passages), moment_types or MomentTypes()
-        self.moment_type_ids, self.gap_classes, self.sustained, self.target_grip_ids = (
-            [],
-            [],
-            [],
-            [],
-        )
+        self.moment_type_ids, self.gap_classes = [], []
+        self.sustained, self.target_grip_ids = [], []
         for passage in self.passages:
             kind = [self.moment_types.get_or_add(p, passage.tuning) for p in passage.moments]
             self.moment_type_ids.append(torch.tensor(kind))
@@ -109,7 +105,7 @@ class PassageWindows:
             )
 
     def _target_grip_index(self, passage: Passage, moment_index: int) -> int:
-        """Which of a moment's grips was written; −1 if it is none of them."""
+        """Return the index of the written grip among a moment's grips; −1 if it is none of them."""
         if not passage.grips:
             return -1
         made = self.moment_types.moment_states[
@@ -138,11 +134,12 @@ class PassageWindows:
         def padded(of_states, value=0):
             return pad_sequence(of_states, True, value)
 
-        strings = padded([c.strings for c in made], -1)
+        strings = padded([c.note_strings for c in made], -1)
         used = torch.nn.functional.one_hot(strings + 1, NUM_STRINGS + 1)[..., 1:].float()
-        fretted, which = padded([c.is_fretted for c in made]), padded([c.which for c in made], -2)
-        there = which >= 0
-        written = (which[where] == grips.unsqueeze(-1)).float()
+        fretted = padded([c.is_fretted for c in made])
+        grip_ids = padded([c.grip_ids for c in made], -2)
+        there = grip_ids >= 0
+        written = (grip_ids[where] == grips.unsqueeze(-1)).float()
         missing = written.sum(-1, keepdim=True) == 0
         written = torch.where(missing, there[where].float(), written)
         held_strings = torch.einsum("btn,btsnk->btsk", rings, used[where])
@@ -163,7 +160,7 @@ class PassageWindows:
 
 
 def find_sustained_notes(passage: Passage) -> Float[Tensor, "T notes"]:
-    """Which notes of each moment ring on into the next, as far as that is known."""
+    """Return which notes of each moment ring on into the next, as far as that is known."""
     T = len(passage.moments)
     rings = torch.zeros(T, MAX_NOTES_PER_GRIP)
     if not passage.durations or not passage.onsets:

@@ -19,10 +19,8 @@ WINDOW_MOMENTS, CONTEXT_MOMENTS = (
 )  # moments of a window that count, and more of them on either side
 WINDOWS_PER_BATCH = 16  # windows that are read at a time
 MIN_LOG_PROB = -12.0  # logarithm of the probability of a grip that the model does not weigh
-WHOLE_CHORD_BONUS = 0.5  # what a whole grip counts beside its notes
-DEFAULT_COST_WEIGHT = (
-    0.25  # of the costs that were thought out, beside what was learned: best on valid
-)
+WHOLE_CHORD_BONUS = 0.5  # weight of a whole grip relative to its notes
+DEFAULT_COST_WEIGHT = 0.25  # of `HandCosts` relative to the trained model; best on valid
 
 
 class HandEnsemble:
@@ -101,7 +99,7 @@ class HandEnsemble:
 def compute_hand_costs(
     batch: LatticeBatch,
 ) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
-    """What the states of a lattice, and the moves between them, cost a hand by `HandCosts`."""
+    """Return the costs of the states of a lattice and of the moves between them."""
     of_move = HandCosts().move_cost
     table = torch.tensor(
         [[of_move(before, after) for after in HAND_FRETS] for before in HAND_FRETS]
@@ -130,13 +128,13 @@ def select_best_grip(
 
 
 def check_num_strings(passage: Passage) -> None:
-    """Refuse a guitar that no model of the hand was made for.
+    """Refuse a guitar with more strings than fingering models know.
 
     Raises:
-        ValueError: saying what it can know.
+        ValueError: if there are more.
     """
     if len(passage.tuning.open_pitches) > NUM_STRINGS:
         raise ValueError(
-            f"A model of the hand knows up to {NUM_STRINGS} strings and {MAX_FRET} frets; this guitar "
-            f"has {len(passage.tuning.open_pitches)}: leave the model out."
+            f"A fingering model knows up to {NUM_STRINGS} strings and {MAX_FRET} frets; this "
+            f"guitar has {len(passage.tuning.open_pitches)}: leave the model out."
         )

@@ -20,7 +20,7 @@ MASKED_SCORE = -1e4  # the score of a state that is not there
 
 @dataclass(frozen=True)
 class HandModelConfig:
-    """What a model of the hand is made of.
+    """The configuration of a fingering model.
 
     Attributes:
         move_dim: rank of what is learned of pairs of states.

@@ -14,7 +14,7 @@ FORMAT_VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class HandModelMetadata:
-    """What a folder says of its model.
+    """The metadata in the folder of a model.
 
     Attributes:
         config: what it is made from.
@@ -37,7 +37,7 @@ def save_hand_model(model_dir: Path, model: HandModel, metadata: HandModelMetada
     Args:
         model_dir: where to.
         model: the model.
-        metadata: what is said of it.
+        metadata: its metadata.
 
     Raises:
         OSError: if it cannot be written.

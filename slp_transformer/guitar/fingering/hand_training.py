@@ -29,7 +29,7 @@ from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab,
 
 @dataclasses.dataclass(frozen=True)
 class HandTrainingSettings:
-    """How a model of the hand is trained.
+    """Settings for training a fingering model.
 
     Attributes:
         num_steps: changes of the weights.

@@ -1,6 +1,6 @@
 """The lattice of a piece: at each moment every grip, held by a hand at every place it can be.
 
-A state is a grip together with the fret at which the index finger lies. Most of what is said of it
+A state is a grip together with the fret at which the index finger lies. Most of its features
 is relative: which finger takes a note, not which fret; how the notes of a grip lie to each other;
 so that what was learned in one place of the neck holds in another.
 """
@@ -31,7 +31,7 @@ class MomentStates:
         grips: the grips.
         grip_ids: of each state, its grip's place in `grips`.
         hand_frets: of each state, the fret of the index finger.
-        features: of each state, what is said of it: a row of zeros and small counts.
+        features: of each state, a row of zeros and small counts.
         note_strings: of each state, the strings of its notes from 0, in order; −1 where there are
             none.
         is_fretted: of each state and note, whether a finger is needed.
@@ -81,7 +81,7 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
 
 
 def possible_hand_frets(grip: Grip) -> Sequence[int]:
-    """Where a hand can be that takes a grip: anywhere, if no finger is needed."""
+    """Return the frets of a hand that can take a grip: all, if no finger is needed."""
     frets = [note.fret for note in grip if note.fret]
     if not frets:
         return HAND_FRETS
@@ -89,13 +89,13 @@ def possible_hand_frets(grip: Grip) -> Sequence[int]:
     return range(max(1, min(max(frets) - MAX_SPAN, last)), last + 1)
 
 
-# --- What is said of a state -------------------------------------------------------------------
+# --- Features of a state -----------------------------------------------------------------------
 
 NUM_FINGER_CLASSES = 6  # 0 to 4 frets from the index finger, and open
 
 
 def _feature_offsets() -> tuple[dict[str, int], int]:
-    """Where each kind of feature begins in a row, and how long a row is."""
+    """Return the offset of each kind of feature in a row, and the length of a row."""
     sizes = {
         "any": 1,
         "size": MAX_NOTES_PER_GRIP,
@@ -126,7 +126,7 @@ FEATURE_OFFSETS, NUM_FEATURES = _feature_offsets()
 
 
 def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "extract_features"]:
-    """What is said of a grip that a hand at this fret takes."""
+    """Return the features of a grip that a hand at this fret takes."""
     row = torch.zeros(NUM_FEATURES)
 
     def say(name: str, value: int = 0) -> None:
@@ -167,7 +167,7 @@ def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "extract_featu
 
 
 def finger_class(note: Note, hand_fret: int) -> int:
-    """How many frets from the index finger a note lies, 0 to 4; 5 for an open string."""
+    """Return how many frets from the index finger a note lies, 0 to 4; 5 for an open string."""
     return (
         NUM_FINGER_CLASSES - 1
         if note.fret == 0

@@ -1,4 +1,4 @@
-"""Passages: what a fingering is asked for, and beside it the one that people wrote.
+"""Passages: the notes to be fingered, together with the fingering that people wrote.
 
 A passage is a piece as a row of moments, each the pitches that sound together, with times where
 they are known. Whoever fingers it looks at pitches and times alone; `grips` is what to learn from,

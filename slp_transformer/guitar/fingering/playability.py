@@ -26,20 +26,20 @@ OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a ha
 REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
-"""How a trained model likes each grip of each moment: the logarithm of its probability."""
+"""Returns the log-probability, under a trained model, of each grip of each moment."""
 
 
 @dataclass(frozen=True)
 class FingeringOptions:
-    """What a guitarist asks of a fingering.
+    """The options of a fingering.
 
     Attributes:
         tuning: the guitar, with its capo.
-        max_fret: last fret of the neck, counted from the nut.
+        max_fret: highest fret, counted from the nut.
         max_span: most frets between the fretted notes of a grip.
-        preferred_position: the fret where the hand would rather be; None for anywhere.
+        preferred_position: fret of the preferred position; None for no preference.
         open_string_preference: 1 to prefer open strings, −1 to avoid them, 0 for neither.
-        pinned_notes: places that are settled, by the number of their moment from 0.
+        pinned_notes: notes forced onto a string and fret, by the number of their moment from 0.
         unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
             move them by "octave", or "drop" them.
     """
@@ -53,7 +53,7 @@ class FingeringOptions:
     unplayable_policy: UnplayablePolicy = "refuse"
 
     def to_hand_costs(self) -> HandCosts:
-        """What a hand with these wishes would rather not do."""
+        """Return the costs of a hand with these preferences."""
         return HandCosts(
             per_open_string=-OPEN_STRING_COST * self.open_string_preference,
             preferred_position=self.preferred_position,
@@ -89,21 +89,21 @@ def fit_moment(
         and why the moment cannot be played as it is, empty if it can.
     """
     notes: dict[int, int] = {}
-    told = []
+    changes = []
     for place, pitch in enumerate(pitches):
         moved = _nearest_octave(pitch, options) if options.unplayable_policy == "octave" else pitch
         if moved != pitch:
-            told.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
+            changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
         notes.setdefault(moved, place)
     if len(notes) < len(pitches):
-        told.append("a pitch that is there twice is taken once")
+        changes.append("a pitch that is there twice is taken once")
     reason = _why_unplayable(tuple(sorted(notes)), options)
     if reason and options.unplayable_policy == "drop":
         for pitch in _choose_dropped_pitches(tuple(sorted(notes)), options):
             del notes[pitch]
-            told.append(f"{format_pitch(pitch)} is left out")
+            changes.append(f"{format_pitch(pitch)} is left out")
         reason = ""
-    return dict(sorted(notes.items())), told, reason
+    return dict(sorted(notes.items())), changes, reason
 
 
 def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
@@ -124,7 +124,7 @@ def _nearest_octave(pitch: int, options: FingeringOptions) -> int:
 
 
 def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
-    """Which notes to leave out: those off the neck, then inner ones, until a hand can take it."""
+    """Return the notes to leave out: those off the neck, then inner ones until a grip exists."""
     dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
     left = [p for p in pitches if p not in dropped]
     while left and _why_unplayable(tuple(left), options):
@@ -160,9 +160,15 @@ def find_fingerings(
         choices[moment] = _grips_with_pinned_notes(passage, moment, notes, options)
     liked = score_grips(passage, choices) if score_grips else None
     costs = options.to_hand_costs()
-    if score_grips:  # the model knows what hands do; only what is asked for comes on top
+    if score_grips:  # the model knows hands; only the preferences are added
         costs = replace(
-            costs, per_fret=0.0, per_fret_behind_index=0.5, per_fret_of_stretch=0.25, per_skipped_string=0.0, per_move=0.1, per_fret_moved=0.15
+            costs,
+            per_fret=0.0,
+            per_fret_behind_index=0.5,
+            per_fret_of_stretch=0.25,
+            per_skipped_string=0.0,
+            per_move=0.1,
+            per_fret_moved=0.15,
         )
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
@@ -178,7 +184,7 @@ def _make_extra_cost(
     grip_log_probs: Sequence[Sequence[float]] | None,
     earlier_fingerings: Sequence[Sequence[Grip]],
 ) -> ExtraGripCost | None:
-    """What a grip costs beyond the hand: what a model says against it, and to have been there."""
+    """Return the extra cost of a grip: from a model, and for repeating an earlier fingering."""
     if grip_log_probs is None and not earlier_fingerings:
         return None
     table = [
@@ -219,11 +225,8 @@ def _grips_with_pinned_notes(
     raise PinError(moment_index, "no grip has all the places that are pinned")
 
 
-# --- What it came to ---------------------------------------------------------------------------
-
-
 def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> dict[str, str]:
-    """What a fingering is like, in a few names and values."""
+    """Return a summary of a fingering as names and values."""
     notes = [note for grip in grip_path for note in grip]
     frets = [note.fret for note in notes if note.fret]
     places = [min(own) for grip in grip_path if (own := [n.fret for n in grip if n.fret])]
@@ -234,10 +237,11 @@ def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> 
         if (own := [n.fret for n in grip if n.fret])
     )
     far = sum(move > 4 for move in moves)
-    said = {
+    mean, plural = sum(moves) / max(1, len(moves)), "" if far == 1 else "s"
+    summary = {
         "notes": f"{len(notes):,} at {len(grip_path):,} moments",
         "frets": f"{min(frets)} to {max(frets)}" if frets else "open strings alone",
         "open strings": f"{len(notes) - len(frets):,}",
-        "hand": f"moves {sum(moves) / max(1, len(moves)):.1f} frets a grip, {far} leaps over 4",
+        "average position shift": f"{mean:.1f} frets; {far} shift{plural} of more than 4 frets",
     }
-    return said | ({"stretches": f"{wide} grips over {max_span} frets"} if wide else {})
+    return summary | ({"stretches": f"{wide} grips over {max_span} frets"} if wide else {})

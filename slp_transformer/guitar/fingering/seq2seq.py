@@ -73,7 +73,7 @@ def format_target_ids(target_token_ids: Sequence[int]) -> list[str]:
 def interleave_notes_and_targets(
     source_token_ids: Int[Tensor, "notes"], target_token_ids: Int[Tensor, "before"]
 ) -> Int[Tensor, "both"]:
-    """What a decoder reads: note, place, note, place, and so on, to the last note."""
+    """Return the decoder input: note, place, note, place, and so on, to the last note."""
     reads = torch.full((2 * len(source_token_ids) - 1,), PAD_ID)
     reads[::2] = source_token_ids
     reads[1::2] = target_token_ids[: len(source_token_ids) - 1]
@@ -119,7 +119,7 @@ class FingeringDataset:
         ]
 
     def __len__(self) -> int:
-        """How many windows `in_order` gives."""
+        """Return how many windows `iter_eval` gives."""
         return len(self.eval_windows)
 
     def eval_subset(self, max_windows: int) -> "FingeringDataset":
@@ -165,7 +165,7 @@ class FingeringDataset:
         return Batch((source, reads, padding_mask(source, PAD_ID)), says)
 
     def fingerprint(self) -> dict[str, Any]:
-        """How many pieces and notes there are, and a checksum of them."""
+        """Return how many pieces and notes there are, and a checksum of them."""
         ids = torch.cat([torch.cat(self.sources), torch.cat(self.targets)])
         return {
             "pieces": len(self.sources),

@@ -18,7 +18,7 @@ HAND_FRETS = range(1, 16)
 
 @dataclass(frozen=True)
 class HandCosts:
-    """What a hand would rather not do, in units of its own.
+    """Costs of grips and hand movements, in arbitrary units.
 
     Attributes:
         per_fret: for each fret up the neck, a note.
@@ -29,7 +29,7 @@ class HandCosts:
         per_move: for moving at all.
         per_fret_moved: for each fret moved.
         per_fret_from_position: for each fret away from `preferred_position`.
-        preferred_position: where the hand would rather be; None for anywhere.
+        preferred_position: fret of the preferred position; None for no preference.
     """
 
     per_fret: float = 0.1
@@ -43,7 +43,7 @@ class HandCosts:
     preferred_position: int | None = None
 
     def grip_cost(self, grip: Grip, hand_fret: int) -> float:
-        """What a grip costs a hand at this fret."""
+        """Return the cost of a grip for a hand at this fret."""
         cost = 0.0
         for _, fret in grip:
             if fret == 0:
@@ -58,7 +58,7 @@ class HandCosts:
         return cost + self.per_skipped_string * (max(strings) - min(strings) + 1 - len(strings))
 
     def move_cost(self, from_fret: int, to_fret: int) -> float:
-        """What it costs to get from one place to another."""
+        """Return the cost of moving from one fret to another."""
         return (
             self.per_move + self.per_fret_moved * abs(from_fret - to_fret)
             if from_fret != to_fret
@@ -66,7 +66,7 @@ class HandCosts:
         )
 
     def position_cost(self, hand_fret: int) -> float:
-        """What it costs to be at this place, whatever is played."""
+        """Return the cost of being at this fret, whatever is played."""
         return (
             0.0
             if self.preferred_position is None

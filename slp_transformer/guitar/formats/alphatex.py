@@ -1,7 +1,8 @@
 """alphaTex, read: the part of it that says what is played on one guitar.
 
-Known are title, tempo, tuning, capo, metres, repeats and endings, voices, notes, chords and rests
-with their lengths, and the marks of the techniques that a tab has. The rest is left out and told.
+Known are title, tempo, tuning, capo, time signatures, repeats and endings, voices, notes, chords
+and rests with their lengths, and the marks of the techniques that a tab has. The rest is left out
+and reported.
 """
 
 import re
@@ -60,11 +61,11 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
     """
     reader = _AlphaTexParser(list(tokenize_alphatex(text, source_name)), source_name or "alphaTex")
     reader.parse()
-    tab, told = reader.tab_builder.build_tab(
+    tab, omissions = reader.tab_builder.build_tab(
         reader.title, Tuning(reader.pitches, reader.capo), source_name
     )
     problems = [ReadProblem(source_name, line, what) for what, line in reader.warnings.items()]
-    return tab, problems + [ReadProblem(source_name, 0, what) for what in told]
+    return tab, problems + [ReadProblem(source_name, 0, what) for what in omissions]
 
 
 class _AlphaTexParser(TokenCursor):
@@ -77,38 +78,38 @@ class _AlphaTexParser(TokenCursor):
         self.warnings: dict[str, int] = {}
         self.title, self.pitches, self.capo = "", STANDARD.open_pitches, 0
         self.voice_number, self.current_bar = 1, 0
-        self.bar_start, self.position = Fraction(0), Fraction(0)
+        self.bar_start, self.elapsed = Fraction(0), Fraction(0)
         self.bar_time_signature = (4, 4)
-        self.is_bar_empty: BarHeader | None = None
-        self.default_note_value = Fraction(1)
+        self.bar_header: BarHeader | None = None
+        self.length = Fraction(1)
         self.has_notes, self.num_beats = False, 0
 
     def parse(self) -> None:
         """Read everything."""
-        while self.at < len(self.tokens):
+        while self.token_index < len(self.tokens):
             if token := self.next_token("tag"):
                 self.parse_tag(token)
             elif self.next_token("|"):
                 self.finish_bar()
             elif token := self.next_token("range"):
-                self.default_note_value = self.beat_duration(
-                    int(token.text[1:]), self.parse_effects()
-                )
+                self.length = self.beat_duration(int(token.text[1:]), self.parse_effects())
             elif self.peek("note", "(") or self.is_rest_next():
                 self.parse_beat()
             elif not self.next_token("."):  # what older files have between head and music
-                raise self.raise_error(f"{self.tokens[self.at].text[:30]!r} is not understood here")
-        if self.has_notes or (self.voice_number == 1 and self.is_bar_empty):
+                raise self.error(
+                    f"{self.tokens[self.token_index].text[:30]!r} is not understood here"
+                )
+        if self.has_notes or (self.voice_number == 1 and self.bar_header):
             self.finish_bar()
         if not self.tab_builder.bars:
-            raise self.raise_error("there is no music in it")
+            raise self.error("there is no music in it")
 
     def is_rest_next(self) -> bool:
-        """Whether a rest comes."""
+        """Return whether a rest comes."""
         token = self.peek("word")
         return token is not None and token.text in ("r", "R")
 
-    # --- What stands before notes -----------------------------------------------------------
+    # --- Before the notes ------------------------------------------------------------------
 
     def parse_tag(self, token: Token) -> None:
         """Read a tag and what belongs to it."""
@@ -117,7 +118,7 @@ class _AlphaTexParser(TokenCursor):
             self.title = self.parse_string()
         elif name == "tempo":
             tempo = self.parse_number("a tempo")
-            self.parse_bar_header().tempo = min(max(tempo, 1), 1000)
+            self.current_bar_header().tempo = min(max(tempo, 1), 1000)
             self.next_token("string")
         elif name == "tuning":
             self.parse_tuning()
@@ -126,29 +127,29 @@ class _AlphaTexParser(TokenCursor):
         elif name == "ts":
             self.parse_time_signature()
         elif name == "ro":
-            self.parse_bar_header().starts_repeat = True
+            self.current_bar_header().starts_repeat = True
         elif name == "rc":
-            self.parse_bar_header().num_plays = self.parse_number("how often to repeat")
+            self.current_bar_header().num_plays = self.parse_number("how often to repeat")
         elif name == "ae":
-            self.parse_bar_header().endings = tuple(sorted(set(self.parse_numbers())))
+            self.current_bar_header().endings = tuple(sorted(set(self.parse_numbers())))
         elif name == "voice":
             self.begin_next_voice()
         elif name in ("track", "staff") and self.tab_builder.bars:
             self.warnings.setdefault("only the first staff is read", token.line)
-            self.at = len(self.tokens)
+            self.token_index = len(self.tokens)
         else:
             if name not in ("track", "staff", "instrument"):
                 self.warnings.setdefault(f"\\{name[:30]} is left out", token.line)
             self.skip_tag_arguments()
 
-    def parse_bar_header(self) -> BarHeader:
-        """What is said of the bar at hand; nothing of what a second voice says counts."""
+    def current_bar_header(self) -> BarHeader:
+        """Return the header of the current bar; a second voice has no influence on it."""
         if self.voice_number > 1:
             return BarHeader(Fraction(4))
-        if self.is_bar_empty is None:
+        if self.bar_header is None:
             length = Fraction(4 * self.bar_time_signature[0], self.bar_time_signature[1])
-            self.is_bar_empty = BarHeader(length, self.bar_time_signature)
-        return self.is_bar_empty
+            self.bar_header = BarHeader(length, self.bar_time_signature)
+        return self.bar_header
 
     def parse_string(self) -> str:
         """A string in quotation marks, or a word."""
@@ -159,20 +160,18 @@ class _AlphaTexParser(TokenCursor):
         return re.sub(r"\\(.)", r"\1", inside)[:200]
 
     def parse_time_signature(self) -> None:
-        """A metre."""
+        """Parse a time signature."""
         if (token := self.peek("word")) and token.text.lower() == "common":
-            self.at += 1
+            self.token_index += 1
             numbers = [4, 4]
         else:
             numbers = self.parse_numbers()
         if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
-            raise self.raise_error("a metre should be two numbers, as in \\ts (6 8)")
+            raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
         self.bar_time_signature = numbers[0], numbers[1]
-        said = self.parse_bar_header()
-        said.time_signature, said.length_quarters = (
-            self.bar_time_signature,
-            Fraction(4 * numbers[0], numbers[1]),
-        )
+        header = self.current_bar_header()
+        header.time_signature = self.bar_time_signature
+        header.length_quarters = Fraction(4 * numbers[0], numbers[1])
 
     def parse_tuning(self) -> None:
         """The open strings, the highest first; E2 is the low E of a guitar."""
@@ -182,46 +181,45 @@ class _AlphaTexParser(TokenCursor):
             letter, sign, octave = found.groups()
             pitch = parse_pitch_class(letter.upper()) + {"": 0, "#": 1, "b": -1}[sign]
             pitches.append(12 * (int(octave) + 1) + pitch)
-            self.at += 1
+            self.token_index += 1
         self.next_token(")")
         while self.peek("word", "string"):
-            self.at += 1
+            self.token_index += 1
         if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
-            raise self.raise_error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
+            raise self.error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
         self.pitches = tuple(pitches)
 
     def skip_tag_arguments(self) -> None:
         """Pass over what belongs to a tag that is not known."""
-        while self.at < len(self.tokens):
+        while self.token_index < len(self.tokens):
             if self.peek("{") or (self.peek("(") and not self.is_chord_next()):
                 self.skip_group()
             elif self.is_rest_next() or not self.next_token("word", "string"):
                 return
 
     def is_chord_next(self) -> bool:
-        """Whether a bracket begins a chord."""
-        return self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].token_kind == "note"
+        """Return whether a bracket begins a chord."""
+        return (
+            self.token_index + 1 < len(self.tokens)
+            and self.tokens[self.token_index + 1].token_kind == "note"
+        )
 
     # --- Notes ---------------------------------------------------------------------------------
 
     def finish_bar(self) -> None:
         """End a bar."""
         if self.voice_number == 1:
-            said = self.parse_bar_header()
-            said.length_quarters = max(said.length_quarters, self.position)
-            self.tab_builder.bars.append(said)
+            header = self.current_bar_header()
+            header.length_quarters = max(header.length_quarters, self.elapsed)
+            self.tab_builder.bars.append(header)
         elif self.current_bar < len(self.tab_builder.bars):
             own = self.tab_builder.bars[self.current_bar].length_quarters
-            self.position = min(self.position, own)
+            self.elapsed = min(self.elapsed, own)
         else:
-            raise self.raise_error("a second voice has more bars than the first")
+            raise self.error("a second voice has more bars than the first")
         self.bar_start += self.tab_builder.bars[self.current_bar].length_quarters
-        self.current_bar, self.position, self.is_bar_empty, self.has_notes = (
-            self.current_bar + 1,
-            Fraction(0),
-            None,
-            False,
-        )
+        self.current_bar, self.elapsed = self.current_bar + 1, Fraction(0)
+        self.bar_header, self.has_notes = None, False
 
     def begin_next_voice(self) -> None:
         """Begin another voice; what comes before the first is the first."""
@@ -230,13 +228,9 @@ class _AlphaTexParser(TokenCursor):
         if self.has_notes:
             self.finish_bar()
         if self.voice_number == 2:
-            raise self.raise_error("a tab has at most two voices")
-        self.voice_number, self.current_bar, self.bar_start, self.position = (
-            2,
-            0,
-            Fraction(0),
-            Fraction(0),
-        )
+            raise self.error("a tab has at most two voices")
+        self.voice_number, self.current_bar = 2, 0
+        self.bar_start, self.elapsed = Fraction(0), Fraction(0)
 
     def parse_beat(self) -> None:
         """Read a rest, a note or a chord, with its length."""
@@ -246,36 +240,35 @@ class _AlphaTexParser(TokenCursor):
             while token := self.next_token("note"):
                 notes.append((token, self.parse_effects()))
             if not self.next_token(")"):
-                raise self.raise_error("a chord is not closed")
+                raise self.error("a chord is not closed")
         elif token := self.next_token("note"):
             notes.append((token, self.parse_effects()))
         else:
-            self.at += 1  # the r of a rest
+            self.token_index += 1  # the r of a rest
         if token := self.next_token("length"):
-            self.default_note_value = self.beat_duration(int(token.text[1:]), [])
+            self.length = self.beat_duration(int(token.text[1:]), [])
         effects = self.parse_effects()
-        length = self.default_note_value * self.tuplet_ratio(
-            [*effects, *(notes[0][1] if len(notes) == 1 else [])]
-        )
+        own = notes[0][1] if len(notes) == 1 else []
+        length = self.length * self.tuplet_ratio([*effects, *own])
         times = int(re.sub(r"\D", "", token.text)) if (token := self.next_token("times")) else 1
         alone = effects if len(notes) == 1 else []
         self.num_beats += times
         if self.num_beats > MAX_BEATS:
-            raise self.raise_error(f"there are more than {MAX_BEATS:,} beats")
+            raise self.error(f"there are more than {MAX_BEATS:,} beats")
         for _ in range(times):
             for token, own in notes:
                 self.parse_note(token, [*own, *alone], length)
-            self.position += length
+            self.elapsed += length
         self.has_notes = True
 
     def beat_duration(self, denominator: int, effects: list[list[str]]) -> Fraction:
-        """How many quarter notes a note value lasts."""
+        """Return a note value in quarter notes."""
         if denominator not in NOTE_VALUE_DENOMINATORS:
-            raise self.raise_error(f"1/{denominator} is no length of a note")
+            raise self.error(f"1/{denominator} is no length of a note")
         return Fraction(4, denominator) * self.tuplet_ratio(effects)
 
     def tuplet_ratio(self, effects: list[list[str]]) -> Fraction:
-        """What dots and tuplets make of a length."""
+        """Return the factor of dots and tuplets."""
         share = Fraction(1)
         for name, *numbers in effects:
             if name in ("d", "dd"):
@@ -284,16 +277,16 @@ class _AlphaTexParser(TokenCursor):
                 enters = int(numbers[0])
                 times = int(numbers[1]) if len(numbers) > 1 else TUPLET_RATIOS.get(enters, 0)
                 if not (1 <= enters <= 64 and 1 <= times <= 64):
-                    raise self.raise_error(f"a tuplet of {' in '.join(numbers)[:30]} is not known")
+                    raise self.error(f"a tuplet of {' in '.join(numbers)[:30]} is not known")
                 share *= Fraction(times, enters)
         return share
 
     def parse_note(self, token: Token, effects: list[list[str]], duration: Fraction) -> None:
         """Strike or hold a note."""
         fret, string = token.text.split(".")
-        number, onset = int(string), self.bar_start + self.position
+        number, onset = int(string), self.bar_start + self.elapsed
         if not 1 <= number <= len(self.pitches):
-            raise self.raise_error(f"string {number} is none of {len(self.pitches)}")
+            raise self.error(f"string {number} is none of {len(self.pitches)}")
         if fret == "-":
             struck = self.tab_builder.extend_tied_note(onset, duration, number, self.voice_number)
         else:

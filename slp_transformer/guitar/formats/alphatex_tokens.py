@@ -19,7 +19,7 @@ _TOKEN_PATTERN = re.compile(
 
 
 class Token(NamedTuple):
-    """A token: its kind, its text, and the line that it stands in."""
+    """A token: its kind, its text and its line."""
 
     token_kind: str
     text: str
@@ -37,7 +37,7 @@ def tokenize_alphatex(text: str, source_name: str) -> Iterator[Token]:
         found = _TOKEN_PATTERN.match(text, place)
         if found is None:
             raise ValueError(
-                f"{source_name or 'alphaTex'}:{line}: {text[place]!r} says nothing here."
+                f"{source_name or 'alphaTex'}:{line}: {text[place]!r} is not understood here."
             )
         if found.lastgroup != "space":
             yield Token(found.lastgroup, found.group(), line)
@@ -50,17 +50,17 @@ class TokenCursor:
 
     def __init__(self, tokens: list[Token], source_name: str):
         """Begin at the first."""
-        self.tokens, self.source_name, self.position = tokens, source_name, 0
+        self.tokens, self.source_name, self.token_index = tokens, source_name, 0
 
-    def raise_error(self, message: str) -> ValueError:
+    def error(self, message: str) -> ValueError:
         """The error of not understanding the token at hand."""
-        token = self.tokens[min(self.position, len(self.tokens) - 1)] if self.tokens else None
+        token = self.tokens[min(self.token_index, len(self.tokens) - 1)] if self.tokens else None
         return ValueError(f"{self.source_name}:{token.line if token else 1}: {message}.")
 
     def peek(self, *kinds: str) -> Token | None:
         """The token at hand, if it is of one of these kinds (or is that mark)."""
-        if self.position < len(self.tokens):
-            token = self.tokens[self.position]
+        if self.token_index < len(self.tokens):
+            token = self.tokens[self.token_index]
             if token.token_kind in kinds or (token.token_kind == "mark" and token.text in kinds):
                 return token
         return None
@@ -68,7 +68,7 @@ class TokenCursor:
     def next_token(self, *kinds: str) -> Token | None:
         """The same, and go on."""
         token = self.peek(*kinds)
-        self.position += token is not None
+        self.token_index += token is not None
         return token
 
     def parse_number(self, expected: str) -> int:
@@ -80,11 +80,11 @@ class TokenCursor:
         bracket = self.next_token("(")
         token = self.next_token("word")
         if token is None or not re.fullmatch(r"\d{1,6}", token.text):
-            raise self.raise_error(f"{expected} should be a whole number")
+            raise self.error(f"{expected} should be a whole number")
         if bracket:
             while not self.next_token(")"):
                 if not self.next_token("word", "string"):
-                    raise self.raise_error("a bracket is not closed")
+                    raise self.error("a bracket is not closed")
         return int(token.text)
 
     def parse_numbers(self) -> list[int]:
@@ -93,7 +93,7 @@ class TokenCursor:
         found = []
         while (token := self.peek("word")) and re.fullmatch(r"\d{1,2}", token.text):
             found.append(int(token.text))
-            self.position += 1
+            self.token_index += 1
         self.next_token(")")
         return found
 
@@ -104,17 +104,17 @@ class TokenCursor:
             ValueError: if they are not closed.
         """
         depth = 0
-        while self.position < len(self.tokens):
-            token = self.tokens[self.position]
-            self.position += 1
+        while self.token_index < len(self.tokens):
+            token = self.tokens[self.token_index]
+            self.token_index += 1
             if token.token_kind == "mark":
                 depth += (token.text in "({") - (token.text in ")}")
             if depth <= 0:
                 return
-        raise self.raise_error("a bracket is not closed")
+        raise self.error("a bracket is not closed")
 
     def parse_effects(self) -> list[list[str]]:
-        """What stands in braces, each mark with its numbers.
+        """Parse the marks in braces, each with its numbers.
 
         Raises:
             ValueError: if they are not closed.
@@ -125,7 +125,7 @@ class TokenCursor:
             while depth or not self.next_token("}"):
                 token = self.next_token("word", "string", "(", ")", "note", "length", ".")
                 if token is None:
-                    raise self.raise_error("braces are not closed")
+                    raise self.error("braces are not closed")
                 depth += (token.text == "(") - (token.text == ")")
                 if token.token_kind == "word" and not re.fullmatch(r"-?\d+", token.text):
                     marks.append([token.text.lower()])

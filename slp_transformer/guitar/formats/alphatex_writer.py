@@ -17,7 +17,7 @@ MAX_BASS_LOW_PITCH = 35
 def format_alphatex(tab: Tab) -> str:
     """A tab as alphaTex that ends in a line break.
 
-    Strings are numbered as here, 1 for the highest. Open strings stand without the capo, where E2
+    Strings are numbered as here, 1 for the highest. Open strings are without the capo, where E2
     is the low E of a guitar.
 
     Raises:
@@ -65,32 +65,32 @@ def _format_tuning(tuning: Tuning) -> list[str]:
 
 def _format_bars(measures: list[Measure], voice_index: int) -> list[str]:
     """A line for each bar."""
-    lines, metre = [], None
+    lines, time_signature = [], None
     for number, measure in enumerate(measures, start=1):
-        said = []
+        tags = []
         if voice_index == 0:
-            said = _format_bar_header(measure, measure.bar.time_signature != metre)
-            metre = measure.bar.time_signature
+            tags = _format_bar_header(measure, measure.bar.time_signature != time_signature)
+            time_signature = measure.bar.time_signature
         beats = [_format_beat(beat) for beat in measure.voices[voice_index]] or ["r.1"]
         end = [] if number == len(measures) else ["|"]
-        lines.append(" ".join([*said, *beats, *end]))
+        lines.append(" ".join([*tags, *beats, *end]))
     return lines
 
 
 def _format_bar_header(measure: Measure, has_new_time_signature: bool) -> list[str]:
-    """What stands before the notes of a bar."""
-    bar, said = measure.bar, []
+    """Return the tags before the notes of a bar."""
+    bar, tags = measure.bar, []
     if has_new_time_signature:
-        said.append(f"\\ts ({bar.time_signature[0]} {bar.time_signature[1]})")
+        tags.append(f"\\ts ({bar.time_signature[0]} {bar.time_signature[1]})")
     if bar.tempo_bpm is not None:
-        said.append(f"\\tempo {bar.tempo_bpm}")
+        tags.append(f"\\tempo {bar.tempo_bpm}")
     if bar.starts_repeat:
-        said.append("\\ro")
+        tags.append("\\ro")
     if bar.endings:
-        said.append(f"\\ae ({' '.join(map(str, bar.endings))})")
+        tags.append(f"\\ae ({' '.join(map(str, bar.endings))})")
     if bar.num_plays > 1:
-        said.append(f"\\rc {bar.num_plays}")
-    return said
+        tags.append(f"\\rc {bar.num_plays}")
+    return tags
 
 
 def _format_beat(beat: Beat) -> str:
@@ -110,7 +110,7 @@ def _format_beat(beat: Beat) -> str:
 
 
 def _format_note(tied_note: TiedNote) -> str:
-    """One note; what leads to the next stands where it ends, the rest where it begins."""
+    """One note; techniques that lead to the next are marked at its end, others at its beginning."""
     string, fret = tied_note.tab_note.note
     effects = _format_effects(
         tied_note.tab_note, tied_note.is_struck, not tied_note.is_tied_to_next

@@ -2,7 +2,7 @@
 
 There too string 1 is the highest, frets count from the capo and open strings are given without it.
 What a tab does not hold, such as grace notes, chord diagrams and lyrics, is left out; what of it is
-music is told.
+music is reported.
 """
 
 from fractions import Fraction
@@ -60,9 +60,11 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 why = "it is drums" if track.isPercussionTrack else f"{len(track.strings)} strings"
                 problems.append(ReadProblem(source, 0, f"track {track.number} is left out: {why}"))
                 continue
-            tab, told = _read_track(song, track, library, source)
+            tab, omissions = _read_track(song, track, library, source)
             tabs.append(tab)
-            problems += [ReadProblem(source, 0, f"track {track.number}: {what}") for what in told]
+            problems += [
+                ReadProblem(source, 0, f"track {track.number}: {what}") for what in omissions
+            ]
     if not tabs:
         raise ValueError(f"{path} has no track of 4 to 8 strings that a tab can be made of.")
     return tabs, problems
@@ -72,11 +74,11 @@ def _read_track(
     song: Any, track: Any, library: ModuleType, source_name: str
 ) -> tuple[Tab, list[str]]:
     """The tab of one track, and what of the track is not in it."""
-    gathered, begin, tempo = TabBuilder(), Fraction(0), song.tempo
+    builder, begin, tempo = TabBuilder(), Fraction(0), song.tempo
     for header, measure in zip(song.measureHeaders, track.measures, strict=True):
-        said = _read_measure_header(header)
+        bar = _read_measure_header(header)
         if header.tripletFeel.value:
-            gathered.omission_counts["bars in triplet feel are read as they are written"] += 1
+            builder.omission_counts["bars in triplet feel are read as they are written"] += 1
         changed = None
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
@@ -86,31 +88,31 @@ def _read_track(
                 if beat.status.value == 0:
                     continue
                 for note in beat.notes:
-                    _read_note(gathered, note, begin + now, length, number, library)
+                    _read_note(builder, note, begin + now, length, number, library)
                 now += length
-            said.length_quarters = max(said.length_quarters, now)
+            bar.length_quarters = max(bar.length_quarters, now)
         tempo = changed or tempo
-        said.tempo = min(max(tempo, 1), 1000)
-        gathered.bars.append(said)
-        begin += said.length_quarters
+        bar.tempo = min(max(tempo, 1), 1000)
+        builder.bars.append(bar)
+        begin += bar.length_quarters
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
     names = [song.title] if len(song.tracks) == 1 else [song.title, track.name]
     title = ", ".join(filter(None, (" ".join(name.split()) for name in names)))
-    return gathered.build_tab(title, tuning, source_name)
+    return builder.build_tab(title, tuning, source_name)
 
 
 def _read_measure_header(measure_header: Any) -> BarHeader:
-    """What a measure's header says.
+    """Return the header of a measure.
 
     Raises:
-        ValueError: for a metre that there is not.
+        ValueError: for an invalid time signature.
     """
     beats, kind = (
         measure_header.timeSignature.numerator,
         measure_header.timeSignature.denominator.value,
     )
     if beats < 1 or kind not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"measure {measure_header.number} has the metre {beats}/{kind}")
+        raise ValueError(f"measure {measure_header.number} has the time signature {beats}/{kind}")
     endings = measure_header.repeatAlternative
     return BarHeader(
         Fraction(4 * beats, kind),
@@ -129,7 +131,7 @@ def _read_tempo(beat: Any) -> int | None:
 
 
 def _duration_in_quarters(duration: Any) -> Fraction:
-    """How many quarter notes a duration lasts.
+    """Return a duration in quarter notes.
 
     Raises:
         ValueError: for a note value that there is not.
@@ -177,7 +179,7 @@ def _read_note(
 
 
 def _bend_quarter_tones(bend: Any) -> int:
-    """How far a bend goes, in quarter tones."""
+    """Return the size of a bend in quarter tones."""
     top = max((point.value for point in bend.points), default=0)
     return (
         max(1, min(top, 24))
@@ -189,7 +191,7 @@ def _bend_quarter_tones(bend: Any) -> int:
 VERSION_OF_SUFFIX = {".gp3": (3, 0, 0), ".gp4": (4, 0, 6), ".gp5": (5, 1, 0)}
 MAX_GUITAR_PRO_STRINGS = 7
 DEFAULT_TEMPO_BPM = 120
-"""Where a tab does not say any."""
+"""The tempo of a tab that states none."""
 
 
 def write_guitar_pro(tab: Tab, path: str | Path) -> None:
@@ -298,7 +300,7 @@ def _build_beat(beat: Beat, voice: Any, gp: ModuleType) -> Any:
 
 
 def _build_note(tied_note: TiedNote, beat: Any, gp: ModuleType) -> Any:
-    """A note; what leads to the next note stands where this one ends, the rest where it begins."""
+    """Write a note; techniques that lead to the next one are at its end, others at its start."""
     string, fret = tied_note.tab_note.note
     note = gp.Note(beat, value=fret, string=string, type=gp.NoteType.normal)
     effect = note.effect

@@ -46,7 +46,7 @@ def import_mido() -> ModuleType:
 
 @dataclass
 class _MidiContents:
-    """What a MIDI file says, in its own ticks."""
+    """The contents of a MIDI file, with times in ticks."""
 
     ticks_per_quarter: int
     notes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
@@ -91,17 +91,17 @@ def read_midi(
     if not chosen:
         raise ValueError(f"{path} has no notes there: {_describe_parts(heard)}.")
     source = Path(path).name
-    told = list(heard.problems)
+    messages = list(heard.problems)
     drums = sum(note[4] == DRUM_CHANNEL for note in heard.notes)
     if drums and channels is None:
-        told.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
+        messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
     for channel, count in sorted(heard.pitch_bends.items()):
         if any(note[3] == channel for note in chosen):
-            told.append(f"{count} pitch bends on channel {channel} are left out")
+            messages.append(f"{count} pitch bends on channel {channel} are left out")
     unit = steps_per_quarter or _choose_steps_per_quarter(chosen, heard.ticks_per_quarter)
     notes, moved = _quantize_notes(chosen, heard.ticks_per_quarter, unit)
     if moved:
-        told.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
+        messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
 
     def step(tick: int) -> int:
         return _tick_to_step(tick, heard.ticks_per_quarter, unit)
@@ -109,13 +109,13 @@ def read_midi(
     score = Score(
         tuple(notes),
         unit,
-        tuple((step(tick), metre) for tick, metre in sorted(heard.time_signatures.items())),
+        tuple((step(tick), beats) for tick, beats in sorted(heard.time_signatures.items())),
         tuple((step(tick), tempo) for tick, tempo in sorted(heard.tempos.items())),
         heard.track_names.get(1, ""),
         source,
         step(heard.length_ticks),
     )
-    return score, [ReadProblem(source, 0, message) for message in told]
+    return score, [ReadProblem(source, 0, message) for message in messages]
 
 
 def _read_contents(path: str | Path) -> _MidiContents:
@@ -136,7 +136,7 @@ def _read_contents(path: str | Path) -> _MidiContents:
 
 
 def _collect_notes(contents: _MidiContents, track_number: int, track: Iterable) -> None:
-    """Add what one track says."""
+    """Add the messages of one track."""
     now, sounding = 0, defaultdict(list)
     for message in track:
         now += message.time
@@ -156,7 +156,7 @@ def _collect_notes(contents: _MidiContents, track_number: int, track: Iterable) 
                 contents.time_signatures[now] = (message.numerator, message.denominator)
             else:
                 contents.problems.append(
-                    f"a metre of {message.numerator}/{message.denominator} is left out"
+                    f"a time signature of {message.numerator}/{message.denominator} is left out"
                 )
         elif kind == "track_name":
             name = decode_text(
@@ -174,7 +174,7 @@ def _collect_notes(contents: _MidiContents, track_number: int, track: Iterable) 
 
 
 def _describe_parts(contents: _MidiContents) -> str:
-    """Where the notes of a file are, in words."""
+    """Describe the tracks and channels with notes."""
     counts = Counter((note[0], note[4]) for note in contents.notes)
     if not counts:
         return "it has none at all"
@@ -188,7 +188,10 @@ def _describe_parts(contents: _MidiContents) -> str:
 def _choose_steps_per_quarter(
     notes: list[tuple[int, int, int, int]], ticks_per_quarter: int
 ) -> int:
-    """The coarsest unit that holds notes as they are, or at least their beginnings; or `PERFORMANCE_STEPS_PER_QUARTER`."""
+    """Return the coarsest grid on which all notes begin and end, or at least begin.
+
+    Without one that is coarse enough it is `PERFORMANCE_STEPS_PER_QUARTER`.
+    """
     starts = [start for start, *_ in notes]
     ends = [end for _, end, *_ in notes]
     for moments in (starts + ends, starts):
@@ -249,7 +252,7 @@ def read_midi_tab(path: str | Path, tuning: Tuning | None = None) -> tuple[Tab, 
 
 
 def _note_from_channel(note: ScoreNote, tuning: Tuning, path: str | Path) -> Note:
-    """Where a note is played whose channel is its string."""
+    """Return the place of a note whose channel is its string."""
     if not 1 <= note.channel <= len(tuning.open_pitches):
         raise ValueError(
             f"{path} has notes on channel {note.channel}, which is no string of a guitar with "
@@ -273,7 +276,7 @@ TimedMessages = list[tuple[int, Any]]  # messages, each with its moment in ticks
 def write_midi(tab: Tab, path: str | Path) -> None:
     """Write a tab as a MIDI file with string n on channel n, whole or not at all.
 
-    Repeats are played out. A note ends where the next begins on its string. Tuning and capo stand
+    Repeats are played out. A note ends where the next begins on its string. Tuning and capo are
     in the file as text. The instrument is a steel-string guitar, or a bass where the lowest string
     is below B1.
 
@@ -307,31 +310,30 @@ def write_midi(tab: Tab, path: str | Path) -> None:
 
 
 def _build_conductor_track(score: Score, tab: Tab, ticks_per_step: int, end_tick: int) -> Any:
-    """The track that says the title, the guitar, metres and tempi."""
+    """Build the track with the title, the guitar, time signatures and tempi."""
     mido = import_mido()
-    said = [
+    messages = [
         (0, mido.MetaMessage("track_name", name=" ".join(tab.title.split()))),
         (0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))),
     ]
     if tab.tuning.capo:
-        said.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
+        messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
     for step, (beats, kind) in score.time_signatures:
         message = mido.MetaMessage("time_signature", numerator=beats, denominator=kind)
-        said.append((step * ticks_per_step, message))
+        messages.append((step * ticks_per_step, message))
     for step, tempo in score.tempos:
-        said.append(
-            (step * ticks_per_step, mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo)))
-        )
-    return _build_track(said, end_tick)
+        message = mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo))
+        messages.append((step * ticks_per_step, message))
+    return _build_track(messages, end_tick)
 
 
 def _build_string_track(
     notes: list[ScoreNote], string: int, program: int, ticks_per_step: int, end_tick: int
 ) -> Any:
-    """The track of one string."""
+    """Build the track of one string."""
     mido = import_mido()
     channel = string - 1
-    said = [
+    messages = [
         (0, mido.MetaMessage("track_name", name=f"string {string}")),
         (0, mido.Message("program_change", channel=channel, program=program)),
     ]
@@ -340,8 +342,8 @@ def _build_string_track(
         last = last if after is None else min(last, after.onset_step)
         for kind, step in (("note_on", note.onset_step), ("note_off", last)):
             message = mido.Message(kind, channel=channel, note=note.pitch, velocity=80)
-            said.append((step * ticks_per_step, message))
-    return _build_track(said, end_tick)
+            messages.append((step * ticks_per_step, message))
+    return _build_track(messages, end_tick)
 
 
 def _build_track(timed_messages: TimedMessages, end_tick: int) -> Any:

@@ -1,7 +1,7 @@
 """Tabs as MusicXML, which notation programs open: a staff of tablature with strings and frets.
 
 There string 1 is the highest as well, but the lines of the staff that the tuning is given for are
-counted from the bottom. Open strings stand without the capo, pitches with it.
+counted from the bottom. Open strings are without the capo, pitches with it.
 """
 
 import xml.etree.ElementTree as ET
@@ -119,13 +119,13 @@ class _MusicXmlWriter:
             self.write_barline(written, measure, after, "right")
 
     def to_divisions(self, note_value: NoteValue) -> int:
-        """How many divisions a note value lasts."""
+        """Return a note value in divisions."""
         return int(note_value.duration_quarters * self.divisions)
 
     def write_attributes(
         self, measure_element: ET.Element, measure: Measure, is_first: bool
     ) -> None:
-        """Metre, clef, tuning and capo, where they begin."""
+        """Write time signature, clef, tuning and capo where they begin."""
         if not is_first and measure.bar.time_signature == self.time_signature:
             return
         self.time_signature = measure.bar.time_signature
@@ -233,7 +233,7 @@ class _MusicXmlWriter:
         mark: str | None,
         should_start: bool,
     ) -> None:
-        """What leads from a note to the next on its string: its end, then its beginning."""
+        """Write the techniques that lead from one note to the next on its string."""
         string = tied_note.tab_note.note.string
         number = str(string)
         if tied_note.is_struck and self.open_spanners.pop((string, name), False):

@@ -40,7 +40,7 @@ class NoteValue(NamedTuple):
 
     @property
     def duration_quarters(self) -> Fraction:
-        """How many quarter notes it lasts."""
+        """Return the duration in quarter notes."""
         plain = Fraction(4 * self.tuplet_time, self.denominator * self.tuplet_notes)
         return plain * 3 / 2 if self.is_dotted else plain
 
@@ -83,7 +83,7 @@ class Measure:
     """A bar in notation.
 
     Attributes:
-        bar: the bar, with its own metre.
+        bar: the bar, with its own time signature.
         voices: the beats of voice 1 and of voice 2; the latter empty where nothing is in it.
     """
 
@@ -92,10 +92,10 @@ class Measure:
 
 
 def fill_durations(tab: Tab) -> Tab:
-    """The tab with all durations said, as notation and files have them.
+    """Return the tab with all durations filled in, as in notation and files.
 
-    What is not said lasts until the next event of its voice, and at most to the end of its bar. A
-    note ends where the next one begins on its string, and with the piece.
+    A note without a duration lasts until the next event of its voice, and at most to the end of its
+    bar. A note ends where the next one begins on its string, and with the piece.
     """
     starts = bar_start_steps(tab)
     nexts: dict[int, int] = {}  # by voice: when the event after begins
@@ -118,10 +118,10 @@ def fill_durations(tab: Tab) -> Tab:
 
 
 def round_trip_tab(tab: Tab) -> Tab:
-    """The tab as it comes back from notation: durations and metres said, in the coarsest steps.
+    """Return the tab as read back from notation: with all durations, on the coarsest grid.
 
     Raises:
-        ValueError: if the tab's steps are columns, or a bar has no metre.
+        ValueError: if the tab's steps are columns, or a bar has no time signature.
     """
     return coarsest_grid(fill_durations(add_time_signatures(tab)))
 
@@ -130,22 +130,23 @@ def measures_from_tab(tab: Tab) -> list[Measure]:
     """The bars of a tab in notation.
 
     Raises:
-        ValueError: if its steps are columns or finer than note values are, or a bar has no metre.
+        ValueError: if its steps are columns or finer than note values are, or a bar has no time
+            signature.
     """
     tab = round_trip_tab(tab)
     unit, starts = require_steps_per_quarter(tab), bar_start_steps(tab)
     _split_into_note_values(1, unit)  # refuses a unit that no note value is
     cells = {voice: _split_into_spans(tab, starts, voice) for voice in (1, 2)}
-    metre, measures = None, []
+    time_signature, measures = None, []
     for number, bar in enumerate(tab.bars):
-        metre = bar.time_signature or metre
+        time_signature = bar.time_signature or time_signature
         voices = tuple(
             tuple(_spans_to_beats(cells[voice][number], starts[number], unit))
             if voice == 1 or any(notes for _, _, notes in cells[voice][number])
             else ()
             for voice in (1, 2)
         )
-        measures.append(Measure(replace(bar, time_signature=metre), voices))
+        measures.append(Measure(replace(bar, time_signature=time_signature), voices))
     return measures
 
 
@@ -213,7 +214,8 @@ def _shortest_spellings(steps_per_quarter: int) -> list[list[NoteValue]]:
     ]
     if all(steps != 1 for steps, _ in coins):
         raise ValueError(
-            f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is that short."
+            f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is "
+            "that short."
         )
     best: list[list[NoteValue]] = [[]]
     for steps in range(1, 16 * steps_per_quarter + 1):

@@ -27,7 +27,7 @@ WRITER_OF_SUFFIX: dict[str, Callable[[Tab, Path], None]] = {
     ".atex": write_alphatex,
     ".alphatex": write_alphatex,
 }
-"""What writes a tab to a file, by how its name ends."""
+"""The writer of each file type, by suffix."""
 
 UNTIMED_SUFFIXES = (".txt", ".tab")
 """Files that hold tabs whose steps are columns."""

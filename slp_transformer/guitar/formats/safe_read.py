@@ -38,7 +38,7 @@ class TimeLimitedBytes(io.BytesIO):
 
 
 def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
-    """What a file holds.
+    """Return the content of a file.
 
     Args:
         path: the file.
@@ -74,6 +74,6 @@ def translate_read_errors(path: str | Path, file_type: str) -> Iterator[None]:
         reason = str(error) or "it is nested or counted beyond all measure"
         raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None
     except Exception as error:  # what a damaged file makes of a library is anybody's guess
-        said = " ".join(str(error).split())[:120]
-        reason = said or type(error).__name__
+        text = " ".join(str(error).split())[:120]
+        reason = text or type(error).__name__
         raise ValueError(f"{path} cannot be read as {file_type}: {reason.rstrip('.')}.") from None

@@ -16,7 +16,7 @@ FALLBACK_STEPS_PER_QUARTER = 24
 
 @dataclass
 class BarHeader:
-    """What a file says of a bar beyond its notes; lengths are in quarter notes."""
+    """A bar without its notes; lengths are in quarter notes."""
 
     length_quarters: Fraction
     time_signature: tuple[int, int] | None = None
@@ -39,12 +39,12 @@ class NoteEvent:
 
 @dataclass
 class TabBuilder:
-    """What is read of one instrument, bar after bar.
+    """Collects the bars and notes of one instrument and builds a tab.
 
     Attributes:
-        bars: what is said of the bars.
+        bars: the headers of the bars.
         notes: the notes.
-        omission_counts: how often what was left out, by what is said of it.
+        omission_counts: how often something was left out, by message.
     """
 
     bars: list[BarHeader] = field(default_factory=list)
@@ -99,18 +99,18 @@ class TabBuilder:
             Bar(
                 after - start,
                 tuple(Event.from_notes(step, own[step].values()) for step in sorted(own)),
-                said.time_signature,
-                said.tempo,
-                said.starts_repeat,
-                said.num_plays,
-                said.endings,
+                header.time_signature,
+                header.tempo,
+                header.starts_repeat,
+                header.num_plays,
+                header.endings,
             )
-            for (start, after), said, own in zip(pairwise(steps), self.bars, events, strict=True)
+            for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
         ]
-        told = [
+        omissions = [
             f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
         ]
-        return Tab(title, tuning, tuple(drop_repeated_changes(bars)), source, unit), told
+        return Tab(title, tuning, tuple(drop_repeated_changes(bars)), source, unit), omissions
 
     def _mark_pull_offs(self) -> None:
         """Tell pulls from hammers, which most files do not: a pull leads down."""

@@ -74,7 +74,7 @@ def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[Practice
 
 
 def is_on_neck(tab: Tab) -> bool:
-    """Whether every note lies on the neck: a capo leaves fewer frets."""
+    """Return whether every note lies on the neck: a capo leaves fewer frets."""
     top = MAX_FRET - tab.tuning.capo
     return all(0 <= note.fret <= top for event in tab.iter_events() for note in event.notes)
 

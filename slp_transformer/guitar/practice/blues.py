@@ -141,7 +141,7 @@ def make_walking_bass_study(draw: SeededChooser) -> PracticeStudy:
 
 
 def find_low_note(pitch: int, tuning: Tuning, min_fret: int) -> Note:
-    """Where to play a bass note: within reach of the hand, whose lowest fret is `min_fret`."""
+    """Return a place for a bass note within reach of a hand whose lowest fret is `min_fret`."""
     places = tuning.positions_of(max(pitch, min(tuning.open_pitches)))
     return min(
         places, key=lambda note: (max(0, min_fret - note.fret, note.fret - min_fret - 4), note.fret)
@@ -198,7 +198,7 @@ def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
 def random_walk(
     draw: SeededChooser, start_index: int, num_notes: int, scale_size: int
 ) -> list[int]:
-    """A melody of `num_notes` places in a scale of `scale_size` notes, beginning at `start_index`."""
+    """Return `num_notes` indices into a scale of `scale_size` notes, from `start_index` on."""
     places = []
     for _ in range(num_notes):
         places.append(start_index)

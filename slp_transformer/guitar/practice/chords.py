@@ -155,7 +155,7 @@ def lowest_fretted_fret(grip: ChordGrip) -> int:
 
 
 def count_fretted_notes(grip: ChordGrip) -> dict[str, Note]:
-    """Which note of a chord each letter of a picking pattern plucks (see `_PICKING_PATTERNS`)."""
+    """Return the note that each letter of a picking pattern plucks (see `_PICKING_PATTERNS`)."""
     return {"p": grip[0], "P": grip[1], "i": grip[-3], "m": grip[-2], "a": grip[-1]}
 
 
@@ -279,6 +279,6 @@ def make_drone_study(draw: SeededChooser) -> PracticeStudy:
 
 
 def random_step(draw: SeededChooser, index: int, num_notes: int) -> int:
-    """Where a melody goes next: mostly to a neighbor in the scale, sometimes a third away."""
+    """Return the next note of a melody: mostly a neighbor in the scale, sometimes a third away."""
     move = draw.draw_item((-1, -1, -1, 1, 1, 1, 2, -2, 0))
     return index + move if 0 <= index + move < num_notes else index - move

@@ -54,7 +54,7 @@ def draw_tuning(draw: SeededChooser) -> Tuning:
 
 
 def describe_tuning(tuning: Tuning) -> str:
-    """What a title says about the guitar: nothing if it is in standard tuning without a capo."""
+    """Return the guitar as part of a title: empty for standard tuning without a capo."""
     names = {
         DROP_D.open_pitches: ", drop D",
         DADGAD.open_pitches: ", DADGAD",
@@ -227,7 +227,7 @@ def build_double_stops(
     degree_distance: int,
     top_string: int,
 ) -> list[tuple[Note, Note]]:
-    """Pairs of scale notes `degree_distance` degrees apart on two strings, from the nut to fret `top_string`."""
+    """Return pairs of scale notes `degree_distance` degrees apart on two strings, up the neck."""
     pitches = [
         p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_class_set
     ]

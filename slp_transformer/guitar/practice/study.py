@@ -1,4 +1,4 @@
-"""What every practice study is built with: seeded choices, bars, rhythms and places to play."""
+"""Parts of every practice study: seeded choices, bars, rhythms and places to play."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +111,7 @@ def notes_in_position(
 ) -> list[Note]:
     """The notes of a scale or chord that lie under the hand, from the lowest pitch to the highest.
 
-    The hand stands at `position_fret` and reaches four frets on; at position 0 the open strings and
+    The hand is at `position_fret` and reaches four frets on; at position 0 the open strings and
     the first five frets. Of two places for a pitch the lower fret is taken, so no pitch comes
     twice. Where a tuning leaves a hole that the hand cannot reach, only the longest run without a
     hole is kept.
