@@ -10,7 +10,7 @@ import pytest
 
 from slp_transformer.guitar.guitarset import read_guitarset, read_jams
 from slp_transformer.tasks.base import Dataset
-from slp_transformer.tasks.run_config import load_config
+from slp_transformer.tasks.run_config import load_config, override
 from slp_transformer.tasks.tabs import TabData, TabTask
 
 REAL = os.environ.get("SLP_GUITARSET", "")
@@ -18,7 +18,7 @@ REAL = os.environ.get("SLP_GUITARSET", "")
 
 
 def prepare(source: Path) -> Dataset:
-    config = load_config(task="tabs")
+    config = override(load_config(task="tabs"), {"model": {"context_length": 20}})
     return TabTask().prepare(replace(config, data=TabData(str(source))), None)
 
 

@@ -89,9 +89,8 @@ def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, caps
     real = TextTask.prepare
 
     def meanwhile(*arguments):
-        data = real(*arguments)
         Path("new/theirs.txt").write_text("theirs", encoding="utf-8")
-        return data
+        return real(*arguments)
 
     monkeypatch.setattr(TextTask, "prepare", meanwhile)
     assert "too little" in refused(
@@ -106,9 +105,8 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     real = TextTask.prepare
 
     def meanwhile(*arguments):
-        data = real(*arguments)
         Path("draft.md").write_text("draft", encoding="utf-8")
-        return data
+        return real(*arguments)
 
     monkeypatch.setattr(TextTask, "prepare", meanwhile)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
@@ -138,15 +136,15 @@ def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
     assert scan_checkpoints(Path("run")) == json.loads(written)
     capsys.readouterr()
     fine("train", "--out-dir", "run", "--resume", "--steps", "6", "--quiet")
-    assert "run had no sound checkpoints.json" in capsys.readouterr().err
+    assert "run has no valid checkpoints.json" in capsys.readouterr().err
 
 
 def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     for path in (*Path("run").glob("step-*/checkpoint.json"), Path("run/checkpoints.json")):
         path.unlink()
-    for words in (["fox.txt", *SMALL], ["--resume"]):
-        said = refused(capsys, "train", "--out-dir", "run", *words)
+    for words in (["text", "fox.txt", *SMALL], ["--resume"]):
+        said = refused(capsys, "train", *words, "--out-dir", "run")
         assert "is a whole checkpoint: move them away" in said
     assert len(list(Path("run").glob("step-*/model.safetensors"))) >= 1
 
