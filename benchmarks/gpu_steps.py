@@ -296,17 +296,17 @@ def write_hugging_face(model: nn.Module, batch: int, new: int, device: torch.dev
 
 
 def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
-    """The recipe `shakespeare-gpu` to its end."""
+    """The preset `shakespeare-gpu` to its end."""
     from slp_transformer.data import prepare_corpus
 
     if asked.text is None:
         raise Skipped("no --text was given")
     text = prepare_corpus(asked.text, "characters", val_split=0.1)
-    run_recipe("shakespeare-gpu", text, asked, result)
+    run_preset("shakespeare-gpu", text, asked, result)
 
 
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
-    """The recipe `guitar-gpu` to its end."""
+    """The preset `guitar-gpu` to its end."""
     from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
     from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 
@@ -322,18 +322,19 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
         ),
     )
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
-    run_recipe("guitar-gpu", tabs, asked, result)
+    run_preset("guitar-gpu", tabs, asked, result)
 
 
-def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
-    """Train as a recipe says, and write each measurement down as it comes."""
-    from slp_transformer.tasks.datasets import Data
+def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
+    """Train as a preset says, and write each measurement down as it comes."""
+    from slp_transformer.tasks.base import Dataset
+    from slp_transformer.tasks.registry import load_task
+    from slp_transformer.tasks.run_config import load_config
 
-    from slp_transformer.tasks import make_recipe
-
-    device, recipe = device_of(asked), make_recipe(name)
-    settings = replace(recipe.training, device=asked.device)
-    config = recipe.config(data.tokenizer.vocab_size)
+    device, preset = device_of(asked), load_config(name)
+    task = load_task(preset.data.task)
+    settings = replace(preset.train, device=asked.device)
+    config = task.model_config(preset, data.tokenizer)
     if asked.tiny:
         settings = replace(
             settings, steps=4, eval_interval=2, batch_size=2, compile=False, bf16=False
@@ -352,7 +353,7 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
     model, began = TransformerLM(config), time.monotonic()
     size = sum(parameter.numel() for parameter in model.parameters())
     result.note("parameters", f"{size:,}")
-    result.note("tokens", f"{len(data.learned):,} to learn from, {len(data.held_out):,} held out")
+    result.note("tokens", f"{len(data.train_data):,} training, {len(data.val_data):,} validation")
     result["records"] = []
 
     def report(record: Any) -> None:
@@ -363,13 +364,14 @@ def run_recipe(name: str, data: Any, asked: argparse.Namespace, result: Result) 
         if left() < 3:
             raise TimeoutError
 
-    made = Data(data.tokenizer, data.learned, data.held_out)
-    learned, held_out = made.sources(settings, settings.sequence_length or config.context_length)
+    sizes = replace(preset.model, context_length=config.context_length)
+    made = Dataset(data.tokenizer, data.train_data, data.val_data)
+    train_data, val_data = task.sources(replace(preset, model=sizes, train=settings), made)
     with contextlib.suppress(TimeoutError):
         train(
             model,
-            learned,
-            held_out,
+            train_data,
+            val_data,
             settings,
             out_dir=folder,
             progress=False,

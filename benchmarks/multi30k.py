@@ -172,7 +172,7 @@ def main() -> None:
     size = {"batch_size": 512, "batch_tokens": asked.batch_tokens, "weight_decay": 0.01}
     settings = TrainConfig(asked.steps, label_smoothing=0.1, **rate, **size)
     learned, unseen = pairs_of(asked.folder, "train"), pairs_of(asked.folder, "val")
-    how = {"held_out": unseen[: asked.val_pairs], "vocab_size": PIECES}
+    how = {"val_split": unseen[: asked.val_pairs], "vocab_size": PIECES}
     corpus = prepare_pair_corpus(learned, ("en", "de"), WINDOW, **how)
     special = {n: getattr(corpus.tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
     source = LengthBucketedPairs(corpus.train_data, max_tokens=asked.batch_tokens, **special)

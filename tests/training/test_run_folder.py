@@ -310,9 +310,15 @@ def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
 
 def test_flags_that_would_be_forgotten_are_refused(run, capsys):
     for words, sentence in (
-        (["generate", "a", "--tuning", "drop-D"], "--tuning has no effect here: a writes text, not tabs"),
+        (
+            ["generate", "a", "--tuning", "drop-D"],
+            "--tuning has no effect here: a writes text, not tabs",
+        ),
         (["generate", "a", "--capo", "2"], "--capo has no effect here"),
-        (["evaluate", "a", "--max-new-tokens", "3"], "--max-new-tokens has no effect here: it is for --samples N"),
+        (
+            ["evaluate", "a", "--max-new-tokens", "3"],
+            "--max-new-tokens has no effect here: it is for --samples N",
+        ),
         (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "g"], "--tokenizer"),
     ):
         assert sentence in refused(capsys, *words)
