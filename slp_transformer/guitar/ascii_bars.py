@@ -112,11 +112,7 @@ def _split_at_common_columns(
     edges = [-1, *bar_line_columns, len(rows[0])]
     spans = [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False) if b - a > 1]
     bars = [
-        BarRows(
-            tuple(row[start:end] for row in rows),
-            start == 0,
-            end == len(rows[0]),
-        )
+        BarRows(tuple(row[start:end] for row in rows), start == 0, end == len(rows[0]))
         for start, end in spans
         if start - 1 not in broken and end not in broken
     ]

@@ -84,8 +84,4 @@ def _removable_columns(segment: str, num_columns: int) -> list[int]:
 def _insertable_columns(segment: str) -> list[int]:
     """Return where dashes can be put in without cutting a number in two."""
     inner = range(1, len(segment))
-    return [
-        0,
-        *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(DIGITS)),
-        len(segment),
-    ]
+    return [0, *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(DIGITS)), len(segment)]

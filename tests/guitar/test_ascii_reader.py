@@ -19,13 +19,7 @@ from slp_transformer.guitar.ascii_reader import (
     read_tab_folder,
 )
 from slp_transformer.guitar.ascii_realign import realign_bar_rows
-from slp_transformer.guitar.fretboard import (
-    DOUBLE_DROP_D,
-    DROP_D,
-    HALF_STEP_DOWN,
-    STANDARD,
-    Note,
-)
+from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
 PLAIN = """\
@@ -177,11 +171,7 @@ def test_eleven_is_one_fret_where_nothing_speaks_against_it():
 
 def test_eleven_is_two_notes_beside_a_pair_in_the_same_columns():
     rows = ["|--34---3--|", "|--11---1--|"]
-    assert frets(system(*rows)) == [
-        [(2, 1), (1, 3)],
-        [(2, 1), (1, 4)],
-        [(2, 1), (1, 3)],
-    ]
+    assert frets(system(*rows)) == [[(2, 1), (1, 3)], [(2, 1), (1, 4)], [(2, 1), (1, 3)]]
 
 
 def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():

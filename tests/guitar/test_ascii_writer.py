@@ -9,13 +9,7 @@ from guitar_pieces import random_piece
 
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
 from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab, write_tab
-from slp_transformer.guitar.fretboard import (
-    HALF_STEP_DOWN,
-    OPEN_D,
-    STANDARD,
-    Note,
-    Tuning,
-)
+from slp_transformer.guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 

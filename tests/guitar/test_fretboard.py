@@ -35,12 +35,7 @@ def test_positions_are_all_the_places_of_a_pitch():
         Note(2, 5),
         Note(1, 0),
     ]
-    assert Tuning(capo=2).positions_of(64) == [
-        Note(5, 17),
-        Note(4, 12),
-        Note(3, 7),
-        Note(2, 3),
-    ]
+    assert Tuning(capo=2).positions_of(64) == [Note(5, 17), Note(4, 12), Note(3, 7), Note(2, 3)]
     assert STANDARD.positions_of(39) == []
 
 

@@ -19,10 +19,7 @@ class UnplayableError(ValueError):
 
 @lru_cache(maxsize=65536)
 def find_grips(
-    pitches: tuple[int, ...],
-    tuning: Tuning,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
+    pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
 ) -> tuple[Grip, ...]:
     """Every way to take notes together: distinct strings, frets on the neck, within the span.
 
@@ -97,10 +94,7 @@ def allowed_next_notes(
 
 
 def find_playable_grips(
-    pitches: tuple[int, ...],
-    tuning: Tuning,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
+    pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
 ) -> tuple[Grip, ...]:
     """The grips within the span; if there are none, those that stretch the hand least beyond it.
 
