@@ -290,7 +290,7 @@ def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
     monkeypatch.setattr(styles, "MAX_STYLES", 1)
     make_tabs("tabs", "Jazz", "Blues")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert "no token tells a style: there are 2 styles, more than 1" in capsys.readouterr().err
+    assert "styles have no tokens: there are 2 styles, more than 1" in capsys.readouterr().err
     assert not load_tokenizer_of(Path("g")).styles
 
 

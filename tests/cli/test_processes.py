@@ -115,7 +115,7 @@ def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at
 def test_ctrl_c_while_the_first_modules_are_read_is_a_sentence(start, at):
     """The first module that the command line needs is one that Ctrl-C comes into."""
     Path("first").mkdir()
-    Path("first/argparse.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    Path("first/shlex.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     Path("script.py").write_text(SCRIPT, encoding="utf-8")
     path = os.pathsep.join([str(Path("first").resolve()), ENVIRONMENT["PYTHONPATH"]])
     ended = subprocess.run(

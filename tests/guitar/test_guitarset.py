@@ -98,7 +98,7 @@ def test_the_known_errors_are_corrected():
     twice = [(0, 10.860, 0.2, 43.0), (0, 10.860, 0.2, 43.0)]
     excerpt, problems = read_jams(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
     assert len(list(excerpt.tab.iter_events())) == 1
-    assert "a note at 10.860 s stands there twice; it is read once" in str(problems[0])
+    assert "a note at 10.860 s is there twice; it is read once" in str(problems[0])
     for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
         for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
             excerpt, _ = read_jams(jams([(0, 1.0 + late, 0.5, 40.0)]), f"{own}.jams")
