@@ -55,8 +55,8 @@ __all__ = [
     "lm_head",
     "next_word_probabilities",
     "padding_mask",
-    "sinusoidal_positions",
     "record_activations",
+    "sinusoidal_positions",
 ]
 
 __getattr__, __dir__ = attach(__name__)

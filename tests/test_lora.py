@@ -100,7 +100,7 @@ def test_lora_8_54_has_r_times_k_plus_d_numbers_a_matrix():
 def test_gradients_are_those_of_the_equation():
     model = made()
     attention = model.stack.blocks[1].attention
-    factors = attention.parametrizations.W_O[0].parts["W_O"]
+    factors = attention.parametrizations.W_O[0].adapters["W_O"]
     H, W = torch.randn(5, 21), attention.parametrizations.W_O.original.detach()
     A, B = (Z.detach().clone().requires_grad_() for Z in (factors.A, factors.B))
     (H @ attention.W_O).square().sum().backward()

@@ -89,7 +89,7 @@ def test_importing_needs_torch_alone_and_prints_nothing(modules, tmp_path):
     """As on a machine where only torch is installed: shapes are then no longer checked."""
     blocked = set(
         "jaxtyping beartype matplotlib transformers jupytext mkdocs IPython safetensors pydantic "
-        "tqdm tensorboard tokenizers pooch mido guitarpro".split()
+        "tqdm tensorboard tokenizers pooch mido guitarpro tyro".split()
     )
     result = run_import(modules, blocked, TORCHS_OWN, USE, tmp_path)
     assert result.returncode == 0, result.stderr

@@ -14,7 +14,7 @@
 from slp_transformer import check
 
 
-def my_held(grip, span):
+def my_is_playable_grip(grip, span):
     # solution
     strings = {string for string, _ in grip}
     frets = [fret for _, fret in grip if fret]
@@ -23,7 +23,7 @@ def my_held(grip, span):
     # end
 
 
-check.is_playable_grip(my_held)
+check.is_playable_grip(my_is_playable_grip)
 
 # %% [markdown]
 # ### Exercise 2 · One step of the cheapest path

@@ -111,11 +111,11 @@ check.published_ffn(my_published_ffn)
 # %% tags=["exercise"]
 
 
-def my_todays_parameters(L, d, A, G, d_k, d_ff):
+def my_modern_block_parameters(L, d, A, G, d_k, d_ff):
     # solution
     attention = 2 * (A + G) * d * d_k
     return L * (attention + 3 * d * d_ff)
     # end
 
 
-check.modern_block_parameters(my_todays_parameters)
+check.modern_block_parameters(my_modern_block_parameters)

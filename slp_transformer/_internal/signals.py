@@ -68,7 +68,7 @@ class SignalHandler:
         """Record a signal.
 
         Raises:
-            Stopped: the first time, unless it can wait.
+            StoppedBySignal: the first time, unless it can wait.
         """
         if number == getattr(signal, "SIGHUP", None):
             redirect_closed_terminal()

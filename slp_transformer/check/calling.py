@@ -64,7 +64,7 @@ def make_caller(
         signature_text: how the exercise writes the call, for messages.
 
     Raises:
-        Unfit: if it cannot be called with these.
+        UnsupportedCall: if it cannot be called with these.
     """
     if inspect.isclass(submission):
         raise UnsupportedCall(

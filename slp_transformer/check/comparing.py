@@ -22,7 +22,7 @@ def to_comparable(answer: Any, expected: Any) -> Any:
     asked for.
 
     Raises:
-        Unreadable: if there are no numbers in it.
+        NotNumeric: if there are no numbers in it.
     """
     if isinstance(answer, RaisedError | TimedOut):
         return answer
@@ -44,7 +44,7 @@ def to_float_tensor(value: Any) -> Tensor:
     """A tensor, an array, a number or a list of these as one tensor of float64 (or of booleans).
 
     Raises:
-        Unreadable: if that cannot be done.
+        NotNumeric: if that cannot be done.
     """
     try:
         if value is None or value is Ellipsis:

@@ -48,7 +48,7 @@ def _grip_cases() -> list[Case]:
     },
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
-    """Check `held(grip, span)`: whether one hand can take these places, each (string, fret)."""
+    """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
     strings = [string for string, _ in grip]
     if "a string twice" not in mistakes and len(set(strings)) < len(strings):
         return False

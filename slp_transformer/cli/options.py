@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from tyro.conf import Positional, UseAppendAction, arg
-
 from slp_transformer.guitar.fretboard import TUNINGS
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer.tasks.base import DataSettings
+from slp_transformer.tasks.flag_types import Positional, UseAppendAction, arg
 from slp_transformer.tasks.run_config import RunConfig, closest_match
 
 DataT = TypeVar("DataT", bound=DataSettings)

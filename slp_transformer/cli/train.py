@@ -55,7 +55,7 @@ def execute(options: Train) -> None:
 
     Raises:
         ValueError: if the data or the folder cannot be used.
-        Stopped: on Ctrl-C and other signals, saying how to resume.
+        StoppedBySignal: on Ctrl-C and other signals, saying how to resume.
     """
     folder = options.out_dir
     assert folder is not None

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import tyro
-
+from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, print_result, rank
 from slp_transformer.cli.options import Train
 from slp_transformer.data.text_files import STANDARD_INPUT
@@ -74,6 +73,7 @@ def parse_train(args: Sequence[str]) -> Train:
     task = load_task(layered.data.task)
     if given.init_from is not None and saved is None:
         layered = config_from_run(layered, task, Path(given.init_from))
+    tyro = require_extra("tyro", "Commands")
     options = tyro.cli(
         Train[task.Data],
         args=list(rest),

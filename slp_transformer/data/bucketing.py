@@ -41,9 +41,10 @@ class LengthBucketedPairs(PaddedPairs):
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
         self.max_tokens, self.lengths = max_tokens, torch.tensor(sizes)
         self.max_lengths = self.lengths.max(dim=1).values.tolist()
-        if max(self.max_lengths) > max_tokens:
+        longest = max(self.max_lengths)
+        if longest > max_tokens:
             raise ValueError(
-                f"Pair {self.max_lengths.index(max(self.max_lengths))} has {max(self.max_lengths)} tokens, but "
+                f"Pair {self.max_lengths.index(longest)} has {longest} tokens, but "
                 f"a batch just {max_tokens}: give it more, or leave the pair out."
             )
         self.go_to(0)

@@ -50,8 +50,9 @@ def read_pairs(
             "--target, or give a table (.csv or .tsv)."
         )
     named = [
-        name or language_from_filename(Path(of)) for name, of in zip(languages, (source, target))
-    ]  # noqa: B905
+        name or language_from_filename(Path(of))
+        for name, of in zip(languages, (source, target), strict=True)
+    ]
     if named[0] == named[1]:
         raise ValueError(
             f"Both languages would be called {named[0]!r}: name them by --source-language and "

@@ -2,6 +2,7 @@
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,7 +84,7 @@ class DataSettings:
     paths: ClassVar[tuple[str, ...]] = ()
 
 
-class Task:
+class Task(ABC):
     """A kind of data, with the model that is trained on it.
 
     A task is a class with these attributes and methods, named in `slp_transformer.tasks.registry`.
@@ -106,28 +107,28 @@ class Task:
 
     # --- training ---
 
-    def check(self, config: "RunConfig") -> None:
+    def check(self, config: "RunConfig") -> None:  # noqa: B027: nothing to refuse by default
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
             ValueError: saying which.
         """
 
+    @abstractmethod
     def prepare(self, config: "RunConfig", folder: Path | None) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:
             ValueError: if there is no data, or too little.
         """
-        raise TypeError(f"{type(self).__name__} must have a method prepare.")
 
+    @abstractmethod
     def open(self, config: "RunConfig", folder: Path) -> Dataset:
         """Open the tokens that `prepare` kept.
 
         Raises:
             ValueError: if they are damaged or missing.
         """
-        raise TypeError(f"{type(self).__name__} must have a method open.")
 
     def model_config(self, config: "RunConfig", tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""
@@ -154,13 +155,13 @@ class Task:
 
     # --- a run that is there already ---
 
+    @abstractmethod
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON.
 
         Raises:
             ValueError: if it is not one of this task.
         """
-        raise TypeError(f"{type(self).__name__} must have a method load_tokenizer.")
 
     def tokenizer_to_json(self, tokenizer: Any) -> Any:
         """Return a tokenizer as JSON."""
@@ -192,15 +193,15 @@ class Task:
         Raises:
             ValueError: if the model does not know what is asked for.
         """
-        raise TypeError(f"{type(self).__name__} must have a method session.")
+        raise ValueError(f"{run.folder} holds no model that continues prompts.")
 
+    @abstractmethod
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Evaluate a run.
 
         Raises:
             ValueError: if there is no data to evaluate on, or too little.
         """
-        raise TypeError(f"{type(self).__name__} must have a method evaluate.")
 
     def check_evaluate(self, options: Any) -> None:
         """Refuse options of `evaluate` that this task has no use for.

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tyro.conf import Positional
-
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.pair_files import HF_PREFIX
 from slp_transformer.data.token_types import TokenType
@@ -20,6 +18,7 @@ from slp_transformer.tasks.base import (
     check_split,
     reject_unused_flags,
 )
+from slp_transformer.tasks.flag_types import Positional
 
 NUM_SHOWN = 3  # translations shown after each evaluation
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tyro.conf import Positional
-
 from slp_transformer.tasks.base import (
     Dataset,
     DataSettings,
@@ -17,6 +15,7 @@ from slp_transformer.tasks.base import (
     check_windows,
     keep_tokenizer,
 )
+from slp_transformer.tasks.flag_types import Positional
 from slp_transformer.tasks.text import check_no_pair_batches, window_of
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tyro.conf import Positional
-
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.token_types import TokenType
@@ -22,6 +20,7 @@ from slp_transformer.tasks.base import (
     check_windows,
     keep_tokenizer,
 )
+from slp_transformer.tasks.flag_types import Positional
 
 OTHER = "other"  # folder of the tokens of another source that is held out
 

@@ -223,7 +223,7 @@ class ProgressBar(Callback):
 
 
 def format_speed(tokens_per_second: float) -> str:
-    """Tokens per second in a few characters: "950 tok/s", "8.1k tok/s", "1.2M tok/s"."""
+    """Return tokens per second in a few characters: "950 tok/s", or with k or M for more."""
     for unit, scale in (("M", 1e6), ("k", 1e3)):
         if tokens_per_second >= scale:
             return f"{tokens_per_second / scale:.1f}{unit} tok/s"

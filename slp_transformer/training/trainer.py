@@ -212,8 +212,8 @@ class Trainer:
                 checkpoint cannot be written, cannot be read, or is of another run.
             ConnectionError: if another process of the run has died.
             KeyboardInterrupt: on Ctrl-C.
-            Stopped: in its place, on SIGTERM and SIGHUP too, if there is a folder: the run is saved
-                before, and the message says how to resume.
+            StoppedBySignal: in its place, on SIGTERM and SIGHUP too, if there is a folder: the run
+                is saved before, and the message says how to resume.
             ImportError: if a library for a folder or a callback is missing.
         """
         home = next(self.model.parameters()).device
@@ -277,7 +277,7 @@ class Trainer:
 
         Raises:
             ValueError: if it is NaN or infinite.
-            Stopped: if any process was asked to stop.
+            StoppedBySignal: if any process was asked to stop.
         """
         self.notify("on_eval_start", data)
 
@@ -329,7 +329,7 @@ class Trainer:
         """Stop if any process was asked to.
 
         Raises:
-            Stopped: if so.
+            StoppedBySignal: if so.
         """
         if self.strategy.should_stop(self.signals.triggered):
             raise StoppedBySignal

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from slp_transformer._internal import progress_bar
+from slp_transformer._internal import progress_bar as progress_module
 from slp_transformer._internal.progress_bar import progress_bar, progress_bars_disabled
 from slp_transformer.data import load_moby_dick, text_corpus, text_files
 from slp_transformer.data.text_corpus import prepare_corpus
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def work(monkeypatch):
     """Some work; it returns what stderr, of that kind, shows of it."""
-    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
+    monkeypatch.setattr(progress_module, "BAR_DELAY_S", 0)
 
     def do(kind=Terminal) -> str:
         monkeypatch.setattr(sys, "stderr", kind())  # now, since pytest has its own until the test
@@ -44,7 +44,7 @@ def test_a_bar_comes_and_goes_again(work):
 
 
 def test_work_that_is_soon_done_has_no_bar(work, monkeypatch):
-    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 60)
+    monkeypatch.setattr(progress_module, "BAR_DELAY_S", 60)
     assert work() == ""
 
 

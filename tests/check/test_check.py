@@ -169,7 +169,7 @@ def rms_norm(x, gamma, eps):
     return layer(x)
 
 
-def todays_parameters(L, d, A, G, d_k, d_ff):
+def modern_block_parameters(L, d, A, G, d_k, d_ff):
     sizes = PublishedModel(L, d, d_ff, A, G, d_k, True, 1, True, 0, 0, "")
     return sizes.matrices
 
@@ -210,7 +210,7 @@ PACKAGE = {
     "rms_norm": rms_norm,
     "rotary": lambda X, start, base: modern.RotaryPositions(X.shape[1], base)(X, start),
     "shared_keys": lambda K, A: modern.repeat_kv(K, A),
-    "todays_parameters": todays_parameters,
+    "modern_block_parameters": modern_block_parameters,
     "smoothed_loss": smoothed,
     "rate_of_2017": lambda step, d, warmup: TrainConfig.of_2017(d, 1, warmup).learning_rate_at(
         step - 1
@@ -332,7 +332,7 @@ def hangs_and_swallows(scores):
 @pytest.mark.parametrize("submission", [hangs, hangs_and_swallows])
 def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
-    found = check.softmax(submission, seconds=0.2)
+    found = check.softmax(submission, timeout_s=0.2)
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
     assert time.monotonic() - start < 30  # against hanging, not a measure
 

@@ -220,7 +220,7 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     """Four tokens: a source of three characters and [EOS]; a target of three after [SOS]."""
     pairs = [("abc", "xyz"), ("abcd", "x"), ("a", "wxyz"), ("ab", "x")]
     held_out = [("abc", "xyz"), ("abcde", "wxyzv")]
-    how = {"held_out": held_out, "kind": "characters", "shared": False}
+    how = {"val_split": held_out, "token_type": "characters", "shared_vocabulary": False}
     dropped = prepare_pair_corpus(pairs, ("a", "b"), 4, **how)
     assert len(dropped.train_data) == 1 and dropped.val_sentences == [("abc", "xyz")]
     assert dropped.warnings == [

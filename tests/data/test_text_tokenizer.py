@@ -158,8 +158,8 @@ def test_tokenizers_of_other_text_differ(tokenizer):
 
 TRAIN = """
 import json
-from slp_transformer.data import moby_dick, train_tokenizer
-print(json.dumps([train_tokenizer([moby_dick()[:20000]], kind).to_json()
+from slp_transformer.data import load_moby_dick, train_tokenizer
+print(json.dumps([train_tokenizer([load_moby_dick()[:20000]], kind).to_json()
                   for kind in ("characters", "words", "bpe")]))
 """
 

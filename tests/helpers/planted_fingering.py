@@ -4,7 +4,7 @@ import torch
 from planted import right, wrong
 
 
-@right("held", "counted string by string")
+@right("is_playable_grip", "counted string by string")
 def _(grip, span):
     strings = [string for string, _ in grip]
     if any(strings.count(string) > 1 for string in strings):
@@ -13,24 +13,24 @@ def _(grip, span):
     return not frets or frets[-1] - frets[0] <= span
 
 
-@wrong("held", "a string twice", "frets alone")
+@wrong("is_playable_grip", "a string twice", "frets alone")
 def _(places, span):
     frets = [fret for _, fret in places if fret]
     return not frets or max(frets) - min(frets) <= span
 
 
-@wrong("held", "open strings counted", "all frets")
+@wrong("is_playable_grip", "open strings counted", "all frets")
 def _(grip, span):
     strings, frets = zip(*grip, strict=True)
     return len(set(strings)) == len(strings) and max(frets) - min(frets) <= span
 
 
-wrong("held", "span not looked at", "strings alone")(
+wrong("is_playable_grip", "span not looked at", "strings alone")(
     lambda grip, span: len(dict(grip)) == len(grip)
 )
 
 
-@wrong("held", "one too few", "range(span)")
+@wrong("is_playable_grip", "one too few", "range(span)")
 def _(grip, span):
     frets = [fret for _, fret in grip if fret]
     apart = max(frets) - min(frets) if frets else 0

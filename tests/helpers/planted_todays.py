@@ -241,21 +241,21 @@ def _(x, gate_proj, up_proj, down_proj):
     return (F.silu(gate) * gate) @ down_proj.T
 
 
-@right("todays_parameters", "matrix by matrix")
+@right("modern_block_parameters", "matrix by matrix")
 def _(L, d, A, G, d_k, d_ff):
     W_Q, W_K, W_V, W_O = d * A * d_k, d * G * d_k, d * G * d_k, A * d_k * d
     return L * sum([W_Q, W_K, W_V, W_O, d * d_ff, d * d_ff, d_ff * d])
 
 
-wrong("todays_parameters", "keys for every head", "4 A d d_k")(
+wrong("modern_block_parameters", "keys for every head", "4 A d d_k")(
     lambda L, d, A, G, d_k, d_ff: L * (4 * d * A * d_k + 3 * d * d_ff)
 )
-wrong("todays_parameters", "two matrices", "the book's layer")(
+wrong("modern_block_parameters", "two matrices", "the book's layer")(
     lambda L, d, A, G, d_k, d_ff: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
 )
-wrong("todays_parameters", "square", "d · d")(
+wrong("modern_block_parameters", "square", "d · d")(
     lambda L, d, A, G, d_k, d_ff: L * (2 * d * d + 2 * d * G * d_k + 3 * d * d_ff)
 )
-odd("todays_parameters", "W_O for G heads")(
+odd("modern_block_parameters", "W_O for G heads")(
     lambda L, d, A, G, d_k, d_ff: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
 )

@@ -99,7 +99,7 @@ def find_playable_grips(
     """The grips within the span; if there are none, those that stretch the hand least beyond it.
 
     Raises:
-        OutOfReach: if there is no grip however far the hand stretches, naming what is in the
+        UnplayableError: if there is no grip however far the hand stretches, naming what is in the
             way: a pitch, the number of strings, or two notes that need the same one.
     """
     for span in range(min(max_span, max_fret), max_fret + 1):
@@ -129,7 +129,7 @@ def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> l
     Spans are not looked at: this is the rule of many tab editors.
 
     Raises:
-        OutOfReach: for the first moment whose notes do not find a string each.
+        UnplayableError: for the first moment whose notes do not find a string each.
     """
     return [
         min(

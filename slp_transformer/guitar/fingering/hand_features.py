@@ -66,7 +66,7 @@ class MomentTypes:
         """The number of a kind, made if it is new.
 
         Raises:
-            OutOfReach: if no hand can play it.
+            UnplayableError: if no hand can play it.
         """
         if (pitches, tuning) not in self.id_by_moment:
             self.moment_states.append(build_moment_states(pitches, tuning))
@@ -88,7 +88,7 @@ class PassageWindows:
         """Read passages whole.
 
         Raises:
-            OutOfReach: if a moment cannot be played.
+            UnplayableError: if a moment cannot be played.
         """
         self.passages, self.moment_types = list(passages), moment_types or MomentTypes()
         self.moment_type_ids, self.gap_classes = [], []

@@ -44,7 +44,7 @@ class HandEnsemble:
 
         Raises:
             ValueError: if the guitar is not one that the model can know.
-            OutOfReach: if no hand can play a moment.
+            UnplayableError: if no hand can play a moment.
         """
         check_num_strings(passage)
         reader = PassageWindows([passage])

@@ -52,7 +52,7 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
     """The states of notes that sound together.
 
     Raises:
-        OutOfReach: if no hand can play them.
+        UnplayableError: if no hand can play them.
     """
     choices = find_playable_grips(pitches, tuning)
     costs = HandCosts()

@@ -204,7 +204,7 @@ def translate_passage(
         window_notes: notes in a window; beyond it the model goes on from its last half window.
 
     Raises:
-        OutOfReach: if no hand can play a moment.
+        UnplayableError: if no hand can play a moment.
     """
     model.eval()
     source, tuning = encode_source(passage), passage.tuning

@@ -101,7 +101,7 @@ def find_cheapest_fingering(
         A grip a moment, its notes in the order of the moment's pitches.
 
     Raises:
-        OutOfReach: for the first moment that no hand can play.
+        UnplayableError: for the first moment that no hand can play.
     """
     chosen = [find_playable_grips(pitches, tuning, max_span=max_span) for pitches in moments]
     return find_cheapest_path(chosen, costs or HandCosts(), extra_cost)

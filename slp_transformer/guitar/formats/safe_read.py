@@ -30,7 +30,7 @@ class TimeLimitedBytes(io.BytesIO):
         """The next bytes.
 
         Raises:
-            TooMuch: if the time is up.
+            ReadTimeLimitError: if the time is up.
         """
         if time.process_time() > self.deadline:
             raise ReadTimeLimitError(f"it takes more than {MAX_CPU_SECONDS:g} seconds to read")
