@@ -1,4 +1,4 @@
-"""What models of fingering are compared with: chance, habits of each pitch, and the bootstrap."""
+"""Baselines for fingering models: chance, the strings of each pitch, and the bootstrap."""
 
 import math
 import random

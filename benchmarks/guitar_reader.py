@@ -1,4 +1,4 @@
-"""How well the reader of ASCII tablature reads: against an answer key, and against MIDI files.
+"""Accuracy of the ASCII tablature reader against an answer key and MIDI files.
 
 Usage::
 
@@ -78,7 +78,7 @@ def midi_moments(path: Path) -> Columns:
 
 
 def confirmed_columns(columns: Columns, moments: Columns) -> int:
-    """How many columns the moments of a MIDI file confirm, in order."""
+    """Return how many columns the moments of a MIDI file confirm, in order."""
     if not columns or not moments:
         return 0
     sounding = torch.zeros(len(moments), 128, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""How well pitches are turned into the tab that people wrote: baselines, and trained models.
+"""Accuracy of tab from pitches against the tab that people wrote: baselines, trained models.
 
 Usage::
 

@@ -21,13 +21,13 @@ class BarRows:
 
     Attributes:
         rows: its six segments, equally wide, highest string first.
-        starts_without_bar_line: whether the system begins with it, without a bar line in front.
-        ends_without_bar_line: whether the system ends with it, without a bar line behind.
+        open_start: whether the system begins with it, without a bar line in front.
+        open_end: whether the system ends with it, without a bar line behind.
     """
 
     rows: tuple[str, ...]
-    starts_without_bar_line: bool
-    ends_without_bar_line: bool
+    open_start: bool
+    open_end: bool
 
 
 def find_bar_spans(row: str) -> list[tuple[int, int]]:
@@ -128,12 +128,10 @@ def _split_each_row(rows: tuple[str, ...], spans: list[list[tuple[int, int]]]) -
         for bar in zip(*spans, strict=True)
     ]
     ends = [row.strip() for row in rows]
-    open_left = sum(row.startswith("|") for row in ends) <= len(rows) // 2
-    open_right = sum(row.endswith("|") for row in ends) <= len(rows) // 2
+    left = sum(row.startswith("|") for row in ends) <= len(rows) // 2
+    right = sum(row.endswith("|") for row in ends) <= len(rows) // 2
     last = len(bars) - 1
-    return [
-        BarRows(bar, i == 0 and open_left, i == last and open_right) for i, bar in enumerate(bars)
-    ]
+    return [BarRows(bar, i == 0 and left, i == last and right) for i, bar in enumerate(bars)]
 
 
 def _has_stray_bar_line(row: str, bar_line_columns: list[int]) -> bool:

@@ -47,14 +47,14 @@ class ColumnBar:
     Attributes:
         num_columns: columns from one bar line to the next.
         columns: what sounds in it.
-        starts_without_bar_line: as in `BarRows`.
-        ends_without_bar_line: as in `BarRows`.
+        open_start: as in `BarRows`.
+        open_end: as in `BarRows`.
     """
 
     num_columns: int
     columns: tuple[FretColumn, ...]
-    starts_without_bar_line: bool = False
-    ends_without_bar_line: bool = False
+    open_start: bool = False
+    open_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,14 @@ def two_digit_cost(digit_runs: list[DigitRun]) -> float:
 
 def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> float | None:
     """Return the median of the eight nearest plain frets, or None if there are none."""
-    plain = [other for other in nearby_runs if _indicates_hand_fret(other.digits)]
+    plain = [other for other in nearby_runs if _is_plain_fret(other.digits)]
     plain.sort(key=lambda other: abs(other.start_column - digit_run.start_column))
     frets = [int(other.digits) for other in plain[:8]]
     return float(median(frets)) if frets else None
 
 
 @lru_cache(maxsize=1024)
-def _indicates_hand_fret(digits: str) -> bool:
+def _is_plain_fret(digits: str) -> bool:
     """Return whether digits can be one fret that a hand holds."""
     fretted = digits != "0" and len(digits) in _fret_digit_counts(digits, 0)
     return fretted and int(digits) <= MAX_FRET
@@ -174,14 +174,14 @@ def _indicates_hand_fret(digits: str) -> bool:
 def split_run_into_notes(
     digit_run: DigitRun,
     nearby_runs: list[DigitRun],
-    two_digit_penalty: float,
+    pair_cost: float,
     hand_fret: float | None = None,
 ) -> list[tuple[int, int]]:
     """Read a run of digits as one fret or as several, whichever is cheaper.
 
     Two digits are one fret unless two notes are cheaper. A reading costs
 
-    - `two_digit_penalty` for a second note, or less than nothing if a pair that cannot be one fret,
+    - `pair_cost` for a second note, or less than nothing if a pair that cannot be one fret,
       such as ``34``, is in the same two columns on another string, or (where the piece has such
       pairs) if two other strings have a note each, one in either column: then each column is a
       moment;
@@ -195,7 +195,7 @@ def split_run_into_notes(
     Args:
         digit_run: the digits.
         nearby_runs: the other runs of the bar, or those near it.
-        two_digit_penalty: the `two_digit_cost` of the piece.
+        pair_cost: the `two_digit_cost` of the piece.
         hand_fret: where the hand was before this bar, for three digits or more in a bar that does
             not show it.
 
@@ -206,14 +206,12 @@ def split_run_into_notes(
     center = estimate_hand_fret(digit_run, nearby_runs) or (hand_fret if long else None)
     elsewhere = [other for other in nearby_runs if other.string != digit_run.string]
     singles = {other.start_column for other in elsewhere if len(other.digits) == 1}
-    dense = (
-        two_digit_penalty < 15 and {digit_run.start_column, digit_run.start_column + 1} <= singles
-    )
+    dense = pair_cost < 15 and {digit_run.start_column, digit_run.start_column + 1} <= singles
     dense = dense or any(
         other.start_column == digit_run.start_column and is_two_digit_run(other)
         for other in elsewhere
     )
-    per_note = 3 if long else -20 if dense else two_digit_penalty
+    per_note = 3 if long else -20 if dense else pair_cost
 
     def cost(fret: int) -> float:
         shift = _stretch_penalty(fret, center) if fret and center is not None else 0
@@ -240,10 +238,8 @@ class _NearbyRuns:
     def __init__(self, digit_runs: list[DigitRun]) -> None:
         self.digit_runs = digit_runs
         self.start_columns = [run.start_column for run in digit_runs]
-        self.single_fret_runs = [
-            i for i, run in enumerate(digit_runs) if _indicates_hand_fret(run.digits)
-        ]
-        self.single_fret_columns = [self.start_columns[i] for i in self.single_fret_runs]
+        self.plain_runs = [i for i, run in enumerate(digit_runs) if _is_plain_fret(run.digits)]
+        self.plain_columns = [self.start_columns[i] for i in self.plain_runs]
 
     def find_near(self, digit_run: DigitRun) -> list[DigitRun]:
         """The runs that start in the same column or the next, and the nearest plain frets.
@@ -251,8 +247,8 @@ class _NearbyRuns:
         Eight plain frets are looked for. At most six begin in one column, so that the eight are
         among the sixteen before the run and the sixteen that begin with it or later.
         """
-        middle = bisect_left(self.single_fret_columns, digit_run.start_column)
-        found = set(self.single_fret_runs[max(0, middle - 16) : middle + 16])
+        middle = bisect_left(self.plain_columns, digit_run.start_column)
+        found = set(self.plain_runs[max(0, middle - 16) : middle + 16])
         first = bisect_left(self.start_columns, digit_run.start_column)
         found.update(
             range(first, bisect_right(self.start_columns, digit_run.start_column + 1, lo=first))
@@ -261,13 +257,11 @@ class _NearbyRuns:
 
 
 def read_fret_columns(
-    digit_runs: list[DigitRun], two_digit_penalty: float, hand_fret: float | None
+    digit_runs: list[DigitRun], pair_cost: float, hand_fret: float | None
 ) -> tuple[FretColumn, ...]:
     """The notes of a bar, gathered into the columns in which they sound together."""
     placed = []
-    certain = (
-        two_digit_penalty >= IMPOSSIBLE_COST
-    )  # then two digits are one fret, wherever the hand is
+    certain = pair_cost >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
     near = _NearbyRuns(digit_runs)
     for run in digit_runs:
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
@@ -276,9 +270,7 @@ def read_fret_columns(
         if is_two_digit_run(run):
             placed += [(run.start_column + i, run.string, int(run.digits[i])) for i in (0, 1)]
             continue
-        for column, fret in split_run_into_notes(
-            run, near.find_near(run), two_digit_penalty, hand_fret
-        ):
+        for column, fret in split_run_into_notes(run, near.find_near(run), pair_cost, hand_fret):
             placed.append((column, run.string, fret))
     placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
@@ -311,17 +303,13 @@ def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, i
 def read_column_bars(bar_rows: list[BarRows]) -> list[ColumnBar]:
     """Read the notes of a piece's bars; what one bar makes clear helps to read another."""
     all_runs = [find_digit_runs(bar.rows) for bar in bar_rows]
-    cost_of_pair = two_digit_cost([run for runs in all_runs for run in runs])
+    pair_cost = two_digit_cost([run for runs in all_runs for run in runs])
     read: list[ColumnBar] = []
     hand = None
     for bar, runs in zip(bar_rows, all_runs, strict=True):
-        columns = read_fret_columns(runs, cost_of_pair, hand)
+        columns = read_fret_columns(runs, pair_cost, hand)
         columns = tuple(column.with_techniques(bar.rows) for column in columns)
         frets = [note.fret for column in columns for note in column.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
-        read.append(
-            ColumnBar(
-                len(bar.rows[0]), columns, bar.starts_without_bar_line, bar.ends_without_bar_line
-            )
-        )
+        read.append(ColumnBar(len(bar.rows[0]), columns, bar.open_start, bar.open_end))
     return read

@@ -18,15 +18,8 @@ WHOLE_STEP_QUARTER_TONES = 4
 """Quarter tones of a bend that does not say how far it goes: a whole step."""
 BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
 MAX_BEND_QUARTER_TONES = 24
-TECHNIQUE_OF_MARK = {
-    "h": "hammer",
-    "H": "hammer",
-    "p": "pull",
-    "P": "pull",
-    "/": "slide",
-    "\\": "slide",
-}
-TECHNIQUE_OF_MARK |= {"~": "vibrato"}
+TECHNIQUE_OF_MARK = {"h": "hammer", "H": "hammer", "p": "pull", "P": "pull", "~": "vibrato"}
+TECHNIQUE_OF_MARK |= {"/": "slide", "\\": "slide"}
 _DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
 
 

@@ -62,19 +62,17 @@ def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
 
 
 def split_other_systems(
-    lines: list[str], line_indices: list[int], tunings: list[OpenPitches]
+    lines: list[str], indices: list[int], tunings: list[OpenPitches]
 ) -> list[list[int]]:
     """The systems in a group of string lines, if they all are of one guitar of not six strings."""
-    labels = [get_string_label(lines[index]) for index in line_indices]
+    labels = [get_string_label(lines[index]) for index in indices]
     for pitches in tunings:
         size = len(pitches)
-        if len(line_indices) % size == 0 and all(
+        if len(indices) % size == 0 and all(
             _labels_match_tuning(tuple(labels[first : first + size]), pitches)
-            for first in range(0, len(line_indices), size)
+            for first in range(0, len(indices), size)
         ):
-            return [
-                line_indices[first : first + size] for first in range(0, len(line_indices), size)
-            ]
+            return [indices[first : first + size] for first in range(0, len(indices), size)]
     return []
 
 
@@ -134,20 +132,18 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
     return parts
 
 
-def infer_tuning(systems: list[StaffSystem], stated_pitches: OpenPitches | None) -> OpenPitches:
-    """Return what most labels say, if that is not standard tuning, or else `stated_pitches`.
+def infer_tuning(systems: list[StaffSystem], stated: OpenPitches | None) -> OpenPitches:
+    """Return what most labels say, if that is not standard tuning, or else `stated`.
 
     Standard labels prove little: many write E in front of a string that the text tunes to D. Labels
     with the names that the text states leave it the octaves, which letters do not tell.
     """
     size = len(systems[0].rows)
-    stated_pitches = (
-        stated_pitches if stated_pitches is not None and len(stated_pitches) == size else None
-    )
+    stated = stated if stated is not None and len(stated) == size else None
     names = Counter(system.labels for system in systems if all(system.labels))
     labels = names.most_common(1)[0][0] if names else None
     if size != NUM_STRINGS:
-        known = [stated_pitches] if stated_pitches else []
+        known = [stated] if stated else []
         known += [pitches for pitches in OTHER_INSTRUMENT_TUNINGS.values() if len(pitches) == size]
         return next(
             pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches)
@@ -155,10 +151,10 @@ def infer_tuning(systems: list[StaffSystem], stated_pitches: OpenPitches | None)
     if labels:
         pitches = infer_open_pitches(labels)
         if pitches not in (None, STANDARD.open_pitches) and not (
-            stated_pitches and _labels_match_tuning(labels, stated_pitches)
+            stated and _labels_match_tuning(labels, stated)
         ):
             return pitches
-    return stated_pitches or STANDARD.open_pitches
+    return stated or STANDARD.open_pitches
 
 
 def _labels_match_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> bool:

@@ -162,11 +162,9 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
                 parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
             )
             read_to = system.first_line_number - 1
-            system_bars, complaints = split_system_into_bars(
-                system, trust_bar_lines=timing is not None
-            )
+            system_bars, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
             bars += system_bars
-            problems += [ReadProblem(source, line, message) for line, message in complaints]
+            problems += [ReadProblem(source, line, message) for line, message in found]
         tuning = Tuning(infer_tuning(group, stated), capo)
         raw = read_column_bars(bars)
         read = (
@@ -201,12 +199,10 @@ def _find_all_systems(lines: list[str], source: str) -> tuple[list[StaffSystem],
     return systems, problems
 
 
-def _lines_between_systems(
-    line_indices: list[int], system_indices: list[list[int]]
-) -> list[list[int]]:
+def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) -> list[list[int]]:
     """The lines of a group that are in none of its chosen systems, in stretches."""
     stretches, first = [], 0
-    for six in system_indices:
+    for six in systems:
         start = bisect_left(line_indices, six[0])
         stretches.append(line_indices[first:start])
         first = start + len(six)

@@ -31,11 +31,9 @@ def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
         return segment
     while len(segment) != width:
         missing = width - len(segment)
-        places = (
-            _insertable_columns(segment) if missing > 0 else _removable_columns(segment, -missing)
-        )
+        places = _insertable(segment) if missing > 0 else _removable(segment, -missing)
         if not places:  # no gap is wide enough: one column at a time, if any is to spare
-            missing, places = -1, _removable_columns(segment, 1)
+            missing, places = -1, _removable(segment, 1)
         if not places:
             break
         segment = _shift_at_best_place(segment, missing, places, fret_columns)
@@ -43,33 +41,30 @@ def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
 
 
 def _shift_at_best_place(
-    segment: str, num_dashes: int, candidate_columns: list[int], fret_columns: set[int]
+    segment: str, dashes: int, candidate_columns: list[int], fret_columns: set[int]
 ) -> str:
     """The segment with dashes put in, or taken out, at the place that best fits `fret_columns`."""
     starts = [found.start() for found in re.finditer(r"[0-9]+", segment)]
     # How well frets fit: those before a place stay where they are, those after it move.
-    staying = [0, *accumulate(_column_match_score(start, fret_columns) for start in starts)]
-    moved = [
-        0,
-        *accumulate(_column_match_score(start + num_dashes, fret_columns) for start in starts),
-    ]
+    staying = [0, *accumulate(_match_score(start, fret_columns) for start in starts)]
+    moved = [0, *accumulate(_match_score(start + dashes, fret_columns) for start in starts)]
 
     def fit(place: int) -> tuple[int, int]:
         before = bisect_left(starts, place)
         return staying[before] + moved[-1] - moved[before], place
 
     best = max(candidate_columns, key=fit)
-    return segment[:best] + "-" * num_dashes + segment[best + max(0, -num_dashes) :]
+    return segment[:best] + "-" * dashes + segment[best + max(0, -dashes) :]
 
 
-def _column_match_score(fret_column: int, fret_columns: set[int]) -> int:
+def _match_score(fret_column: int, fret_columns: set[int]) -> int:
     """Return how well a fret that starts in a column goes with the columns that others start in."""
     return 2 * (fret_column in fret_columns) - (
         fret_column - 1 in fret_columns or fret_column + 1 in fret_columns
     )
 
 
-def _removable_columns(segment: str, num_columns: int) -> list[int]:
+def _removable(segment: str, num_columns: int) -> list[int]:
     """Return where so many columns can be taken out without losing a fret or making one of two."""
     is_digit = [False, *(mark in DIGITS for mark in segment), False]
     digits = list(accumulate(is_digit))
@@ -81,7 +76,7 @@ def _removable_columns(segment: str, num_columns: int) -> list[int]:
     ]
 
 
-def _insertable_columns(segment: str) -> list[int]:
+def _insertable(segment: str) -> list[int]:
     """Return where dashes can be put in without cutting a number in two."""
     inner = range(1, len(segment))
     return [0, *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(DIGITS)), len(segment)]

@@ -172,9 +172,8 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     rows = [blank_out_label(line) for line in six]
     width = max(len(row) for row in rows)
     rows = _normalize_bar_lines([row.ljust(width) for row in rows])
-    text = [
-        i for i, marks in enumerate(zip(*rows, strict=True)) if 2 * marks.count(" ") > len(rows)
-    ]
+    columns = enumerate(zip(*rows, strict=True))
+    text = [i for i, marks in columns if 2 * marks.count(" ") > len(rows)]
     end = width - next((n for n, i in enumerate(reversed(text)) if i != width - 1 - n), len(text))
     ends = [_find_row_end(row, end) for row in rows]
     beyond = tuple(n for n, drawn in enumerate(ends) if drawn > end)

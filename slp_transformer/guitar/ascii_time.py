@@ -78,9 +78,7 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 def format_bar_changes(bar: Bar) -> list[str]:
     """The lines that say what changes with a bar."""
-    changes = (
-        [f"metre: {bar.time_signature[0]}/{bar.time_signature[1]}"] if bar.time_signature else []
-    )
+    changes = ["metre: {}/{}".format(*bar.time_signature)] if bar.time_signature else []
     return changes + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
 
 
@@ -126,12 +124,8 @@ def build_timed_bars(
     widths: list[int] = []
     open_bar = False
     for place, (text, bar) in enumerate(zip(segments, column_bars, strict=True)):
-        blank = (
-            min(len(row) - len(row.lstrip()) for row in text.rows)
-            if text.starts_without_bar_line
-            else 0
-        )
-        before = widths[-1] if open_bar and text.starts_without_bar_line else 0
+        blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.open_start else 0
+        before = widths[-1] if open_bar and text.open_start else 0
         events = tuple(
             Event(
                 (before + column.start_column - blank) // columns_per_step,
@@ -148,7 +142,7 @@ def build_timed_bars(
             whole = replace(begun, steps=whole.steps, events=begun.events + events)
         widths.append(width)
         bars.append(whole)
-        open_bar = text.ends_without_bar_line
+        open_bar = text.open_end
     return bars
 
 
@@ -181,19 +175,15 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
     Many writers leave the bar line at the margin out. Two halves are taken for one bar only if they
     are together no longer than a bar and a quarter of the piece.
     """
-    closed = [
-        bar.num_columns
-        for bar in bars
-        if not (bar.starts_without_bar_line or bar.ends_without_bar_line)
-    ]
+    closed = [bar.num_columns for bar in bars if not (bar.open_start or bar.open_end)]
     longest = 1.25 * median(closed) if closed else 0
     joined: list[ColumnBar] = []
     for bar in bars:
         last = joined[-1] if joined else None
         if (
             last
-            and last.ends_without_bar_line
-            and bar.starts_without_bar_line
+            and last.open_end
+            and bar.open_start
             and last.num_columns + bar.num_columns <= longest
         ):
             moved = [
@@ -202,8 +192,8 @@ def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
             joined[-1] = ColumnBar(
                 last.num_columns + bar.num_columns,
                 (*last.columns, *moved),
-                last.starts_without_bar_line,
-                bar.ends_without_bar_line,
+                last.open_start,
+                bar.open_end,
             )
         else:
             joined.append(bar)

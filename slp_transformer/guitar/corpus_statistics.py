@@ -74,9 +74,7 @@ def compute_corpus_statistics(
     chords = [event for event in events if len(event.notes) > 1]
     notes = [note for event in events for note in event.notes]
     moves = [move for piece in pieces for move in compute_hand_shifts(Event(0, m) for m in piece)]
-    copies = (
-        [] if copy_detector is None else [copy_detector.longest_copied_run(tab) for tab in tabs]
-    )
+    copies = [copy_detector.longest_copied_run(tab) for tab in tabs] if copy_detector else []
     inside, among = count_notes_in_best_scale(tabs)
     return CorpusStatistics(
         pieces=len(tabs),

@@ -52,8 +52,6 @@ class CopyDetector:
         return not self.run_hashes(length).isdisjoint(hash_runs(piece, length))
 
 
-def hash_runs(moment_ids: list[int], run_length: int) -> set[int]:
+def hash_runs(ids: list[int], run_length: int) -> set[int]:
     """The runs of one length in a piece, as hashes."""
-    return {
-        hash(tuple(moment_ids[i : i + run_length])) for i in range(len(moment_ids) - run_length + 1)
-    }
+    return {hash(tuple(ids[i : i + run_length])) for i in range(len(ids) - run_length + 1)}

@@ -153,32 +153,26 @@ def _value_at_step(changes_by_step: Sequence[tuple[int, int]], step: int) -> int
     return changes_by_step[place - 1][1] if place else None
 
 
-def tab_from_score(
-    score: Score, chosen_notes: Sequence[Note | None], tuning: Tuning = STANDARD
-) -> Tab:
+def tab_from_score(score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
     """A tab from a score and a place on the neck for each of its notes.
 
     Args:
         score: what sounds.
-        chosen_notes: for each of `score.notes` where it is played; None leaves it out.
+        places: for each of `score.notes` where it is played; None leaves it out.
         tuning: the guitar.
 
     Raises:
         ValueError: if the places are not as many as the notes, or two notes that begin together
             are on one string.
     """
-    if len(chosen_notes) != len(score.notes):
-        raise ValueError(f"There are {len(chosen_notes)} places for {len(score.notes)} notes.")
+    if len(places) != len(score.notes):
+        raise ValueError(f"There are {len(places)} places for {len(score.notes)} notes.")
     bars = make_empty_bars(score)
     ends = bar_start_steps(Tab(bars=tuple(bars)))
     events: list[list[Event]] = [[] for _ in bars]
     for moment in score.group_by_onset():
         onset = score.notes[moment[0]].onset_step
-        played = [
-            TabNote(chosen_notes[i], score.notes[i].duration_steps)
-            for i in moment
-            if chosen_notes[i]
-        ]
+        played = [TabNote(places[i], score.notes[i].duration_steps) for i in moment if places[i]]
         strings = [each.note.string for each in played]
         if len(set(strings)) < len(strings):
             raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")

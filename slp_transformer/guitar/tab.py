@@ -194,16 +194,10 @@ def check_tab(tab: Tab) -> None:
     """
     strings = len(tab.tuning.open_pitches)
     if not MIN_STRINGS <= strings <= MAX_STRINGS:
-        raise ValueError(
-            f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings; this tuning has {strings}."
-        )
-    if (
-        tab.steps_per_quarter is not None
-        and not 1 <= tab.steps_per_quarter <= MAX_STEPS_PER_QUARTER
-    ):
-        raise ValueError(
-            f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {tab.steps_per_quarter}."
-        )
+        raise ValueError(f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings, not {strings}.")
+    unit = tab.steps_per_quarter
+    if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
+        raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {unit}.")
     for number, bar in enumerate(tab.bars, start=1):
         check_bar(bar, number, strings)
 
@@ -241,9 +235,7 @@ def iter_checked_events(bar: Bar, bar_number: int) -> Iterator[tuple[Event, str]
     for event in bar.events:
         where = f"Bar {bar_number}, step {event.step}"
         if not before < event.step < bar.steps:
-            raise ValueError(
-                f"{where}: events must be in order and inside the bar's {bar.steps} steps."
-            )
+            raise ValueError(f"{where}: events must be in order and inside the {bar.steps} steps.")
         before = event.step
         yield event, where
 

@@ -56,14 +56,8 @@ def prepare_tab_dataset(
     """
     tokenizer = tokenizer or TabTokenizer()
     tabs, unseen, problems = read_train_val_tabs(source, val_split)
-    return TabDataset(
-        tokenizer,
-        encode_tabs(tabs, tokenizer),
-        encode_tabs(unseen, tokenizer),
-        tabs,
-        unseen,
-        problems,
-    )
+    train_data, val_data = encode_tabs(tabs, tokenizer), encode_tabs(unseen, tokenizer)
+    return TabDataset(tokenizer, train_data, val_data, tabs, unseen, problems)
 
 
 def read_train_val_tabs(
@@ -112,15 +106,11 @@ def keep_six_string_tabs(
         ValueError: if there are only others.
     """
     kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
-    others = [
-        ReadProblem(
-            tab.source or tab.title,
-            0,
-            f"{len(tab.tuning.open_pitches)} strings; tokens are made for {NUM_STRINGS}",
-        )
-        for tab in tabs
-        if len(tab.tuning.open_pitches) != NUM_STRINGS
-    ]
+    others = []
+    for tab in tabs:
+        if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS:
+            message = f"{count} strings; tokens are made for {NUM_STRINGS}"
+            others.append(ReadProblem(tab.source or tab.title, 0, message))
     if tabs and not kept:
         raise ValueError(f"No tab here has {NUM_STRINGS} strings; the first is {others[0]}.")
     return kept, [*problems, *others]

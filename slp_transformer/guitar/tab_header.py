@@ -32,16 +32,14 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
 _NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
-_LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.IGNORECASE)
-_TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.IGNORECASE)
+_LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
+_TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
     r"(?P<double>\bdouble[\s-]*)?\bdrop(?:ped)?[\s-]*"
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
-    re.IGNORECASE,
+    re.I,
 )
-_OPEN_TUNING_PATTERN = re.compile(
-    r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.IGNORECASE
-)
+_OPEN_TUNING_PATTERN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.I)
 _OPEN_TUNING_PITCHES = {
     "G": OPEN_G.open_pitches,
     "D": OPEN_D.open_pitches,
@@ -58,16 +56,14 @@ _STEP_COUNT_REGEX = (
 )
 _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
-    re.IGNORECASE,
+    re.I,
 )
 _NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
-_STANDARD_ON_NOTE_PATTERN = re.compile(
-    r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.IGNORECASE
-)
+_STANDARD_ON_NOTE_PATTERN = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.I)
 _HALF_STEP_DOWN_PATTERN = re.compile(
     r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
     r"|\bE(?:b|\u266d|-flat)\s+tuning",
-    re.IGNORECASE,
+    re.I,
 )
 _STANDARD_TUNING_PATTERN = re.compile(
     r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
@@ -79,7 +75,7 @@ _SINGLE_STRING_PATTERN = re.compile(
     r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|to)\s*"
     + _NOTE_NAME_REGEX
     + r"(?![\w#/])",
-    re.IGNORECASE,
+    re.I,
 )
 _FRET_WORDS = (
     *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
@@ -88,17 +84,15 @@ _FRET_WORDS = (
 _FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
-    re.IGNORECASE,
+    re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
-    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.IGNORECASE
+    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
 _ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
-_STATEMENT_PATTERN = re.compile(
-    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.IGNORECASE
-)
-_TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.IGNORECASE)
-_STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.IGNORECASE)
+_STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
+_TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
+_STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
 
 def infer_open_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches | None:
@@ -197,15 +191,13 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
             return _OPEN_TUNING_PITCHES[chord]
     found = _TUNED_DOWN_PATTERN.search(line)
     if found and (mentions_tuning or not line[: found.start()].strip(" ()[]*.\t")):
-        return _transpose_pitches(
-            STANDARD.open_pitches, -_parse_half_steps(found["after"] or found["before"])
-        )
+        half_steps = _parse_half_steps(found["after"] or found["before"])
+        return _transpose_pitches(STANDARD.open_pitches, -half_steps)
     if _HALF_STEP_DOWN_PATTERN.search(line):
         return HALF_STEP_DOWN.open_pitches
     if found := _STANDARD_ON_NOTE_PATTERN.search(line):
-        return _transpose_pitches(
-            STANDARD.open_pitches, (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7
-        )
+        half_steps = (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7
+        return _transpose_pitches(STANDARD.open_pitches, half_steps)
     return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 
 
@@ -216,10 +208,8 @@ def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
 
 def _parse_pitch_class(note_name: str) -> int:
     """Half steps from C up to a note in any case and with any sign."""
-    sharp, flat = (
-        note_name[1:] in ("#", "\u266f"),
-        note_name[1:] in ("b", "\u266d", "flat", "-flat"),
-    )
+    sharp = note_name[1:] in ("#", "\u266f")
+    flat = note_name[1:] in ("b", "\u266d", "flat", "-flat")
     return parse_pitch_class(note_name[0].upper()) + sharp - flat
 
 
@@ -271,13 +261,10 @@ def parse_capo(line: str) -> int | None:
     fret = found["fret"].upper()
     if fret.lower() in _FRET_WORDS:
         return _FRET_WORDS.index(fret.lower())
-    number = (
-        _ROMAN_NUMERALS.index(fret)
-        if fret in _ROMAN_NUMERALS
-        else int(fret)
-        if fret.isdecimal()
-        else 0
-    )
+    if fret in _ROMAN_NUMERALS:
+        number = _ROMAN_NUMERALS.index(fret)
+    else:
+        number = int(fret) if fret.isdecimal() else 0
     return number if 1 <= number <= 12 else None
 
 

@@ -147,24 +147,16 @@ class TabTokenizer:
         for name, tuning in self.tunings.items():
             if len(tuning.open_pitches) != NUM_STRINGS:
                 raise ValueError(f"Tuning {name!r} must have {NUM_STRINGS} open strings.")
-        self.steps_per_quarter_options = tuple(steps_per_quarter_options)
-        if not all(
-            is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in self.steps_per_quarter_options
-        ):
-            raise ValueError(
-                f"A quarter note has a whole number of steps, not {self.steps_per_quarter_options}."
-            )
+        self.steps_per_quarter_options = units = tuple(steps_per_quarter_options)
+        if not all(is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in units):
+            raise ValueError(f"A quarter note has a whole number of steps, not {units}.")
         if scheme not in get_args(TokenScheme):
             raise ValueError(f'scheme must be "plain" or "placed", not {scheme!r}.')
         self.scheme, self.styles = scheme, tuple(styles)
         check_styles(self.styles)
         if self.styles and scheme == "plain":
             raise ValueError("Only the placed code has style tokens, not the plain one.")
-        unit_tokens = (
-            ("COLUMNS", *(f"STEPS<{unit}>" for unit in self.steps_per_quarter_options))
-            if self.steps_per_quarter_options
-            else ()
-        )
+        unit_tokens = ("COLUMNS", *(f"STEPS<{unit}>" for unit in units)) if units else ()
         self.vocabulary = (
             *SPECIAL_TOKENS,
             *(f"TUNING<{name}>" for name in self.tunings),
@@ -215,11 +207,8 @@ class TabTokenizer:
                 without length, events out of order or outside their bar, notes not in order from
                 string 6 to string 1. The sentence names the bar.
         """
-        tokens = [
-            "<bos>",
-            *self.tuning_tokens(tab.tuning),
-            *self.time_unit_tokens(tab.steps_per_quarter),
-        ]
+        tokens = ["<bos>", *self.tuning_tokens(tab.tuning)]
+        tokens += self.time_unit_tokens(tab.steps_per_quarter)
         if self.scheme == "plain":
             tokens += encode_plain_bars(tab.bars, self.max_fret, self.max_position)
         else:
@@ -234,9 +223,7 @@ class TabTokenizer:
         """
         pitches = tuning.open_pitches
         if len(pitches) != NUM_STRINGS:
-            raise ValueError(
-                f"Tab tokens are for {NUM_STRINGS} strings; this tuning has {len(pitches)}."
-            )
+            raise ValueError(f"Tab tokens need {NUM_STRINGS} strings, not {len(pitches)}.")
         if not 0 <= tuning.capo <= self.max_capo:
             raise ValueError(f"A capo can be on fret 0 to {self.max_capo}, not {tuning.capo}.")
         capo = f"CAPO<{tuning.capo}>"

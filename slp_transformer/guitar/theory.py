@@ -53,19 +53,15 @@ CHORD_HALF_STEPS: dict[str, tuple[int, ...]] = {
 """Half steps above the root for every tone of a chord, by what follows the root in its name."""
 
 
-def parse_pitch_class(note_name: str) -> int:
+def parse_pitch_class(name: str) -> int:
     """Half steps from C up to a note name such as ``F#`` or ``Bb``.
 
     Raises:
         ValueError: if it is no note name.
     """
-    if (
-        not note_name
-        or note_name[0] not in _PITCH_CLASS_OF_LETTER
-        or note_name[1:] not in ("", "#", "b")
-    ):
-        raise ValueError(f"{note_name!r} is no note name: write A to G, then # or b where needed.")
-    return (_PITCH_CLASS_OF_LETTER[note_name[0]] + {"": 0, "#": 1, "b": -1}[note_name[1:]]) % 12
+    if not name or name[0] not in _PITCH_CLASS_OF_LETTER or name[1:] not in ("", "#", "b"):
+        raise ValueError(f"{name!r} is no note name: write A to G, then # or b where needed.")
+    return (_PITCH_CLASS_OF_LETTER[name[0]] + {"": 0, "#": 1, "b": -1}[name[1:]]) % 12
 
 
 def scale_pitch_classes(root: str, scale: str) -> list[int]:
@@ -108,15 +104,15 @@ def chord_above_root(root: str, half_steps: int, quality: str) -> str:
     return NOTE_NAMES[(parse_pitch_class(root) + half_steps) % 12] + quality
 
 
-def parse_grip_diagram(diagram: str, fret_shift: int = 0) -> ChordGrip:
-    """Read a chord diagram, low string first: ``x32010`` is C; `fret_shift` moves it up the neck.
+def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
+    """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck.
 
     >>> grip("xx0232")
     (Note(string=4, fret=0), Note(string=3, fret=2), Note(string=2, fret=3), Note(string=1, fret=2))
     """
     count = len(diagram)
     return tuple(
-        Note(count - i, int(fret) + fret_shift) for i, fret in enumerate(diagram) if fret != "x"
+        Note(count - i, int(fret) + shift) for i, fret in enumerate(diagram) if fret != "x"
     )
 
 

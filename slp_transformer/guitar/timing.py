@@ -118,11 +118,9 @@ def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
         ValueError: if no time signature is as long as the bar.
     """
     quarters = Fraction(bar.steps, steps_per_quarter)
-    if (
-        bar.time_signature is not None
-        and Fraction(4 * bar.time_signature[0], bar.time_signature[1]) == quarters
-    ):
-        return bar.time_signature
+    signature = bar.time_signature
+    if signature is not None and Fraction(4 * signature[0], signature[1]) == quarters:
+        return signature
     for kind in (4, 8, 16, 32):
         beats = quarters * kind / 4
         if beats.denominator == 1:
@@ -184,13 +182,8 @@ def add_time_signatures(tab: Tab) -> Tab:
         for bar in _carry_time_signature_and_tempo(tab.bars)
     ]
     tempi = [bar.tempo_bpm for bar in tab.bars]
-    return replace(
-        tab,
-        bars=tuple(
-            replace(bar, tempo_bpm=tempo)
-            for bar, tempo in zip(drop_repeated_changes(bars), tempi, strict=True)
-        ),
-    )
+    changes = zip(drop_repeated_changes(bars), tempi, strict=True)
+    return replace(tab, bars=tuple(replace(bar, tempo_bpm=tempo) for bar, tempo in changes))
 
 
 def expand_repeats(tab: Tab) -> Tab:

@@ -20,6 +20,8 @@ bars come back without spelling them. The grammar does not keep it from spelling
 same.
 """
 
+from collections.abc import Sequence
+
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
@@ -41,7 +43,7 @@ def build_plain_vocabulary(max_fret: int, max_position: int) -> tuple[str, ...]:
 
 
 def build_placed_vocabulary(
-    max_fret: int, max_position: int, styles: tuple[str, ...]
+    max_fret: int, max_position: int, styles: Sequence[str]
 ) -> tuple[str, ...]:
     """Names of the tokens of the placed code that come after the unit of time."""
     places = _note_names(max_fret)
@@ -85,7 +87,7 @@ def encode_plain_bars(bars: tuple[Bar, ...], max_fret: int, max_position: int) -
 
 
 def encode_placed_tab(
-    tab: Tab, max_fret: int, max_position: int, styles: tuple[str, ...]
+    tab: Tab, max_fret: int, max_position: int, styles: Sequence[str]
 ) -> list[str]:
     """Names of the tokens of time signature, key, style and all bars in the placed code.
 

@@ -1,4 +1,4 @@
-"""What tabs are like, on tabs made by hand whose figures are known beforehand."""
+"""Corpus statistics of tabs made by hand, with known results."""
 
 from dataclasses import replace
 

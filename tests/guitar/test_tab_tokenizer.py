@@ -223,11 +223,11 @@ def test_an_unknown_tuning_is_spelled_from_the_low_string_up():
 @pytest.mark.parametrize(
     ("tab", "sentence"),
     [
-        (piece(tuning=Tuning((64, 59, 55, 50))), "6 strings; this tuning has 4"),
+        (piece(tuning=Tuning((64, 59, 55, 50))), "6 strings, not 4"),
         (piece(tuning=Tuning(capo=13)), "fret 0 to 12, not 13"),
         (piece(tuning=Tuning((64, 59, 55, 50, 45, 27))), "between the MIDI pitches 28 and 76"),
         (piece(Bar(4, ()), Bar(0, ())), "Bar 2 has 0 steps"),
-        (piece(Bar(4, ()), Bar(4, (event(4, (1, 0)),))), "Bar 2, step 4: .*inside the bar's 4"),
+        (piece(Bar(4, ()), Bar(4, (event(4, (1, 0)),))), "Bar 2, step 4: .*inside the 4 steps"),
         (piece(Bar(4, (event(1, (1, 0)), event(1, (2, 0))))), "Bar 1, step 1: .*in order"),
         (piece(Bar(4, (event(0, (1, 0)), event(0, (2, 0))))), "Bar 1, step 0: .*in order"),
         (piece(Bar(4, (event(-1, (1, 0)),))), "Bar 1, step -1: .*in order"),

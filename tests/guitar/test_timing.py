@@ -200,7 +200,7 @@ def test_a_score_that_would_need_too_many_bars_is_refused():
 @pytest.mark.parametrize(
     ("tab", "sentence"),
     [
-        (Tab(tuning=Tuning((60, 50, 40))), "4 to 8 strings; this tuning has 3"),
+        (Tab(tuning=Tuning((60, 50, 40))), "4 to 8 strings, not 3"),
         (Tab(steps_per_quarter=0), "1 to 96 steps, not 0"),
         (Tab(bars=(Bar(4, (), (4, 3)),)), "Bar 1: 4/3 is not a time signature"),
         (Tab(bars=(Bar(4, (), tempo_bpm=0),)), "Bar 1: a tempo is 1 to 1000"),

@@ -209,8 +209,7 @@ def finger_piece(
 def format_unplayable_message(unplayable_moments: Sequence[tuple[str, str]]) -> str:
     """A sentence about moments that this guitar cannot play, naming the first three."""
     first = "; ".join(f"{where}: {why}" for where, why in unplayable_moments[:3])
-    many = (
-        f"{len(unplayable_moments)} moments are" if len(unplayable_moments) > 1 else "One moment is"
-    )
+    count = len(unplayable_moments)
+    many = f"{count} moments are" if count > 1 else "One moment is"
     more = ", and so on" if len(unplayable_moments) > 3 else ""
     return f"{many} out of this guitar's reach: {first}{more}."

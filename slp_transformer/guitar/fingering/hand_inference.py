@@ -84,13 +84,11 @@ class HandEnsemble:
         ]
 
     def grip_log_probs(
-        self, passage: Passage, candidate_grips: Sequence[Sequence[Grip]]
+        self, passage: Passage, choices: Sequence[Sequence[Grip]]
     ) -> list[list[float]]:
         """The logarithm of the probability of each of some grips of each moment."""
         weights = []
-        for (grips, likely), choice in zip(
-            self.grip_probabilities(passage), candidate_grips, strict=True
-        ):
+        for (grips, likely), choice in zip(self.grip_probabilities(passage), choices, strict=True):
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(MIN_LOG_PROB, known.get(grip, MIN_LOG_PROB)) for grip in choice])
         return weights
@@ -109,22 +107,20 @@ def compute_hand_costs(
     return batch.costs[batch.moment_type_ids], table[before, after]
 
 
-def select_best_grip(
-    candidate_grips: Sequence[Grip], probabilities: Float[Tensor, "grips"]
-) -> Grip:
+def select_best_grip(choices: Sequence[Grip], probs: Float[Tensor, "grips"]) -> Grip:
     """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
-    if len(candidate_grips[0]) == 1 or len(candidate_grips) == 1:
-        return candidate_grips[int(probabilities.argmax())]
-    each = probabilities.tolist()
+    if len(choices[0]) == 1 or len(choices) == 1:
+        return choices[int(probs.argmax())]
+    each = probs.tolist()
     on: dict[tuple[int, object], float] = {}
-    for grip, p in zip(candidate_grips, each, strict=True):
+    for grip, p in zip(choices, each, strict=True):
         for place in enumerate(grip):
             on[place] = on.get(place, 0.0) + p
     worth = [
         sum(on[place] for place in enumerate(grip)) + WHOLE_CHORD_BONUS * p
-        for grip, p in zip(candidate_grips, each, strict=True)
+        for grip, p in zip(choices, each, strict=True)
     ]
-    return candidate_grips[max(range(len(candidate_grips)), key=worth.__getitem__)]
+    return choices[max(range(len(choices)), key=worth.__getitem__)]
 
 
 def check_num_strings(passage: Passage) -> None:

@@ -61,7 +61,7 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
     """
     reader = _AlphaTexParser(list(tokenize_alphatex(text, source_name)), source_name or "alphaTex")
     reader.parse()
-    tab, omissions = reader.tab_builder.build_tab(
+    tab, omissions = reader.builder.build_tab(
         reader.title, Tuning(reader.pitches, reader.capo), source_name
     )
     problems = [ReadProblem(source_name, line, what) for what, line in reader.warnings.items()]
@@ -74,10 +74,10 @@ class _AlphaTexParser(TokenCursor):
     def __init__(self, tokens: list[Token], source_name: str):
         """Begin before the first bar."""
         super().__init__(tokens, source_name)
-        self.tab_builder = TabBuilder()
+        self.builder = TabBuilder()
         self.warnings: dict[str, int] = {}
         self.title, self.pitches, self.capo = "", STANDARD.open_pitches, 0
-        self.voice_number, self.current_bar = 1, 0
+        self.voice, self.current_bar = 1, 0
         self.bar_start, self.elapsed = Fraction(0), Fraction(0)
         self.bar_time_signature = (4, 4)
         self.bar_header: BarHeader | None = None
@@ -99,9 +99,9 @@ class _AlphaTexParser(TokenCursor):
                 raise self.error(
                     f"{self.tokens[self.token_index].text[:30]!r} is not understood here"
                 )
-        if self.has_notes or (self.voice_number == 1 and self.bar_header):
+        if self.has_notes or (self.voice == 1 and self.bar_header):
             self.finish_bar()
-        if not self.tab_builder.bars:
+        if not self.builder.bars:
             raise self.error("there is no music in it")
 
     def is_rest_next(self) -> bool:
@@ -134,7 +134,7 @@ class _AlphaTexParser(TokenCursor):
             self.current_bar_header().endings = tuple(sorted(set(self.parse_numbers())))
         elif name == "voice":
             self.begin_next_voice()
-        elif name in ("track", "staff") and self.tab_builder.bars:
+        elif name in ("track", "staff") and self.builder.bars:
             self.warnings.setdefault("only the first staff is read", token.line)
             self.token_index = len(self.tokens)
         else:
@@ -144,7 +144,7 @@ class _AlphaTexParser(TokenCursor):
 
     def current_bar_header(self) -> BarHeader:
         """Return the header of the current bar; a second voice has no influence on it."""
-        if self.voice_number > 1:
+        if self.voice > 1:
             return BarHeader(Fraction(4))
         if self.bar_header is None:
             length = Fraction(4 * self.bar_time_signature[0], self.bar_time_signature[1])
@@ -208,28 +208,28 @@ class _AlphaTexParser(TokenCursor):
 
     def finish_bar(self) -> None:
         """End a bar."""
-        if self.voice_number == 1:
+        if self.voice == 1:
             header = self.current_bar_header()
             header.length_quarters = max(header.length_quarters, self.elapsed)
-            self.tab_builder.bars.append(header)
-        elif self.current_bar < len(self.tab_builder.bars):
-            own = self.tab_builder.bars[self.current_bar].length_quarters
+            self.builder.bars.append(header)
+        elif self.current_bar < len(self.builder.bars):
+            own = self.builder.bars[self.current_bar].length_quarters
             self.elapsed = min(self.elapsed, own)
         else:
             raise self.error("a second voice has more bars than the first")
-        self.bar_start += self.tab_builder.bars[self.current_bar].length_quarters
+        self.bar_start += self.builder.bars[self.current_bar].length_quarters
         self.current_bar, self.elapsed = self.current_bar + 1, Fraction(0)
         self.bar_header, self.has_notes = None, False
 
     def begin_next_voice(self) -> None:
         """Begin another voice; what comes before the first is the first."""
-        if not (self.tab_builder.bars or self.has_notes):
+        if not (self.builder.bars or self.has_notes):
             return
         if self.has_notes:
             self.finish_bar()
-        if self.voice_number == 2:
+        if self.voice == 2:
             raise self.error("a tab has at most two voices")
-        self.voice_number, self.current_bar = 2, 0
+        self.voice, self.current_bar = 2, 0
         self.bar_start, self.elapsed = Fraction(0), Fraction(0)
 
     def parse_beat(self) -> None:
@@ -288,12 +288,10 @@ class _AlphaTexParser(TokenCursor):
         if not 1 <= number <= len(self.pitches):
             raise self.error(f"string {number} is none of {len(self.pitches)}")
         if fret == "-":
-            struck = self.tab_builder.extend_tied_note(onset, duration, number, self.voice_number)
+            struck = self.builder.extend_tied_note(onset, duration, number, self.voice)
         else:
             at = Note(number, 0 if fret in "xX" else int(fret))
-            struck = self.tab_builder.add_note(
-                NoteEvent(onset, duration, at, set(), self.voice_number)
-            )
+            struck = self.builder.add_note(NoteEvent(onset, duration, at, set(), self.voice))
             if fret in "xX":
                 struck.techniques.add(Technique("dead"))
         for name, *numbers in effects:

@@ -10,7 +10,7 @@ from slp_transformer.guitar.tab import Tab, TabNote, check_tab
 PITCH_CLASS_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 EFFECT_OF_TECHNIQUE = {"hammer": "h", "pull": "h", "slide": "ss", "harmonic": "nh", "dead": "x"}
 EFFECT_OF_TECHNIQUE |= {"let ring": "lr", "vibrato": "v"}
-STEEL_GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
+GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
 MAX_BASS_LOW_PITCH = 35
 
 
@@ -33,9 +33,7 @@ def format_alphatex(tab: Tab) -> str:
     lines.append('\\track "Guitar"')
     lines.append("\\staff {score tabs}")
     low = min(tab.tuning.open_pitches)
-    lines.append(
-        f"\\instrument {BASS_PROGRAM if low < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM}"
-    )
+    lines.append(f"\\instrument {BASS_PROGRAM if low < MAX_BASS_LOW_PITCH else GUITAR_PROGRAM}")
     lines.append(f"\\tuning ({' '.join(_format_tuning(tab.tuning))})")
     if tab.tuning.capo:
         lines.append(f"\\capo {tab.tuning.capo}")
@@ -102,20 +100,16 @@ def _format_beat(beat: Beat) -> str:
     ending = f".{value.denominator}" + (f"{{{' '.join(effects)}}}" if effects else "")
     if not beat.notes:
         return "r" + ending
-    notes = [
-        _format_note(tied)
-        for tied in sorted(beat.notes, key=lambda tied: tied.tab_note.note.string)
-    ]
+    in_order = sorted(beat.notes, key=lambda tied: tied.tab_note.note.string)
+    notes = [_format_note(tied) for tied in in_order]
     return (f"({' '.join(notes)})" if len(notes) > 1 or "{" in notes[0] else notes[0]) + ending
 
 
-def _format_note(tied_note: TiedNote) -> str:
+def _format_note(tied: TiedNote) -> str:
     """One note; techniques that lead to the next are marked at its end, others at its beginning."""
-    string, fret = tied_note.tab_note.note
-    effects = _format_effects(
-        tied_note.tab_note, tied_note.is_struck, not tied_note.is_tied_to_next
-    )
-    return f"{fret if tied_note.is_struck else '-'}.{string}" + (
+    string, fret = tied.tab_note.note
+    effects = _format_effects(tied.tab_note, tied.is_struck, not tied.is_tied_to_next)
+    return f"{fret if tied.is_struck else '-'}.{string}" + (
         f"{{{' '.join(effects)}}}" if effects else ""
     )
 

@@ -70,9 +70,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     return tabs, problems
 
 
-def _read_track(
-    song: Any, track: Any, library: ModuleType, source_name: str
-) -> tuple[Tab, list[str]]:
+def _read_track(song: Any, track: Any, library: ModuleType, source: str) -> tuple[Tab, list[str]]:
     """The tab of one track, and what of the track is not in it."""
     builder, begin, tempo = TabBuilder(), Fraction(0), song.tempo
     for header, measure in zip(song.measureHeaders, track.measures, strict=True):
@@ -98,28 +96,26 @@ def _read_track(
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
     names = [song.title] if len(song.tracks) == 1 else [song.title, track.name]
     title = ", ".join(filter(None, (" ".join(name.split()) for name in names)))
-    return builder.build_tab(title, tuning, source_name)
+    return builder.build_tab(title, tuning, source)
 
 
-def _read_measure_header(measure_header: Any) -> BarHeader:
+def _read_measure_header(header: Any) -> BarHeader:
     """Return the header of a measure.
 
     Raises:
         ValueError: for an invalid time signature.
     """
-    beats, kind = (
-        measure_header.timeSignature.numerator,
-        measure_header.timeSignature.denominator.value,
-    )
+    signature = header.timeSignature
+    beats, kind = signature.numerator, signature.denominator.value
     if beats < 1 or kind not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"measure {measure_header.number} has the time signature {beats}/{kind}")
-    endings = measure_header.repeatAlternative
+        raise ValueError(f"measure {header.number} has the time signature {beats}/{kind}")
+    endings = header.repeatAlternative
     return BarHeader(
         Fraction(4 * beats, kind),
         (beats, kind),
         None,
-        measure_header.isRepeatOpen,
-        measure_header.repeatClose + 1 if measure_header.repeatClose > 0 else 0,
+        header.isRepeatOpen,
+        header.repeatClose + 1 if header.repeatClose > 0 else 0,
         tuple(time for time in range(1, 9) if endings >> (time - 1) & 1),
     )
 

@@ -267,7 +267,7 @@ def _note_from_channel(note: ScoreNote, tuning: Tuning, path: str | Path) -> Not
     return Note(note.channel, fret)
 
 
-STEEL_GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
+GUITAR_PROGRAM, BASS_PROGRAM = 25, 33
 MAX_BASS_LOW_PITCH = 35  # a lowest string below B1 is a bass's
 
 TimedMessages = list[tuple[int, Any]]  # messages, each with its moment in ticks
@@ -299,9 +299,7 @@ def write_midi(tab: Tab, path: str | Path) -> None:
     end = bar_start_steps(tab)[-1] * scale
     file = import_mido().MidiFile(type=1, ticks_per_beat=ticks, charset="utf-8")
     file.tracks.append(_build_conductor_track(score, tab, scale, end))
-    program = (
-        BASS_PROGRAM if min(tab.tuning.open_pitches) < MAX_BASS_LOW_PITCH else STEEL_GUITAR_PROGRAM
-    )
+    program = BASS_PROGRAM if min(tab.tuning.open_pitches) < MAX_BASS_LOW_PITCH else GUITAR_PROGRAM
     for string in range(1, len(tab.tuning.open_pitches) + 1):
         own = [note for note in score.notes if note.channel == string]
         file.tracks.append(_build_string_track(own, string, program, scale, end))
@@ -309,7 +307,7 @@ def write_midi(tab: Tab, path: str | Path) -> None:
         file.save(unfinished)
 
 
-def _build_conductor_track(score: Score, tab: Tab, ticks_per_step: int, end_tick: int) -> Any:
+def _build_conductor_track(score: Score, tab: Tab, scale: int, end_tick: int) -> Any:
     """Build the track with the title, the guitar, time signatures and tempi."""
     mido = import_mido()
     messages = [
@@ -320,15 +318,15 @@ def _build_conductor_track(score: Score, tab: Tab, ticks_per_step: int, end_tick
         messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
     for step, (beats, kind) in score.time_signatures:
         message = mido.MetaMessage("time_signature", numerator=beats, denominator=kind)
-        messages.append((step * ticks_per_step, message))
+        messages.append((step * scale, message))
     for step, tempo in score.tempos:
         message = mido.MetaMessage("set_tempo", tempo=round(60e6 / tempo))
-        messages.append((step * ticks_per_step, message))
+        messages.append((step * scale, message))
     return _build_track(messages, end_tick)
 
 
 def _build_string_track(
-    notes: list[ScoreNote], string: int, program: int, ticks_per_step: int, end_tick: int
+    notes: list[ScoreNote], string: int, program: int, scale: int, end_tick: int
 ) -> Any:
     """Build the track of one string."""
     mido = import_mido()
@@ -342,7 +340,7 @@ def _build_string_track(
         last = last if after is None else min(last, after.onset_step)
         for kind, step in (("note_on", note.onset_step), ("note_off", last)):
             message = mido.Message(kind, channel=channel, note=note.pitch, velocity=80)
-            messages.append((step * ticks_per_step, message))
+            messages.append((step * scale, message))
     return _build_track(messages, end_tick)
 
 

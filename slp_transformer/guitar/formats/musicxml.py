@@ -122,14 +122,12 @@ class _MusicXmlWriter:
         """Return a note value in divisions."""
         return int(note_value.duration_quarters * self.divisions)
 
-    def write_attributes(
-        self, measure_element: ET.Element, measure: Measure, is_first: bool
-    ) -> None:
+    def write_attributes(self, element: ET.Element, measure: Measure, is_first: bool) -> None:
         """Write time signature, clef, tuning and capo where they begin."""
         if not is_first and measure.bar.time_signature == self.time_signature:
             return
         self.time_signature = measure.bar.time_signature
-        attributes = ET.SubElement(measure_element, "attributes")
+        attributes = ET.SubElement(element, "attributes")
         if is_first:
             _add_element(attributes, "divisions", self.divisions)
             _add_element(ET.SubElement(attributes, "key"), "fifths", 0)
@@ -150,7 +148,7 @@ class _MusicXmlWriter:
             _add_element(details, "capo", self.tuning.capo)
 
     def write_barline(
-        self, measure_element: ET.Element, measure: Measure, neighbor: Measure | None, location: str
+        self, element: ET.Element, measure: Measure, neighbor: Measure | None, location: str
     ) -> None:
         """Repeats and endings at one side of a measure."""
         bar = measure.bar
@@ -160,7 +158,7 @@ class _MusicXmlWriter:
         repeats = bar.starts_repeat if location == "left" else bar.num_plays > 1
         if not (edge or repeats):
             return
-        line = ET.SubElement(measure_element, "barline", location=location)
+        line = ET.SubElement(element, "barline", location=location)
         if edge:
             kind = "start" if location == "left" else "stop"
             _add_element(line, "ending", number=",".join(map(str, bar.endings)), type=kind)
@@ -169,11 +167,11 @@ class _MusicXmlWriter:
         elif repeats:
             ET.SubElement(line, "repeat", direction="backward", times=str(bar.num_plays))
 
-    def write_beat(self, measure_element: ET.Element, beat: Beat, voice: int) -> None:
+    def write_beat(self, element: ET.Element, beat: Beat, voice: int) -> None:
         """A beat: one note element for each of its notes, or a rest."""
         notes = sorted(beat.notes, key=lambda tied: -tied.tab_note.note.string)
         for place, tied in enumerate(notes or [None]):
-            note = ET.SubElement(measure_element, "note")
+            note = ET.SubElement(element, "note")
             if place:
                 ET.SubElement(note, "chord")
             if tied is None:
@@ -252,9 +250,9 @@ def _add_pitch(parent: ET.Element, pitch: int, prefix: str) -> None:
     _add_element(parent, f"{prefix}octave", pitch // 12 - 1)
 
 
-def _add_tempo(measure_element: ET.Element, tempo: int) -> None:
+def _add_tempo(element: ET.Element, tempo: int) -> None:
     """A tempo to see and to play in."""
-    direction = ET.SubElement(measure_element, "direction", placement="above")
+    direction = ET.SubElement(element, "direction", placement="above")
     metronome = ET.SubElement(ET.SubElement(direction, "direction-type"), "metronome")
     _add_element(metronome, "beat-unit", "quarter")
     _add_element(metronome, "per-minute", tempo)

@@ -67,9 +67,7 @@ def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[Practice
             seen.add(key)
             studies.append(study)
     if len(studies) < num_pieces:
-        raise ValueError(
-            f"{num_pieces} pieces are too many: only {len(studies)} different ones came up."
-        )
+        raise ValueError(f"{num_pieces} pieces are too many: only {len(studies)} are different.")
     return studies
 
 

@@ -206,14 +206,10 @@ def random_walk(
     return places
 
 
-def build_phrase_bars(
-    notes: list[Note], rhythm_cells: list[tuple[int, ...]], final_note: Note
-) -> list[Bar]:
-    """Two bars: five beats filled by `rhythm_cells`, then the goal, which rings to the end."""
-    moments = [3 * beat + offset for beat, cell in enumerate(rhythm_cells) for offset in cell] + [
-        15
-    ]
-    played = dict(zip(moments, [*notes, final_note], strict=True))
+def build_phrase_bars(notes: list[Note], cells: list[tuple[int, ...]], last: Note) -> list[Bar]:
+    """Two bars: five beats filled by `cells`, then the goal, which rings to the end."""
+    moments = [3 * beat + offset for beat, cell in enumerate(cells) for offset in cell] + [15]
+    played = dict(zip(moments, [*notes, last], strict=True))
     return [
         make_bar(12, {step - first: [n] for step, n in played.items() if 0 <= step - first < 12})
         for first in (0, 12)

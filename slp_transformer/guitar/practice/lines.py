@@ -65,9 +65,7 @@ def describe_tuning(tuning: Tuning) -> str:
     return names.get(tuning.open_pitches, "") + capo
 
 
-def scale_sequence_degrees(
-    sequence_name: str, lowest_degree: int, highest_degree: int
-) -> list[int]:
+def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int) -> list[int]:
     """Places in a scale that a sequence visits between two places, up and then down again.
 
     >>> sequence_steps("thirds", 0, 3)
@@ -82,13 +80,9 @@ def scale_sequence_degrees(
     }
     cell = cells[sequence_name]
     reach = max(cell)
-    up = [
-        start + move for start in range(lowest_degree, highest_degree - reach + 1) for move in cell
-    ]
+    up = [start + move for start in range(low_degree, high_degree - reach + 1) for move in cell]
     down = [
-        start - move
-        for start in range(highest_degree, lowest_degree + reach - 1, -1)
-        for move in cell
+        start - move for start in range(high_degree, low_degree + reach - 1, -1) for move in cell
     ]
     return up + down
 
@@ -220,7 +214,7 @@ def make_double_stop_study(draw: SeededChooser) -> PracticeStudy:
 
 
 def build_double_stops(
-    pitch_class_set: list[int],
+    pitch_classes: list[int],
     tuning: Tuning,
     lowest_fret: int,
     highest_fret: int,
@@ -229,7 +223,7 @@ def build_double_stops(
 ) -> list[tuple[Note, Note]]:
     """Return pairs of scale notes `degree_distance` degrees apart on two strings, up the neck."""
     pitches = [
-        p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_class_set
+        p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_classes
     ]
     ladder = []
     for lower, upper in zip(pitches, pitches[degree_distance:], strict=False):

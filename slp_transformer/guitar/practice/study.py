@@ -106,18 +106,16 @@ def remove_capo_and_detuning(tuning: Tuning) -> Tuning:
     return replace(tuning, capo=0)
 
 
-def notes_in_position(
-    pitch_class_set: Iterable[int], tuning: Tuning, position_fret: int
-) -> list[Note]:
+def notes_in_position(pitch_classes: Iterable[int], tuning: Tuning, position: int) -> list[Note]:
     """The notes of a scale or chord that lie under the hand, from the lowest pitch to the highest.
 
-    The hand is at `position_fret` and reaches four frets on; at position 0 the open strings and
+    The hand is at `position` and reaches four frets on; at position 0 the open strings and
     the first five frets. Of two places for a pitch the lower fret is taken, so no pitch comes
     twice. Where a tuning leaves a hole that the hand cannot reach, only the longest run without a
     hole is kept.
     """
-    low, high = (0, 5) if position_fret == 0 else (position_fret, position_fret + 4)
-    wanted = set(pitch_class_set)
+    low, high = (0, 5) if position == 0 else (position, position + 4)
+    wanted = set(pitch_classes)
     runs: list[list[Note]] = [[]]
     for pitch in range(min(tuning.open_pitches) + low, max(tuning.open_pitches) + high + 1):
         if pitch % 12 not in wanted:
@@ -130,9 +128,9 @@ def notes_in_position(
     return max(runs, key=len)
 
 
-def find_positions(pitch_class_set: Iterable[int], tuning: Tuning) -> list[int]:
+def find_positions(pitch_classes: Iterable[int], tuning: Tuning) -> list[int]:
     """Positions (0 to 12) in which the index finger has something to do on two strings or more."""
-    wanted = set(pitch_class_set)
+    wanted = set(pitch_classes)
     return [
         position
         for position in range(13)
