@@ -107,7 +107,7 @@ class Task(ABC):
 
     # --- training ---
 
-    def check(self, config: "RunConfig") -> None:  # noqa: B027: nothing to refuse by default
+    def check(self, config: "RunConfig") -> None:  # noqa: B027
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
