@@ -138,7 +138,8 @@ def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> 
     if isinstance(words, Tensor) and words.dtype == torch.bool:
         if words.shape != (vocab_size,):
             raise ValueError(
-                f"`allowed` gave {format_shape(words)} booleans, but the vocabulary has {vocab_size} "
+                f"`allowed` gave {format_shape(words)} booleans, but the vocabulary has "
+                f"{vocab_size} "
                 "words."
             )
         return words.cpu()

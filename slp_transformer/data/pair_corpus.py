@@ -137,7 +137,8 @@ def prepare_pair_corpus(
             problems.append(f"Of {len(part):,} pairs {name}, {note}.")
         if not rows[name]:
             raise ValueError(
-                f"None of the {len(part):,} pairs {name} fits a window of {max_length} tokens: choose "
+                f"None of the {len(part):,} pairs {name} fits a window of {max_length} tokens: "
+                f"choose "
                 "a longer context_length, or --overlong truncate."
             )
     streams = [flatten_pairs(rows[name], tokenizer.end_id) for name in rows]

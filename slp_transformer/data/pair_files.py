@@ -50,7 +50,8 @@ def read_pairs(
             "--target, or give a table (.csv or .tsv)."
         )
     named = [
-        name or language_from_filename(Path(of)) for name, of in zip(languages, (source, target))
+        name or language_from_filename(Path(of))
+        for name, of in zip(languages, (source, target), strict=True)
     ]  # noqa: B905
     if named[0] == named[1]:
         raise ValueError(

@@ -128,7 +128,8 @@ class PairTokenizer:
         """Languages, kind and sizes."""
         sizes = f"{self.source.vocab_size} and {self.target.vocab_size}"
         size = self.vocab_size if self.source is self.target else sizes
-        return f"PairTokenizer({' to '.join(self.languages)}, {self.source.token_type!r}, {size} tokens)"
+        languages = " to ".join(self.languages)
+        return f"PairTokenizer({languages}, {self.source.token_type!r}, {size} tokens)"
 
 
 def id_to_token(tokenizer: TextTokenizer, token_id: int) -> str:

@@ -39,7 +39,8 @@ class GenerationResult:
     Attributes:
         ids: the prompt, and what was written after it.
         prompt_length: tokens of the prompt.
-        finish_reason: why it ends: "stop" after a stop token, "length" after `max_new_tokens`, "window"
+        finish_reason: why it ends: "stop" after a stop token, "length" after `max_new_tokens`,
+            "window"
             where the model has no more positions. To go on from there, begin anew with the end of
             the text as the prompt.
         score: of a beam search, see `generation.beam_search.normalized`; None otherwise.

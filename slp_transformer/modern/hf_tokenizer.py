@@ -115,7 +115,8 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
     )
     if not path.is_file():
         raise ValueError(
-            f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. Beside a slow "
+            f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. "
+            f"Beside a slow "
             "tokenizer of its own, most models are published with one."
         )
     try:

@@ -133,7 +133,8 @@ def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConf
     for name in sorted(files.files.keys() - used):
         if not name.endswith(family.IGNORED_BUFFERS):
             raise ValueError(
-                f"{files.files[name]}: there is no such part here as {files.original_names[name]}, so the "
+                f"{files.files[name]}: there is no such part here as {files.original_names[name]}, "
+                f"so the "
                 "model cannot be loaded as it was made."
             )
     return places
