@@ -44,7 +44,8 @@ class LengthBucketedPairs(PaddedPairs):
         if max(self.max_lengths) > max_tokens:
             raise ValueError(
                 f"Pair {self.max_lengths.index(max(self.max_lengths))} has "
-                f"{max(self.max_lengths)} tokens, but a batch just {max_tokens}: give it more, or leave the pair out."
+                f"{max(self.max_lengths)} tokens, but a batch just {max_tokens}: "
+                f"give it more, or leave the pair out."
             )
         self.seek(0)
 

@@ -52,7 +52,7 @@ def read_pairs(
     named = [
         name or language_from_filename(Path(of))
         for name, of in zip(languages, (source, target), strict=True)
-    ]  # noqa: B905
+    ]
     if named[0] == named[1]:
         raise ValueError(
             f"Both languages would be called {named[0]!r}: name them by --source-language and "

@@ -152,7 +152,7 @@ def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
 
 
 def test_tokenizers_of_other_text_differ(tokenizer):
-    assert tokenizer != train_tokenizer(["other", "others"], tokenizer.kind)
+    assert tokenizer != train_tokenizer(["other", "others"], tokenizer.token_type)
     assert tokenizer != "a string"
 
 

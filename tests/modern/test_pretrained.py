@@ -16,6 +16,7 @@ from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
+from slp_transformer.tasks.published import PublishedTask
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
