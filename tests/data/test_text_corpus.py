@@ -56,7 +56,7 @@ def standard_input(monkeypatch, text: str) -> None:
 
 
 def all_of(corpus) -> list[int]:
-    return corpus.learned[:].tolist() + corpus.held_out[:].tolist()
+    return corpus.train_data[:].tolist() + corpus.val_data[:].tolist()
 
 
 # --- What comes out ----------------------------------------------------------------------------
