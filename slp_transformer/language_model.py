@@ -29,7 +29,8 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
     """
     if H.shape[-1] != E.shape[-1]:
         raise ValueError(
-            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d."
+            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d "
+            "to be compared."
         )
     return H @ E.T
 

@@ -95,8 +95,7 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
     ):
         raise ValueError(
             f"The mask has shape {format_shape(mask)}, but what it masks has shape "
-            f"{format_shape(shape)}: axes before the last two may be left out, or must be the "
-            "same, "
+            f"{format_shape(shape)}: axes before the last two may be left out, or must match, "
             "or 1."
         )
 

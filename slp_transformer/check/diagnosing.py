@@ -187,7 +187,7 @@ class Check:
         if isinstance(found, RaisedError):
             where = f" in {found.source_line}" if found.source_line else ""
             hint = _shape_error_hint(found.message)
-        return f"It stopped{where}: {found.kind}, {found.message}.{hint}"
+            return f"It stopped{where}: {found.kind}, {found.message}.{hint}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):

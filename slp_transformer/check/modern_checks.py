@@ -291,7 +291,7 @@ def published_ffn(
 def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
-    """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: the weights of L blocks."""
+    """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
     if "12 L d²" in mistakes:
         return 12 * L * d * d
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)

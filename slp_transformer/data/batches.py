@@ -71,7 +71,7 @@ class DataSource(Protocol):
     """Interface between the trainer and its data.
 
     A source whose batches follow from the number of the step, rather than from the generator's
-    state, has a method `go_to(step)` as well, which is called before the first one.
+    state, has a method `seek(step)` as well, which is called before the first one.
     """
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
@@ -83,7 +83,7 @@ class DataSource(Protocol):
         ...
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return values, as JSON, by which this data can be told from other data."""
+        """Return values, as JSON, that identify this data."""
         ...
 
 
@@ -91,11 +91,11 @@ def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
     """Return a fixed subset of a source to evaluate on: `max_sequences` evenly spaced sequences.
 
     This is the source itself if it has no more, if `max_sequences` is None, or if it is a custom
-    source without a method `part`.
+    source without a method `eval_subset`.
     """
-    if max_sequences is None or not hasattr(source, "part") or len(source) <= max_sequences:
+    if max_sequences is None or not hasattr(source, "eval_subset") or len(source) <= max_sequences:
         return source
-    return source.part(max_sequences)
+    return source.eval_subset(max_sequences)
 
 
 def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]:
@@ -158,11 +158,11 @@ class TokenWindows:
         )  # a tensor of them would outgrow the stream
 
     def __len__(self) -> int:
-        """Return the number of windows that `in_order` yields."""
+        """Return the number of windows that `iter_eval` yields."""
         return len(self.window_indices)
 
-    def part(self, num_windows: int) -> "TokenWindows":
-        """Return a source whose `in_order` yields just so many windows, evenly spaced."""
+    def eval_subset(self, num_windows: int) -> "TokenWindows":
+        """Return a source whose `iter_eval` yields just this many windows, evenly spaced."""
         part = TokenWindows(self.stream, self.N)
         part.window_indices = evenly_spaced_indices(len(self), num_windows).tolist()
         return part
@@ -252,8 +252,8 @@ class PaddedPairs:
         """Return the number of pairs."""
         return len(self.pairs)
 
-    def part(self, num_pairs: int) -> "PaddedPairs":
-        """Return a source of so many of the pairs, evenly spaced."""
+    def eval_subset(self, num_pairs: int) -> "PaddedPairs":
+        """Return a source of this many of the pairs, evenly spaced."""
         pairs = [self.pairs[i] for i in evenly_spaced_indices(len(self), num_pairs).tolist()]
         return type(self)(pairs, **self.init_kwargs)
 

@@ -44,12 +44,13 @@ class LengthBucketedPairs(PaddedPairs):
         longest = max(self.max_lengths)
         if longest > max_tokens:
             raise ValueError(
-                f"Pair {self.max_lengths.index(longest)} has {longest} tokens, but "
-                f"a batch just {max_tokens}: give it more, or leave the pair out."
+                f"Pair {self.max_lengths.index(max(self.max_lengths))} has "
+                f"{max(self.max_lengths)} tokens, but a batch just {max_tokens}: "
+                f"give it more, or leave the pair out."
             )
-        self.go_to(0)
+        self.seek(0)
 
-    def go_to(self, step: int) -> None:
+    def seek(self, step: int) -> None:
         """Continue `draw` with the batch of a step, counted from 0."""
         self.step, self.epoch_start_step, self.num_epochs_begun = step, 0, 0
         self.batches: list[Tensor] = []  # of the epoch that began at step `begun`

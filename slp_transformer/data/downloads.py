@@ -80,8 +80,8 @@ def fetch_file(file: PublishedFile) -> Path:
         pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
     except OSError as error:  # the errors of requests are OSErrors too
         raise ValueError(
-            f"{file.url} could not be downloaded ({root_cause_message(error)}): try again. "
-            f"{by_hand}"
+            f"{file.url} could not be downloaded ({root_cause_message(error)}): "
+            f"try again. {by_hand}"
         ) from None
     except ValueError:  # pooch has deleted what came
         raise ValueError(

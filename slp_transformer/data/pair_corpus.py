@@ -138,7 +138,7 @@ def prepare_pair_corpus(
         if not rows[name]:
             raise ValueError(
                 f"None of the {len(part):,} pairs {name} fits a window of {max_length} tokens: "
-                "choose "
+                f"choose "
                 "a longer context_length, or --overlong truncate."
             )
     streams = [flatten_pairs(rows[name], tokenizer.end_id) for name in rows]

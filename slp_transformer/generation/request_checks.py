@@ -93,8 +93,8 @@ def check_generator(device: torch.device, num_prompts: int, generator: Generator
     each = isinstance(generator, Sequence)
     if each and len(generator) != num_prompts:
         raise ValueError(
-            f"A list of generators must have one for each of the {num_prompts} prompts, but there "
-            "are "
+            f"A list of generators must have one for each of the {num_prompts} prompts, but "
+            f"there are "
             f"{len(generator)}."
         )
     for one in generator if each else [generator]:

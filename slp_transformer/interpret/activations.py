@@ -110,7 +110,8 @@ def _apply_patch(name: str, patch: Patch, X: Tensor) -> Tensor:
     if not isinstance(new, Tensor) or new.shape != X.shape:
         given = format_shape(new) if isinstance(new, Tensor) else repr(new)
         raise ValueError(
-            f'At the hook point "{name}" passes a tensor of {format_shape(X)}, but the patch '
+            f'At the point "{name}" passes a tensor of {format_shape(X)}, but '
+            f"what was to be put there "
             f"is {given}."
         )
     return new.to(X)

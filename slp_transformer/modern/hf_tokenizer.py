@@ -116,7 +116,8 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
     if not path.is_file():
         raise ValueError(
             f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. "
-            "Besides a slow tokenizer of its own, most models are published with one."
+            f"Beside a slow "
+            "tokenizer of its own, most models are published with one."
         )
     try:
         tokenizer = library.Tokenizer.from_str(path.read_text(encoding="utf-8"))

@@ -134,7 +134,8 @@ def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConf
         if not name.endswith(family.IGNORED_BUFFERS):
             raise ValueError(
                 f"{files.files[name]}: there is no such part here as {files.original_names[name]}, "
-                "so the model cannot be loaded as it was made."
+                f"so the "
+                "model cannot be loaded as it was made."
             )
     return places
 

@@ -67,8 +67,8 @@ class WeightFiles:
             pickled = sorted(self.folder.glob("*.bin")) + sorted(self.folder.glob("*.pt*"))
             why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
             raise ValueError(
-                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. Weights are read "
-                "from "
+                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. "
+                f"Weights are read from "
                 "safetensors alone."
             )
         index = read_json(path)

@@ -202,8 +202,8 @@ class _MapsDrawing:
         for i, weights in enumerate(self.part.values[layer, head].tolist()):
             for j, weight in enumerate(weights):
                 if weight >= _MIN_SHOWN_WEIGHT:
-                    x, y, size = j * _CELL_PX, i * _CELL_PX, _CELL_PX
-                    place = f'x="{x}" y="{y}" width="{size}" height="{size}"'
+                    place = f'x="{j * _CELL_PX}" y="{i * _CELL_PX}" '
+                    place += f'width="{_CELL_PX}" height="{_CELL_PX}"'
                     told = f"{self.part.rows[i]} → {self.part.columns[j]}: {weight:.2f}"
                     cells.append(
                         f'<rect {place} fill="{POSITIVE_COLOR}" fill-opacity="{weight:.2f}">'

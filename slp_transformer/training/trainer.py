@@ -250,8 +250,8 @@ class Trainer:
     def run_steps(self) -> None:
         """Train and evaluate until the run is finished."""
         self.module.train()
-        if hasattr(self.train_data, "go_to"):
-            self.train_data.go_to(self.state.step)
+        if hasattr(self.train_data, "seek"):
+            self.train_data.seek(self.state.step)
         self.start_clock()
         while True:
             if self.state.eval_due(self.eval_interval):

@@ -304,7 +304,7 @@ def test_a_source_goes_to_any_step():
     generator = torch.Generator().manual_seed(7)
     source, again = by_length(), by_length()
     drawn = [seen(source.draw(9, generator)) for _ in range(200)]
-    again.go_to(153)  # in the third epoch
+    again.seek(153)  # in the third epoch
     assert [seen(again.draw(9, generator)) for _ in range(47)] == drawn[153:]
 
 

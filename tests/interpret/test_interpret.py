@@ -79,7 +79,7 @@ def test_only_what_is_asked_for_is_kept(model):
     with patch_activations(model, ["1.T3"]) as seen:
         model(IDS)
     assert list(seen) == ["1.T3"]
-    with patch_activations(model, changes={"1.T3": zero_ablate()}) as seen:
+    with patch_activations(model, patches={"1.T3": zero_ablate()}) as seen:
         model(IDS)
     assert seen == {}
 
@@ -101,7 +101,7 @@ def test_the_points_of_an_encoder_decoder_say_which_stack():
 
 @torch.no_grad()
 def test_a_head_that_is_zeroed_is_a_head_whose_output_matrix_is_0(model):
-    with patch_activations(model, changes={"1.head": zero_ablate(2)}):
+    with patch_activations(model, patches={"1.head": zero_ablate(2)}):
         U = model(IDS)
     model.stack.blocks[1].attention.heads[2].W_O = torch.zeros(7, 15)
     close(U, model(IDS))
@@ -121,7 +121,7 @@ def test_a_stream_put_in_its_place_is_gone_on_with(model):
     """What one run had after block 0, put into another's, gives the first one's words."""
     with patch_activations(model, ["0.H"]) as seen:
         U = model(IDS)
-    with patch_activations(model, changes={"0.H": seen["0.H"]}):
+    with patch_activations(model, patches={"0.H": seen["0.H"]}):
         close(model(IDS.flip(0)), U)
 
 
@@ -154,7 +154,7 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
     U = model(IDS)
     with pytest.raises(RuntimeError, match="inside"), patch_activations(model):
         raise RuntimeError("inside")
-    with patch_activations(model, changes={"0.T2": zero_ablate()}) as seen:
+    with patch_activations(model, patches={"0.T2": zero_ablate()}) as seen:
         model(IDS)
     seen.clear()
     assert torch.equal(model(IDS), U) and seen == {}
@@ -163,14 +163,14 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
 
 @torch.no_grad()
 def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
-    with patch_activations(model, changes={"0.T2": zero_ablate()}):
+    with patch_activations(model, patches={"0.T2": zero_ablate()}):
         with record_activations(model):
             pass
         with patch_activations(model, ["0.T2"]) as seen:
             model(IDS)
         changed = model(IDS)
     assert (seen["0.T2"] == 0).all()
-    with patch_activations(model, changes={"0.T2": torch.zeros(2, 11, 15)}):
+    with patch_activations(model, patches={"0.T2": torch.zeros(2, 11, 15)}):
         assert torch.equal(model(IDS), changed)
 
 
@@ -182,21 +182,21 @@ def test_points_that_there_are_not_are_refused_by_name(model):
         with patch_activations(model, ["2.T1"]):
             pass
     with pytest.raises(ValueError, match='no point "0.C1"'):
-        with patch_activations(model, changes={"0.C1": zero_ablate()}):
+        with patch_activations(model, patches={"0.C1": zero_ablate()}):
             pass
 
 
 @pytest.mark.parametrize("change", [torch.zeros(1), lambda X: X[:, :5], lambda X: None])
 def test_what_does_not_fit_a_point_is_refused(model, change):
     with pytest.raises(ValueError, match='At the point "0.T2" passes a tensor of \\[2×11×15\\]'):
-        with patch_activations(model, changes={"0.T2": change}):
+        with patch_activations(model, patches={"0.T2": change}):
             model(IDS)
     assert model(IDS).shape == (2, 11, 23)
 
 
 def test_a_head_that_there_is_not_is_refused(model):
     with pytest.raises(ValueError, match="no head 3: there are 3, from 0 on"):
-        with patch_activations(model, changes={"0.head": zero_ablate(3)}):
+        with patch_activations(model, patches={"0.head": zero_ablate(3)}):
             model(IDS)
 
 

@@ -24,6 +24,6 @@ def test_points_and_the_lens_work_on_a_model_of_today():
     torch.testing.assert_close(seen["1.T2"] + seen["1.X"], seen["1.T3"])
     stream = residual_stream(model, ids)
     torch.testing.assert_close(logit_lens(model, stream["1.H"]), U)
-    with patch_activations(model, changes={"0.head": zero_ablate(5)}):
+    with patch_activations(model, patches={"0.head": zero_ablate(5)}):
         assert not torch.equal(model(ids), U)
     torch.testing.assert_close(model(ids), U)

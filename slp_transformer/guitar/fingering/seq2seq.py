@@ -123,7 +123,7 @@ class FingeringDataset:
         return len(self.eval_windows)
 
     def eval_subset(self, max_windows: int) -> "FingeringDataset":
-        """A source whose `in_order` gives just so many windows, from all over."""
+        """Return a source whose `iter_eval` yields this many windows, evenly spaced."""
         part = object.__new__(FingeringDataset)
         part.__dict__.update(self.__dict__)
         part.eval_windows = [
