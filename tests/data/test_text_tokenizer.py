@@ -108,8 +108,8 @@ def test_no_text_can_write_the_end_token(kind):
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_stream_gives_the_same_text_in_whole_characters(tokenizer, text):
     stream = tokenizer.stream_decoder()
-    parts = [stream.add(i) for i in tokenizer.encode(text)]
-    assert "".join(parts) + stream.finish() == text
+    parts = [stream.decode_next(i) for i in tokenizer.encode(text)]
+    assert "".join(parts) + stream.flush() == text
     assert all("\ufffd" not in part for part in parts)
 
 
