@@ -1,8 +1,8 @@
 """Record what the program computes, to the last bit, and compare two records.
 
-    python campaigns/reference_runs.py record --out new.json
-    python campaigns/reference_runs.py compare results/reference_runs/base.json new.json
-    python campaigns/reference_runs.py compare OLD.json NEW.json --transcripts
+    python tests/stress/reference_runs.py record --out new.json
+    python tests/stress/reference_runs.py compare benchmarks/results/reference_runs/base.json new.json
+    python tests/stress/reference_runs.py compare OLD.json NEW.json --transcripts
 
 A record has two parts. The results are of small runs: a SHA-256 of every weight, every measured
 loss, and a SHA-256 of what the runs print and write afterwards. They must not change when code is
@@ -34,8 +34,6 @@ from typing import Any
 
 import mido
 import torch
-from slp_transformer.guitar.fingering.keeping import load_hand
-
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.guitar import make_practice_corpus, write_tab
@@ -45,47 +43,46 @@ from slp_transformer.training import load_model, train
 
 MODULES = {  # what the first word of a line runs, as `python -m` does
     "slp-transformer": "slp_transformer",
-    "learn-hand": "slp_transformer.guitar.fingering.learning",
     "torchrun": "torch.distributed.run",
 }
 SIZES = "--model-dim 32 --num-blocks 2 --num-heads 4"
-STEPS = "--steps 200 --every 50 --measured 100 --learning-rate 0.01 --device cpu"
+STEPS = "--steps 200 --eval-interval 50 --max-eval-samples 100 --learning-rate 0.01 --device cpu"
 SMALL = f"{SIZES} {STEPS} --dropout 0.1"
 TEXT = f"moby-dick {SIZES} {STEPS} --context-length 32"
 
 # Each key is a run, and the folder that it is kept in. The first line makes it.
 RUNS = {
     "characters": {
-        "train": f"slp-transformer train {TEXT} --run characters --seed 3 --dropout 0",
-        "generate": "slp-transformer generate characters --prompt 'It was' --tokens 200 --seed 1",
-        "two samples": "slp-transformer generate characters --prompt The --prompt Call --tokens 40 "
+        "train": f"slp-transformer train text {TEXT} --out-dir characters --seed 3 --dropout 0",
+        "generate": "slp-transformer generate characters --prompt 'It was' --max-new-tokens 200 --seed 1",
+        "two samples": "slp-transformer generate characters --prompt The --prompt Call --max-new-tokens 40 "
         "--num-samples 2 --temperature 1 --top-k 20 --top-p 0.9 --repetition-penalty 1.2 --json",
         "most probable": "slp-transformer generate characters --prompt 'It was' --temperature 0 "
-        "--tokens 40",
-        "beams": "slp-transformer generate characters --prompt 'It was' --tokens 24 --num-beams 4",
+        "--max-new-tokens 40",
+        "beams": "slp-transformer generate characters --prompt 'It was' --max-new-tokens 24 --num-beams 4",
         "evaluate": "slp-transformer evaluate characters",
-        "evaluate, JSON": "slp-transformer evaluate characters --json --samples 2 --tokens 50",
+        "evaluate, JSON": "slp-transformer evaluate characters --json --samples 2 --max-new-tokens 50",
         "evaluate elsewhere": "slp-transformer evaluate characters warm.txt --checkpoint last",
     },
     "bpe": {
-        "train": f"slp-transformer train {TEXT} --run bpe --tokenizer bpe --vocab-size 400 "
-        "--accumulation 2 --batch-size 8 --keep 3 --dropout 0.1",
-        "generate": "slp-transformer generate bpe --prompt 'It was' --tokens 100 --seed 2",
+        "train": f"slp-transformer train text {TEXT} --out-dir bpe --tokenizer bpe --vocab-size 400 "
+        "--gradient-accumulation-steps 2 --batch-size 8 --keep-last 3 --dropout 0.1",
+        "generate": "slp-transformer generate bpe --prompt 'It was' --max-new-tokens 100 --seed 2",
         "evaluate, JSON": "slp-transformer evaluate bpe --json",
         "evaluate the average": "slp-transformer evaluate bpe --json --checkpoint average",
     },
     "words": {  # with all that is not the default
-        "train": f"slp-transformer train {TEXT} --run words --tokenizer words --vocab-size 500 "
+        "train": f"slp-transformer train text {TEXT} --out-dir words --tokenizer words --vocab-size 500 "
         "--activation swiglu --norm post --positions sinusoidal --scaled-embeddings "
-        "--initialization xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --clip none "
-        "--schedule inverse-root --warmup 20 --beta-2 0.98 --weight-decay 0.2 --seed 7 "
-        "--label-smoothing 0.1 --training-context-length 24 --dropout 0.1",
-        "generate": "slp-transformer generate words --prompt 'It was' --tokens 40",
+        "--initialization xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --max-grad-norm None "
+        "--schedule inverse-sqrt --warmup-steps 20 --adam-beta2 0.98 --weight-decay 0.2 --seed 7 "
+        "--label-smoothing 0.1 --sequence-length 24 --dropout 0.1",
+        "generate": "slp-transformer generate words --prompt 'It was' --max-new-tokens 40",
         "evaluate, JSON": "slp-transformer evaluate words --json",
     },
     "pairs": {
-        "train": f"slp-transformer train --translation --run pairs {SMALL} --batch-tokens 512 "
-        "--vocab-size 300 --keep 3",
+        "train": f"slp-transformer train pairs --out-dir pairs {SMALL} --batch-tokens 512 "
+        "--vocab-size 300 --keep-last 3",
         "translate": "slp-transformer translate pairs --input numbers.en --n-best 2 --scores",
         "translate, greedy": "slp-transformer translate pairs --num-beams 1 < numbers.en",
         "translate, JSON": "slp-transformer translate pairs five --length-penalty 0.6 --json "
@@ -95,47 +92,36 @@ RUNS = {
         "evaluate, JSON": "slp-transformer evaluate pairs --json --num-beams 1",
     },
     "lines": {
-        "train": "slp-transformer train --translation numbers.en --target numbers.es --run lines "
-        f"{SMALL} --held-out 0.2 --tokenizer words --no-shared-vocabulary "
-        "--batch-size 4 --batch-tokens none",
+        "train": "slp-transformer train pairs numbers.en --target numbers.es --out-dir lines "
+        f"{SMALL} --val-split 0.2 --tokenizer words --no-shared-vocabulary "
+        "--batch-size 4 --batch-tokens None",
         "translate": "slp-transformer translate lines 'one hundred and two' --output two.es",
         "evaluate, JSON": "slp-transformer evaluate lines --json",
     },
     "tabs": {
-        "train": f"slp-transformer train --guitar --run tabs {SMALL} --context-length 64",
-        "generate": "slp-transformer generate tabs --tokens 120 --seed 4 --tuning drop-D --key Am",
-        "Guitar Pro": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.gp5",
-        "MIDI": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.mid",
-        "MusicXML": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.musicxml",
-        "alphaTex": "slp-transformer generate tabs --tokens 60 --seed 5 --output piece.atex",
-        "continue": "slp-transformer generate tabs --continue tabs-in/03.txt --tokens 30 --capo 2",
-        "evaluate": "slp-transformer evaluate tabs --samples 2 --tokens 100",
-        "evaluate, JSON": "slp-transformer evaluate tabs --samples 2 --tokens 100 --json",
+        "train": f"slp-transformer train tabs --out-dir tabs {SMALL} --context-length 64",
+        "generate": "slp-transformer generate tabs --max-new-tokens 120 --seed 4 --tuning drop-D --key Am",
+        "Guitar Pro": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.gp5",
+        "MIDI": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.mid",
+        "MusicXML": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.musicxml",
+        "alphaTex": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.atex",
+        "continue": "slp-transformer generate tabs --prompt-file tabs-in/03.txt --max-new-tokens 30 --capo 2",
+        "evaluate": "slp-transformer evaluate tabs --samples 2 --max-new-tokens 100",
+        "evaluate, JSON": "slp-transformer evaluate tabs --samples 2 --max-new-tokens 100 --json",
     },
     "lora": {
-        "train": f"slp-transformer train warm.txt --from characters --lora 4 --run lora {STEPS}",
-        "generate": "slp-transformer generate lora --prompt 'It was' --tokens 100 --seed 1",
+        "train": f"slp-transformer train text warm.txt --init-from characters --lora-rank 4 --out-dir lora {STEPS}",
+        "generate": "slp-transformer generate lora --prompt 'It was' --max-new-tokens 100 --seed 1",
         "evaluate, JSON": "slp-transformer evaluate lora --json",
-        "merge": "slp-transformer merge lora --run merged",
-        "generate merged": "slp-transformer generate merged --prompt 'It was' --tokens 100 "
+        "merge": "slp-transformer merge lora --out-dir merged",
+        "generate merged": "slp-transformer generate merged --prompt 'It was' --max-new-tokens 100 "
         "--seed 1",
     },
     "two-processes": {
         "train": "torchrun --standalone --nproc-per-node=2 -m -- slp_transformer train "
-        f"{TEXT} --run two-processes --seed 3 --dropout 0.1",
-        "generate": "slp-transformer generate two-processes --prompt 'It was' --tokens 100",
+        f"text {TEXT} --out-dir two-processes --seed 3 --dropout 0.1",
+        "generate": "slp-transformer generate two-processes --prompt 'It was' --max-new-tokens 100",
         "evaluate, JSON": "slp-transformer evaluate two-processes --json",
-    },
-    "hand": {
-        "train": "learn-hand tabs-in --run hand --steps 10 --second-look",
-        "fingering": "slp-transformer tab song.mid --model hand",
-    },
-    "hand, translated": {
-        "train": "learn-hand tabs-in --run 'hand, translated' --steps 20 --width 16 --blocks 1 "
-        "--translate",
-    },
-    "hand, alone": {
-        "train": "learn-hand tabs-in --run 'hand, alone' --steps 20 --width 16 --blocks 1 --alone",
     },
     "costs": {  # no model: the fingering that asks least of a hand
         "tab": "slp-transformer tab song.mid",
@@ -143,7 +129,7 @@ RUNS = {
         "--alternatives 3 --max-span 5 --capo 2 --tuning drop-D",
         "pin": "slp-transformer tab song.mid --pin 1:2=6/7 --prefer-open --max-fret 15",
         "other guitar": "slp-transformer tab tabs-in/03.txt -o dadgad.gp5 --tuning DADGAD",
-        "octaves": "slp-transformer tab low.mid --out-of-reach octave -o low.musicxml",
+        "octaves": "slp-transformer tab low.mid --unplayable octave -o low.musicxml",
     },
 }
 
@@ -151,7 +137,6 @@ COMMANDS = ("train", "generate", "translate", "evaluate", "info", "merge", "tab"
 TRANSCRIPTS = {
     "help": "slp-transformer --help",
     **{f"help: {name}": f"slp-transformer {name} --help" for name in COMMANDS},
-    "help: hand": "learn-hand --help",
     "version": "slp-transformer --version",
     "no command": "slp-transformer",
     "info": "slp-transformer info",
@@ -160,42 +145,42 @@ TRANSCRIPTS = {
     "info: pairs": "slp-transformer info pairs",
     "info: tabs": "slp-transformer info tabs",
     "info: lora": "slp-transformer info lora",
-    "recipe": "slp-transformer train shakespeare-like.txt --recipe shakespeare --show-recipe",
-    "recipe: tabs": "slp-transformer train --guitar --show-recipe --steps 7",
-    "recipe: pairs": "slp-transformer train --translation --show-recipe",
-    "recipe: again": "slp-transformer train --recipe characters/recipe.toml --run again --quiet",
-    "train: standard input": f"slp-transformer train - --run typed {SIZES} --steps 20 < warm.txt",
-    "train: folder": f"slp-transformer train texts --run folder {SIZES} --steps 20 "
-    "--context-length 16 --every 5 --patience 1",
-    "train: tabs": f"slp-transformer train tabs-in --guitar --run own-tabs {SIZES} --steps 20 "
+    "recipe": "slp-transformer train text shakespeare-like.txt --config shakespeare --print-config",
+    "recipe: tabs": "slp-transformer train tabs --print-config --steps 7",
+    "recipe: pairs": "slp-transformer train pairs --print-config",
+    "recipe: again": "slp-transformer train --config characters/config.toml --out-dir again --quiet",
+    "train: standard input": f"slp-transformer train text - --out-dir typed {SIZES} --steps 20 < warm.txt",
+    "train: folder": f"slp-transformer train text texts --out-dir folder {SIZES} --steps 20 "
+    "--context-length 16 --eval-interval 5 --early-stopping-patience 1",
+    "train: tabs": f"slp-transformer train tabs tabs-in --out-dir own-tabs {SIZES} --steps 20 "
     "--context-length 64",
-    "train: go further": "slp-transformer train --run characters --resume --steps 250",
-    "train: finished": "slp-transformer train --run bpe --resume",
-    "train: begin with": "slp-transformer train warm.txt --from bpe --run more --steps 20",
+    "train: go further": "slp-transformer train --out-dir characters --resume --steps 250",
+    "train: finished": "slp-transformer train --out-dir bpe --resume",
+    "train: begin with": "slp-transformer train text warm.txt --init-from bpe --out-dir more --steps 20",
     "generate: output": "slp-transformer generate bpe --prompt-file warm.txt --output story.txt",
     "error: command": "slp-transformer trian moby-dick",
-    "error: flag": "slp-transformer train moby-dick --run wrong --model-dimension 3",
+    "error: flag": "slp-transformer train text moby-dick --out-dir wrong --model-dimension 3",
     "error: flag of another": "slp-transformer generate characters --num-blocks 2",
-    "error: number": "slp-transformer train moby-dick --run wrong --steps many",
-    "error: range": "slp-transformer train moby-dick --run wrong --dropout 1.5",
-    "error: heads": "slp-transformer train moby-dick --run wrong --model-dim 30 --num-heads 4",
-    "error: choice": "slp-transformer train moby-dick --run wrong --tokenizer letters",
-    "error: no run named": "slp-transformer train moby-dick",
-    "error: no source": "slp-transformer train --run wrong",
-    "error: missing file": "slp-transformer train nowhere.txt --run wrong",
-    "error: empty file": "slp-transformer train empty.txt --run wrong",
-    "error: not UTF-8": "slp-transformer train latin.txt --run wrong",
-    "error: short text": f"slp-transformer train short.txt --run wrong {SMALL}",
-    "error: unaligned": "slp-transformer train --translation numbers.en --target warm.txt "
-    "--run wrong",
-    "error: run exists": "slp-transformer train moby-dick --run characters",
-    "error: another recipe": "slp-transformer train --run bpe --resume --model-dim 64",
-    "error: nothing to resume": "slp-transformer train --run wrong --resume",
-    "error: unknown recipe": "slp-transformer train --recipe shakespear --run wrong",
-    "error: wrong recipe": "slp-transformer train --recipe wrong.toml --run wrong",
-    "error: LoRA alone": "slp-transformer train warm.txt --lora 4 --run wrong",
+    "error: number": "slp-transformer train text moby-dick --out-dir wrong --steps many",
+    "error: range": "slp-transformer train text moby-dick --out-dir wrong --dropout 1.5",
+    "error: heads": "slp-transformer train text moby-dick --out-dir wrong --model-dim 30 --num-heads 4",
+    "error: choice": "slp-transformer train text moby-dick --out-dir wrong --tokenizer letters",
+    "error: no run named": "slp-transformer train text moby-dick",
+    "error: no source": "slp-transformer train text --out-dir wrong",
+    "error: missing file": "slp-transformer train text nowhere.txt --out-dir wrong",
+    "error: empty file": "slp-transformer train text empty.txt --out-dir wrong",
+    "error: not UTF-8": "slp-transformer train text latin.txt --out-dir wrong",
+    "error: short text": f"slp-transformer train text short.txt --out-dir wrong {SMALL}",
+    "error: unaligned": "slp-transformer train pairs numbers.en --target warm.txt "
+    "--out-dir wrong",
+    "error: run exists": "slp-transformer train text moby-dick --out-dir characters",
+    "error: another recipe": "slp-transformer train --out-dir bpe --resume --model-dim 64",
+    "error: nothing to resume": "slp-transformer train --out-dir wrong --resume",
+    "error: unknown recipe": "slp-transformer train --config shakespear --out-dir wrong",
+    "error: wrong recipe": "slp-transformer train --config wrong.toml --out-dir wrong",
+    "error: LoRA alone": "slp-transformer train text warm.txt --lora-rank 4 --out-dir wrong",
     "error: no run": "slp-transformer generate nowhere",
-    "error: not a run": "slp-transformer info hand",
+    "error: not a run": "slp-transformer info texts",
     "error: no folder of a run": "slp-transformer evaluate texts",
     "error: unknown characters": "slp-transformer generate characters --prompt 'на'",
     "error: temperature": "slp-transformer generate characters --temperature -1",
@@ -204,15 +189,14 @@ TRANSCRIPTS = {
     "error: not a writer": "slp-transformer generate pairs",
     "error: no translator": "slp-transformer translate characters five",
     "error: n best": "slp-transformer translate pairs five --num-beams 2 --n-best 3",
-    "error: not by LoRA": "slp-transformer merge characters --run wrong",
+    "error: not by LoRA": "slp-transformer merge characters --out-dir wrong",
     "error: too low": "slp-transformer tab low.mid",
     "error: damaged MIDI": "slp-transformer tab damaged.mid",
     "error: pin": "slp-transformer tab song.mid --pin 1=2",
     "error: suffix": "slp-transformer tab song.mid -o song.pdf",
-    "error: hand": "learn-hand texts --run wrong",
 }
 
-LOSSES = ("step", "train_loss", "valid_loss", "whole_loss", "learning_rate")  # of metrics.json
+LOSSES = ("step", "train_loss", "val_loss", "full_val_loss", "learning_rate")  # of metrics.json
 
 # --- Material ------------------------------------------------------------------------------------
 
@@ -359,11 +343,7 @@ def normalized(text: str) -> str:
 
 def learned_by(run: Path) -> dict[str, Any]:
     """Return the digests of a run's last weights, and its losses."""
-    if (run / "hand.json").is_file():
-        hand = load_hand(run)
-        parts = [*hand.models, hand.second]
-        return weights_of(W for part in parts if part is not None for W in part.parameters())
-    rows = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["measurements"]
+    rows = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["evaluations"]
     losses = [[row[name] for name in LOSSES] for row in rows]
     return {"losses": losses} | weights_of(load_model(run, "last").parameters())
 
@@ -382,9 +362,9 @@ def from_python() -> dict[str, Any]:
     torch.manual_seed(0)
     stream = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(1))
     model = TransformerLM(TransformerConfig(11, 16, model_dim=32, num_heads=4, num_blocks=2))
-    how = {"steps": 50, "batch_size": 12, "learning_rate": 5e-3, "every": 10}
-    records = train(model, stream[:1800], stream[1800:], **how, context_length=16)
-    losses = [[r.step, r.train_loss, r.valid_loss, r.whole_loss] for r in records]
+    how = {"steps": 50, "batch_size": 12, "learning_rate": 5e-3, "eval_interval": 10}
+    records = train(model, stream[:1800], stream[1800:], **how, sequence_length=16)
+    losses = [[r.step, r.train_loss, r.val_loss, r.full_val_loss] for r in records]
     return {"losses": losses, "outputs": {}} | weights_of(model.parameters())
 
 
