@@ -307,9 +307,8 @@ class MultiHeadAttention(BaseAttention):
         if H_enc is None:
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
         else:
-            W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
-            H_enc = H_enc[..., start:, :]
-            Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
+            W_Q, *W_KV = self.W_QKV.split(self.widths, dim=1)
+            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
