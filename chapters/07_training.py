@@ -384,7 +384,7 @@ def step_by_hand(model, batch, memory, step, settings):
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     length = sum(g.square().sum() for g in gradients).sqrt()
     shorter = min(1.0, settings.max_grad_norm / length)
-    eta = settings.rate(step)
+    eta = settings.learning_rate_at(step)
     for i, W in enumerate(model.parameters()):
         g, (m, v) = gradients[i] * shorter, memory[i]
         decay = settings.weight_decay if W.dim() == 2 else 0.0

@@ -133,7 +133,7 @@ def run(args: Sequence[str]) -> int:
     except KeyboardInterrupt as stopped:
         if rank() == 0:
             print_error(str(stopped) or "Stopped.")
-        return SIGNALLED + getattr(stopped, "number", signal.SIGINT)
+        return SIGNALLED + getattr(stopped, "signal_number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
         if is_compiler_error(error):
             print_error(compiler_hint(args[0]))

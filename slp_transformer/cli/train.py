@@ -79,7 +79,7 @@ def execute(options: Train) -> None:
         try:
             records = run(options, folder)
         except KeyboardInterrupt as stopped:
-            number = getattr(stopped, "number", None)
+            number = getattr(stopped, "signal_number", None)
             raise StoppedBySignal(resume_hint(folder, options.run), number) from None
     print_summary(folder, options.run, records)
 

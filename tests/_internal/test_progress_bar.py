@@ -72,8 +72,8 @@ def told(monkeypatch):
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_corpus_is_counted_in_the_bytes_of_all_its_files(on_disk, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK", 1000)
-    monkeypatch.setattr(text_corpus, "WINDOW_MOMENTS", 1000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_corpus, "CHUNK_TOKENS", 1000)
     (tmp_path / "texts").mkdir()
     for name, end in (("a", "\n"), ("b", "\r\n")):
         text = TEXT.replace("\n", end)

@@ -85,7 +85,7 @@ def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
 class Pressing(TokenWindows):
     """Validation data that are interrupted during the first batch."""
 
-    def in_order(self, batch_size):
+    def iter_eval(self, batch_size):
         for batch in super().iter_eval(batch_size):
             batches.append(len(batch.targets))
             signal.raise_signal(signal.SIGINT)
@@ -153,8 +153,8 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
         time.sleep(0.02)
     out, said = started.communicate(timeout=300)
     assert started.returncode == 128 + getattr(signal, name), said
-    assert b"slp-transformer train --run a --resume" in said and b"Traceback" not in said
-    assert f"step {step_of('a')} of 100000 is kept".encode() in said
+    assert b"slp-transformer train --out-dir a --resume" in said and b"Traceback" not in said
+    assert f"step {step_of('a')} of 100000 is saved".encode() in said
 
 
 @POSIX
@@ -171,7 +171,7 @@ def test_before_the_first_step_sigterm_leaves_nothing(at):
     _, said = started.communicate(timeout=300)
     assert started.returncode == 143, said
     assert said.splitlines()[-1:] == [
-        b"slp-transformer: Stopped before the first step; nothing is kept."
+        b"slp-transformer: Stopped before the first step; nothing was saved."
     ]
     assert not Path("a").exists()
 

@@ -74,7 +74,7 @@ from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.token_file import TokenStore
 before = peak()
 windows = TokenWindows(TokenStore(sys.argv[1], 7), 5)
-windows.describe(), windows.draw(8, torch.Generator()), next(windows.in_order(8))
+windows.fingerprint(), windows.draw(8, torch.Generator()), next(windows.iter_eval(8))
 print(peak() - before)
 """
     assert 0 < int(printed(script, path)) < 0.1 * tokens

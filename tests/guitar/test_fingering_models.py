@@ -288,7 +288,7 @@ def test_the_command_trains_and_keeps_a_hand(tmp_path, capsys):
     run = tmp_path / "run"
     assert main([str(tabs), "--out-dir", str(run), "--steps", "2"]) == 0
     said = capsys.readouterr()
-    assert "held out: strings" in said.out and "2 pieces to learn from, 1 held out" in said.err
+    assert "validation: strings" in said.out and "2 training pieces, 1 validation" in said.err
     assert load_hand_ensemble(run).models[0].config == HandModelConfig()
     assert main([str(tmp_path / "none"), "--out-dir", str(run)]) == 2
     with pytest.raises(SystemExit, match="2"):

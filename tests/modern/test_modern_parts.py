@@ -133,7 +133,7 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
     torch.testing.assert_close(rotary(X, 40).double(), exact, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [{"size": 5}, {"size": 4, "base": 1.0}])
+@pytest.mark.parametrize("wrong", [{"key_dim": 5}, {"key_dim": 4, "base": 1.0}])
 def test_rotations_refuse(wrong):
     with pytest.raises(ValueError, match="even|base"):
         RotaryPositions(**wrong)

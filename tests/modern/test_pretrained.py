@@ -194,8 +194,8 @@ import sys, torch, safetensors.torch
 from own_process import peak
 from slp_transformer.modern import ModernConfig, from_pretrained
 from slp_transformer.tasks.published import PublishedTask
-from slp_transformer.modern.pretrained import empty_model
-empty_model(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
+from slp_transformer.modern.pretrained import build_on_meta
+build_on_meta(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
 before = peak()
 model = from_pretrained(sys.argv[1])
 print(peak() - before)

@@ -171,8 +171,7 @@ TRANSCRIPTS = {
     "error: empty file": "slp-transformer train text empty.txt --out-dir wrong",
     "error: not UTF-8": "slp-transformer train text latin.txt --out-dir wrong",
     "error: short text": f"slp-transformer train text short.txt --out-dir wrong {SMALL}",
-    "error: unaligned": "slp-transformer train pairs numbers.en --target warm.txt "
-    "--out-dir wrong",
+    "error: unaligned": "slp-transformer train pairs numbers.en --target warm.txt --out-dir wrong",
     "error: run exists": "slp-transformer train text moby-dick --out-dir characters",
     "error: another recipe": "slp-transformer train --out-dir bpe --resume --model-dim 64",
     "error: nothing to resume": "slp-transformer train --out-dir wrong --resume",

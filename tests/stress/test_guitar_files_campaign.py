@@ -30,7 +30,7 @@ def test_a_traceback_and_a_long_tale_are_lost(tmp_path, monkeypatch):
         def fail(path, wrong=wrong):
             raise wrong
 
-        monkeypatch.setattr(guitar_files, "read_pieces", fail)
+        monkeypatch.setattr(guitar_files, "read_any_tab_file", fail)
         assert guitar_files.one_trial(tmp_path, ".mid", 0, 0, tabs).problem
 
 

@@ -133,8 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Train a model of the hand on tab that people have written.",
     )
     parser.add_argument("tabs", type=Path, help="a folder of ASCII tabs, or a .jsonl file")
-    parser.add_argument("--run", type=Path, required=True, help="where the model is kept")
-    parser.add_argument("--held-out", type=Path, help="tabs to measure on [a tenth of the pieces]")
+    parser.add_argument("--out-dir", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--val-data", type=Path, help="tabs to validate on [a tenth of the pieces]")
     parser.add_argument("--steps", type=int, default=HandTrainingSettings.num_steps)
     parser.add_argument("--seed", type=int, default=0)
     known = parser.parse_args(argv)
@@ -149,20 +149,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_training(args: argparse.Namespace) -> None:
-    """Read, train, measure and keep.
+    """Read the pieces, train a model, evaluate it, and save it.
 
     Raises:
-        ValueError: if there is nothing to learn from, or nothing to measure on.
+        ValueError: if there is nothing to train on, or nothing to evaluate on.
     """
-    learned = load_passages(args.tabs)
-    if args.held_out is None:
-        random.Random(0).shuffle(learned)  # always the same pieces
-        count = max(1, len(learned) // 10)
-        learned, held_out = learned[count:], learned[:count]
+    train_pieces = load_passages(args.tabs)
+    if args.val_data is None:
+        random.Random(0).shuffle(train_pieces)  # always the same pieces
+        count = max(1, len(train_pieces) // 10)
+        train_pieces, val_pieces = train_pieces[count:], train_pieces[:count]
     else:
-        held_out = load_passages(args.held_out)
+        val_pieces = load_passages(args.val_data)
     training = HandTrainingSettings(num_steps=args.steps, seed=args.seed)
-    print(f"{len(learned)} pieces to learn from, {len(held_out)} held out", file=sys.stderr)
+    print(
+        f"{len(train_pieces)} training pieces, {len(val_pieces)} validation pieces", file=sys.stderr
+    )
     begun, losses = time.perf_counter(), []
 
     def report(step: int, surprised: float) -> None:
@@ -172,18 +174,18 @@ def run_training(args: argparse.Namespace) -> None:
             took = time.perf_counter() - begun
             print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
 
-    model = train_hand_model(learned, training, report)
+    model = train_hand_model(train_pieces, training, report)
     hand = HandEnsemble([model])
     found = sum_metrics(
-        [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in held_out]
+        [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in val_pieces]
     )
     shares = found.to_shares()
     save_hand_model(
-        args.run,
+        args.out_dir,
         model,
-        HandModelMetadata(model.config, training.num_steps, len(learned), shares["strings"]),
+        HandModelMetadata(model.config, training.num_steps, len(train_pieces), shares["strings"]),
     )
-    print("held out: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
+    print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
 
 if __name__ == "__main__":
