@@ -1,8 +1,8 @@
 """Record what the program computes, to the last bit, and compare two records.
 
     python tests/stress/reference_runs.py record --out new.json
-    python tests/stress/reference_runs.py compare benchmarks/results/reference_runs/base.json new.json
-    python tests/stress/reference_runs.py compare OLD.json NEW.json --transcripts
+    python tests/stress/reference_runs.py compare OLD.json new.json
+    python tests/stress/reference_runs.py compare OLD.json new.json --transcripts
 
 A record has two parts. The results are of small runs: a SHA-256 of every weight, every measured
 loss, and a SHA-256 of what the runs print and write afterwards. They must not change when code is
@@ -34,6 +34,7 @@ from typing import Any
 
 import mido
 import torch
+
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.guitar import make_practice_corpus, write_tab
@@ -42,7 +43,7 @@ from slp_transformer.training import load_model, train
 # --- Every command line --------------------------------------------------------------------------
 
 MODULES = {  # what the first word of a line runs, as `python -m` does
-    "slp-transformer": "slp_transformer",
+    "slp": "slp_transformer",
     "torchrun": "torch.distributed.run",
 }
 SIZES = "--model-dim 32 --num-blocks 2 --num-heads 4"
@@ -53,146 +54,146 @@ TEXT = f"moby-dick {SIZES} {STEPS} --context-length 32"
 # Each key is a run, and the folder that it is kept in. The first line makes it.
 RUNS = {
     "characters": {
-        "train": f"slp-transformer train text {TEXT} --out-dir characters --seed 3 --dropout 0",
-        "generate": "slp-transformer generate characters --prompt 'It was' --max-new-tokens 200 --seed 1",
-        "two samples": "slp-transformer generate characters --prompt The --prompt Call --max-new-tokens 40 "
+        "train": f"slp train text {TEXT} --out-dir characters --seed 3 --dropout 0",
+        "generate": "slp generate characters --prompt 'It was' --max-new-tokens 200 --seed 1",
+        "two samples": "slp generate characters --prompt The --prompt Call --max-new-tokens 40 "
         "--num-samples 2 --temperature 1 --top-k 20 --top-p 0.9 --repetition-penalty 1.2 --json",
-        "most probable": "slp-transformer generate characters --prompt 'It was' --temperature 0 "
+        "most probable": "slp generate characters --prompt 'It was' --temperature 0 "
         "--max-new-tokens 40",
-        "beams": "slp-transformer generate characters --prompt 'It was' --max-new-tokens 24 --num-beams 4",
-        "evaluate": "slp-transformer evaluate characters",
-        "evaluate, JSON": "slp-transformer evaluate characters --json --samples 2 --max-new-tokens 50",
-        "evaluate elsewhere": "slp-transformer evaluate characters warm.txt --checkpoint last",
+        "beams": "slp generate characters --prompt 'It was' --max-new-tokens 24 --num-beams 4",
+        "evaluate": "slp evaluate characters",
+        "evaluate, JSON": "slp evaluate characters --json --samples 2 --max-new-tokens 50",
+        "evaluate elsewhere": "slp evaluate characters warm.txt --checkpoint last",
     },
     "bpe": {
-        "train": f"slp-transformer train text {TEXT} --out-dir bpe --tokenizer bpe --vocab-size 400 "
+        "train": f"slp train text {TEXT} --out-dir bpe --tokenizer bpe --vocab-size 400 "
         "--gradient-accumulation-steps 2 --batch-size 8 --keep-last 3 --dropout 0.1",
-        "generate": "slp-transformer generate bpe --prompt 'It was' --max-new-tokens 100 --seed 2",
-        "evaluate, JSON": "slp-transformer evaluate bpe --json",
-        "evaluate the average": "slp-transformer evaluate bpe --json --checkpoint average",
+        "generate": "slp generate bpe --prompt 'It was' --max-new-tokens 100 --seed 2",
+        "evaluate, JSON": "slp evaluate bpe --json",
+        "evaluate the average": "slp evaluate bpe --json --checkpoint average",
     },
     "words": {  # with all that is not the default
-        "train": f"slp-transformer train text {TEXT} --out-dir words --tokenizer words --vocab-size 500 "
+        "train": f"slp train text {TEXT} --out-dir words --tokenizer words --vocab-size 500 "
         "--activation swiglu --norm post --positions sinusoidal --scaled-embeddings "
         "--initialization xavier --key-dim 6 --value-dim 10 --hidden-dim 48 --max-grad-norm None "
         "--schedule inverse-sqrt --warmup-steps 20 --adam-beta2 0.98 --weight-decay 0.2 --seed 7 "
         "--label-smoothing 0.1 --sequence-length 24 --dropout 0.1",
-        "generate": "slp-transformer generate words --prompt 'It was' --max-new-tokens 40",
-        "evaluate, JSON": "slp-transformer evaluate words --json",
+        "generate": "slp generate words --prompt 'It was' --max-new-tokens 40",
+        "evaluate, JSON": "slp evaluate words --json",
     },
     "pairs": {
-        "train": f"slp-transformer train pairs --out-dir pairs {SMALL} --batch-tokens 512 "
+        "train": f"slp train pairs --out-dir pairs {SMALL} --batch-tokens 512 "
         "--vocab-size 300 --keep-last 3",
-        "translate": "slp-transformer translate pairs --input numbers.en --n-best 2 --scores",
-        "translate, greedy": "slp-transformer translate pairs --num-beams 1 < numbers.en",
-        "translate, JSON": "slp-transformer translate pairs five --length-penalty 0.6 --json "
+        "translate": "slp translate pairs --input numbers.en --n-best 2 --scores",
+        "translate, greedy": "slp translate pairs --num-beams 1 < numbers.en",
+        "translate, JSON": "slp translate pairs five --length-penalty 0.6 --json "
         "--checkpoint average",
-        "attention": "slp-transformer translate pairs 'five hundred' --attention heads.svg",
-        "evaluate": "slp-transformer evaluate pairs numbers.en --target numbers.es --samples 2",
-        "evaluate, JSON": "slp-transformer evaluate pairs --json --num-beams 1",
+        "attention": "slp translate pairs 'five hundred' --attention heads.svg",
+        "evaluate": "slp evaluate pairs numbers.en --target numbers.es --samples 2",
+        "evaluate, JSON": "slp evaluate pairs --json --num-beams 1",
     },
     "lines": {
-        "train": "slp-transformer train pairs numbers.en --target numbers.es --out-dir lines "
+        "train": "slp train pairs numbers.en --target numbers.es --out-dir lines "
         f"{SMALL} --val-split 0.2 --tokenizer words --no-shared-vocabulary "
         "--batch-size 4 --batch-tokens None",
-        "translate": "slp-transformer translate lines 'one hundred and two' --output two.es",
-        "evaluate, JSON": "slp-transformer evaluate lines --json",
+        "translate": "slp translate lines 'one hundred and two' --output two.es",
+        "evaluate, JSON": "slp evaluate lines --json",
     },
     "tabs": {
-        "train": f"slp-transformer train tabs --out-dir tabs {SMALL} --context-length 64",
-        "generate": "slp-transformer generate tabs --max-new-tokens 120 --seed 4 --tuning drop-D --key Am",
-        "Guitar Pro": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.gp5",
-        "MIDI": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.mid",
-        "MusicXML": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.musicxml",
-        "alphaTex": "slp-transformer generate tabs --max-new-tokens 60 --seed 5 --output piece.atex",
-        "continue": "slp-transformer generate tabs --prompt-file tabs-in/03.txt --max-new-tokens 30 --capo 2",
-        "evaluate": "slp-transformer evaluate tabs --samples 2 --max-new-tokens 100",
-        "evaluate, JSON": "slp-transformer evaluate tabs --samples 2 --max-new-tokens 100 --json",
+        "train": f"slp train tabs --out-dir tabs {SMALL} --context-length 64",
+        "generate": "slp generate tabs --max-new-tokens 120 --seed 4 --tuning drop-D --key Am",
+        "Guitar Pro": "slp generate tabs --max-new-tokens 60 --seed 5 --output piece.gp5",
+        "MIDI": "slp generate tabs --max-new-tokens 60 --seed 5 --output piece.mid",
+        "MusicXML": "slp generate tabs --max-new-tokens 60 --seed 5 --output piece.musicxml",
+        "alphaTex": "slp generate tabs --max-new-tokens 60 --seed 5 --output piece.atex",
+        "continue": "slp generate tabs --prompt-file tabs-in/03.txt --max-new-tokens 30 --capo 2",
+        "evaluate": "slp evaluate tabs --samples 2 --max-new-tokens 100",
+        "evaluate, JSON": "slp evaluate tabs --samples 2 --max-new-tokens 100 --json",
     },
     "lora": {
-        "train": f"slp-transformer train text warm.txt --init-from characters --lora-rank 4 --out-dir lora {STEPS}",
-        "generate": "slp-transformer generate lora --prompt 'It was' --max-new-tokens 100 --seed 1",
-        "evaluate, JSON": "slp-transformer evaluate lora --json",
-        "merge": "slp-transformer merge lora --out-dir merged",
-        "generate merged": "slp-transformer generate merged --prompt 'It was' --max-new-tokens 100 "
-        "--seed 1",
+        "train": f"slp train text warm.txt --init-from characters --lora-rank 4 --out-dir lora "
+        f"{STEPS}",
+        "generate": "slp generate lora --prompt 'It was' --max-new-tokens 100 --seed 1",
+        "evaluate, JSON": "slp evaluate lora --json",
+        "merge": "slp merge lora --out-dir merged",
+        "generate merged": "slp generate merged --prompt 'It was' --max-new-tokens 100 --seed 1",
     },
     "two-processes": {
         "train": "torchrun --standalone --nproc-per-node=2 -m -- slp_transformer train "
         f"text {TEXT} --out-dir two-processes --seed 3 --dropout 0.1",
-        "generate": "slp-transformer generate two-processes --prompt 'It was' --max-new-tokens 100",
-        "evaluate, JSON": "slp-transformer evaluate two-processes --json",
+        "generate": "slp generate two-processes --prompt 'It was' --max-new-tokens 100",
+        "evaluate, JSON": "slp evaluate two-processes --json",
     },
     "costs": {  # no model: the fingering that asks least of a hand
-        "tab": "slp-transformer tab song.mid",
-        "wishes": "slp-transformer tab song.mid -o song.txt --position 7 --avoid-open "
+        "tab": "slp tab song.mid",
+        "wishes": "slp tab song.mid -o song.txt --position 7 --avoid-open "
         "--alternatives 3 --max-span 5 --capo 2 --tuning drop-D",
-        "pin": "slp-transformer tab song.mid --pin 1:2=6/7 --prefer-open --max-fret 15",
-        "other guitar": "slp-transformer tab tabs-in/03.txt -o dadgad.gp5 --tuning DADGAD",
-        "octaves": "slp-transformer tab low.mid --unplayable octave -o low.musicxml",
+        "pin": "slp tab song.mid --pin 1:2=6/7 --prefer-open --max-fret 15",
+        "other guitar": "slp tab tabs-in/03.txt -o dadgad.gp5 --tuning DADGAD",
+        "octaves": "slp tab low.mid --unplayable octave -o low.musicxml",
     },
 }
 
 COMMANDS = ("train", "generate", "translate", "evaluate", "info", "merge", "tab")
 TRANSCRIPTS = {
-    "help": "slp-transformer --help",
-    **{f"help: {name}": f"slp-transformer {name} --help" for name in COMMANDS},
-    "version": "slp-transformer --version",
-    "no command": "slp-transformer",
-    "info": "slp-transformer info",
-    "info: characters": "slp-transformer info characters",
-    "info: characters, JSON": "slp-transformer info characters --json",
-    "info: pairs": "slp-transformer info pairs",
-    "info: tabs": "slp-transformer info tabs",
-    "info: lora": "slp-transformer info lora",
-    "recipe": "slp-transformer train text shakespeare-like.txt --config shakespeare --print-config",
-    "recipe: tabs": "slp-transformer train tabs --print-config --steps 7",
-    "recipe: pairs": "slp-transformer train pairs --print-config",
-    "recipe: again": "slp-transformer train --config characters/config.toml --out-dir again --quiet",
-    "train: standard input": f"slp-transformer train text - --out-dir typed {SIZES} --steps 20 < warm.txt",
-    "train: folder": f"slp-transformer train text texts --out-dir folder {SIZES} --steps 20 "
+    "help": "slp --help",
+    **{f"help: {name}": f"slp {name} --help" for name in COMMANDS},
+    "version": "slp --version",
+    "no command": "slp",
+    "info": "slp info",
+    "info: characters": "slp info characters",
+    "info: characters, JSON": "slp info characters --json",
+    "info: pairs": "slp info pairs",
+    "info: tabs": "slp info tabs",
+    "info: lora": "slp info lora",
+    "recipe": "slp train text shakespeare-like.txt --config shakespeare --print-config",
+    "recipe: tabs": "slp train tabs --print-config --steps 7",
+    "recipe: pairs": "slp train pairs --print-config",
+    "recipe: again": "slp train --config characters/config.toml --out-dir again --quiet",
+    "train: standard input": f"slp train text - --out-dir typed {SIZES} --steps 20 < warm.txt",
+    "train: folder": f"slp train text texts --out-dir folder {SIZES} --steps 20 "
     "--context-length 16 --eval-interval 5 --early-stopping-patience 1",
-    "train: tabs": f"slp-transformer train tabs tabs-in --out-dir own-tabs {SIZES} --steps 20 "
+    "train: tabs": f"slp train tabs tabs-in --out-dir own-tabs {SIZES} --steps 20 "
     "--context-length 64",
-    "train: go further": "slp-transformer train --out-dir characters --resume --steps 250",
-    "train: finished": "slp-transformer train --out-dir bpe --resume",
-    "train: begin with": "slp-transformer train text warm.txt --init-from bpe --out-dir more --steps 20",
-    "generate: output": "slp-transformer generate bpe --prompt-file warm.txt --output story.txt",
-    "error: command": "slp-transformer trian moby-dick",
-    "error: flag": "slp-transformer train text moby-dick --out-dir wrong --model-dimension 3",
-    "error: flag of another": "slp-transformer generate characters --num-blocks 2",
-    "error: number": "slp-transformer train text moby-dick --out-dir wrong --steps many",
-    "error: range": "slp-transformer train text moby-dick --out-dir wrong --dropout 1.5",
-    "error: heads": "slp-transformer train text moby-dick --out-dir wrong --model-dim 30 --num-heads 4",
-    "error: choice": "slp-transformer train text moby-dick --out-dir wrong --tokenizer letters",
-    "error: no run named": "slp-transformer train text moby-dick",
-    "error: no source": "slp-transformer train text --out-dir wrong",
-    "error: missing file": "slp-transformer train text nowhere.txt --out-dir wrong",
-    "error: empty file": "slp-transformer train text empty.txt --out-dir wrong",
-    "error: not UTF-8": "slp-transformer train text latin.txt --out-dir wrong",
-    "error: short text": f"slp-transformer train text short.txt --out-dir wrong {SMALL}",
-    "error: unaligned": "slp-transformer train pairs numbers.en --target warm.txt --out-dir wrong",
-    "error: run exists": "slp-transformer train text moby-dick --out-dir characters",
-    "error: another recipe": "slp-transformer train --out-dir bpe --resume --model-dim 64",
-    "error: nothing to resume": "slp-transformer train --out-dir wrong --resume",
-    "error: unknown recipe": "slp-transformer train --config shakespear --out-dir wrong",
-    "error: wrong recipe": "slp-transformer train --config wrong.toml --out-dir wrong",
-    "error: LoRA alone": "slp-transformer train text warm.txt --lora-rank 4 --out-dir wrong",
-    "error: no run": "slp-transformer generate nowhere",
-    "error: not a run": "slp-transformer info texts",
-    "error: no folder of a run": "slp-transformer evaluate texts",
-    "error: unknown characters": "slp-transformer generate characters --prompt 'на'",
-    "error: temperature": "slp-transformer generate characters --temperature -1",
-    "error: tuning": "slp-transformer generate tabs --tuning drop-E",
-    "error: no tabs": "slp-transformer generate characters --tuning drop-D",
-    "error: not a writer": "slp-transformer generate pairs",
-    "error: no translator": "slp-transformer translate characters five",
-    "error: n best": "slp-transformer translate pairs five --num-beams 2 --n-best 3",
-    "error: not by LoRA": "slp-transformer merge characters --out-dir wrong",
-    "error: too low": "slp-transformer tab low.mid",
-    "error: damaged MIDI": "slp-transformer tab damaged.mid",
-    "error: pin": "slp-transformer tab song.mid --pin 1=2",
-    "error: suffix": "slp-transformer tab song.mid -o song.pdf",
+    "train: go further": "slp train --out-dir characters --resume --steps 250",
+    "train: finished": "slp train --out-dir bpe --resume",
+    "train: begin with": "slp train text warm.txt --init-from bpe --out-dir more --steps 20",
+    "generate: output": "slp generate bpe --prompt-file warm.txt --output story.txt",
+    "error: command": "slp trian moby-dick",
+    "error: flag": "slp train text moby-dick --out-dir wrong --model-dimension 3",
+    "error: flag of another": "slp generate characters --num-blocks 2",
+    "error: number": "slp train text moby-dick --out-dir wrong --steps many",
+    "error: range": "slp train text moby-dick --out-dir wrong --dropout 1.5",
+    "error: heads": "slp train text moby-dick --out-dir wrong --model-dim 30 --num-heads 4",
+    "error: choice": "slp train text moby-dick --out-dir wrong --tokenizer letters",
+    "error: no run named": "slp train text moby-dick",
+    "error: no source": "slp train text --out-dir wrong",
+    "error: missing file": "slp train text nowhere.txt --out-dir wrong",
+    "error: empty file": "slp train text empty.txt --out-dir wrong",
+    "error: not UTF-8": "slp train text latin.txt --out-dir wrong",
+    "error: short text": f"slp train text short.txt --out-dir wrong {SMALL}",
+    "error: unaligned": "slp train pairs numbers.en --target warm.txt --out-dir wrong",
+    "error: run exists": "slp train text moby-dick --out-dir characters",
+    "error: another recipe": "slp train --out-dir bpe --resume --model-dim 64",
+    "error: nothing to resume": "slp train --out-dir wrong --resume",
+    "error: unknown recipe": "slp train --config shakespear --out-dir wrong",
+    "error: wrong recipe": "slp train --config wrong.toml --out-dir wrong",
+    "error: LoRA alone": "slp train text warm.txt --lora-rank 4 --out-dir wrong",
+    "error: no run": "slp generate nowhere",
+    "error: not a run": "slp info texts",
+    "error: no folder of a run": "slp evaluate texts",
+    "error: unknown characters": "slp generate characters --prompt 'на'",
+    "error: temperature": "slp generate characters --temperature -1",
+    "error: tuning": "slp generate tabs --tuning drop-E",
+    "error: no tabs": "slp generate characters --tuning drop-D",
+    "error: not a writer": "slp generate pairs",
+    "error: no translator": "slp translate characters five",
+    "error: n best": "slp translate pairs five --num-beams 2 --n-best 3",
+    "error: not by LoRA": "slp merge characters --out-dir wrong",
+    "error: too low": "slp tab low.mid",
+    "error: damaged MIDI": "slp tab damaged.mid",
+    "error: pin": "slp tab song.mid --pin 1=2",
+    "error: suffix": "slp tab song.mid -o song.pdf",
 }
 
 LOSSES = ("step", "train_loss", "val_loss", "full_val_loss", "learning_rate")  # of metrics.json
