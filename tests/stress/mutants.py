@@ -707,12 +707,14 @@ def best_change(mutant: Mutant, file: str, name: str) -> Change | None:
     like_it = [change for change in of_kind if similar(change) == mutant.similar]
     if structure(file, name) == mutant.structure and mutant.ordinal < len(of_kind):
         change = of_kind[mutant.ordinal]
-        return change if change in like_it else None
+        if change in like_it:
+            return change
 
-    def likeness(change: Change) -> tuple[bool, float, int]:
+    def likeness(change: Change) -> tuple[bool, bool, float, int]:
+        same = change.original == mutant.original
         around = SequenceMatcher(None, change.statement, mutant.statement, autojunk=False).ratio()
         distance = abs(of_kind.index(change) - mutant.ordinal)
-        return change.original == mutant.original, round(around, 2), -distance
+        return same and change.mutated == mutant.mutated, same, round(around, 2), -distance
 
     return max(like_it, key=likeness, default=None)
 
