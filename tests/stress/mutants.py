@@ -1,8 +1,8 @@
 """Plant small mistakes in the package, one at a time, and see which of them the tests catch.
 
-    python campaigns/mutants.py choose --seed 0
-    python campaigns/mutants.py run --jobs 1 --out results/mutants/baseline.json
-    python campaigns/mutants.py compare results/mutants/baseline.json new.json
+    python tests/stress/mutants.py choose --seed 0
+    python tests/stress/mutants.py run --jobs 1 --out results/mutants/baseline.json
+    python tests/stress/mutants.py compare results/mutants/baseline.json new.json
 
 A mutant is the package with one small change: `<` becomes `<=`, a statement is deleted, a constant
 is one larger. `choose` draws mutants and keeps them in `mutants.json`. `run` gives each of them to
