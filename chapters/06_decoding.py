@@ -463,7 +463,7 @@ plotting.show_source(repetition_penalty)
 
 # %%
 def notes_used(tab):
-    pitches = [tab.tuning.pitch(n) for e in tab.events() for n in e.notes]
+    pitches = [tab.tuning.pitch_of(n) for e in tab.iter_events() for n in e.notes]
     return len({pitch % 12 for pitch in pitches})
 
 

@@ -287,7 +287,7 @@ def bigram_chord(size):
 
 # %%
 def chords(tabs):
-    events = [event for tab in tabs for event in tab.events()]
+    events = [event for tab in tabs for event in tab.iter_events()]
     return [event for event in events if len(event.notes) >= 3]
 
 
@@ -325,7 +325,7 @@ from slp_transformer.guitar import compute_mean_hand_shift
 
 
 def mean_shift(tabs):
-    shifts = [compute_mean_hand_shift(tab.events()) for tab in tabs]
+    shifts = [compute_mean_hand_shift(tab.iter_events()) for tab in tabs]
     return sum(shifts) / len(shifts)
 
 
