@@ -79,9 +79,9 @@ from slp_transformer.training.evaluation import mean_loss
 with patch_activations(model, ["1.T3"], {"1.T2": zero_ablate()}) as seen:
     model(ids)
 before = mean_loss(model, held_out, 64)
-with patch_activations(model, changes={"1.T2": lambda T2: 0 * T2}):
+with patch_activations(model, patches={"1.T2": lambda T2: 0 * T2}):
     without = mean_loss(model, held_out, 64)
-with patch_activations(model, changes={"1.head": zero_ablate(1)}):
+with patch_activations(model, patches={"1.head": zero_ablate(1)}):
     no_head = mean_loss(model, held_out, 64)
 assert mean_loss(model, held_out, 64) == before  # nothing is left
 print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
@@ -250,10 +250,10 @@ class Orders:
         ids = follow(after, generator)
         return Batch((ids[:, :-1],), foretold(ids, after))
 
-    def in_order(self, batch_size):
+    def iter_eval(self, batch_size):
         yield self.draw(200, torch.Generator().manual_seed(99))
 
-    def describe(self):
+    def fingerprint(self):
         return {"orders": V}
 
 
@@ -352,7 +352,7 @@ plotting.flow(alpha, rows=names, columns=names, row=5)
 
 # %%
 def without(changes):
-    with patch_activations(finder, changes=changes):
+    with patch_activations(finder, patches=changes):
         return loss_by_position()[16:].mean().item()
 
 
@@ -527,7 +527,7 @@ def loss_on_notes():
 
 intact = loss_on_notes()
 for c in range(4):
-    with patch_activations(guitar, changes={"0.head": zero_ablate(c)}):
+    with patch_activations(guitar, patches={"0.head": zero_ablate(c)}):
         loss = loss_on_notes() - intact
     print(f"without head {c}: {loss:+.2f} nats a note")
 
@@ -539,7 +539,7 @@ for c in range(4):
 # %% [markdown]
 # ## Try it
 #
-# 1. Put the weights of one line in the place of those of another as long (`changes={"0.alpha": …}`). What changes?
+# 1. Put the weights of one line in the place of those of another as long (`patches={"0.alpha": …}`). What changes?
 #
 #    <details><summary>What happens</summary>
 #

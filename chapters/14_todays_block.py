@@ -332,7 +332,7 @@ stream = interpret.residual_stream(ours, ids)
 read = interpret.logit_lens(ours, stream["1.H"])
 torch.testing.assert_close(read, U)
 changes = {"0.head": interpret.zero_ablate(5)}
-with torch.no_grad(), interpret.patch_activations(ours, changes=changes):
+with torch.no_grad(), interpret.patch_activations(ours, patches=changes):
     apart = (ours(ids) - U).abs().max()
 assert apart > 0 and torch.equal(ours(ids), U)
 print(f"without head 5 of block 0: logits up to {apart:.0e} apart")
