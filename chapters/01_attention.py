@@ -364,14 +364,8 @@ x_1, x_2, x_3 = X[0:1], X[1:2], X[2:3]
 q_3 = x_3 @ W_Q
 k_1, k_2, k_3 = (x_j @ W_K for x_j in (x_1, x_2, x_3))
 v_1, v_2, v_3 = (x_j @ W_V for x_j in (x_1, x_2, x_3))
-print(
-    "1 make    q₃",
-    format_shape(q_3),
-    "kⱼ",
-    format_shape(k_3),
-    "vⱼ",
-    format_shape(v_3),
-)
+shapes = [format_shape(Z) for Z in (q_3, k_3, v_3)]
+print("1 make    q₃", shapes[0], "kⱼ", shapes[1], "vⱼ", shapes[2])
 
 dots = torch.cat([q_3 @ k_j.T for k_j in (k_1, k_2, k_3)], dim=-1)
 print("2 compare q₃·kⱼ =", dots[0].tolist())

@@ -275,17 +275,12 @@ plotting.interactive_sampling(u, words)
 # learn from them, so they show how well it does on music that it has not met.
 
 # %%
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import (
-    TabTokenizer,
-    encode_all_tabs,
-    make_practice_corpus,
-)
+from slp_transformer import TransformerConfig, TransformerLM, guitar
 
 torch.set_num_threads(1)  # a model this small is fastest on one core
-tokenizer = TabTokenizer()
-pieces = make_practice_corpus(seed=0, num_pieces=200)
-stream = torch.tensor(encode_all_tabs(pieces, tokenizer))
+tokenizer = guitar.TabTokenizer()
+pieces = guitar.make_practice_corpus(seed=0, num_pieces=200)
+stream = torch.tensor(guitar.encode_all_tabs(pieces, tokenizer))
 held_out, stream = stream[:3000], stream[3000:]
 torch.manual_seed(0)
 vocab_size, N, d, L = len(tokenizer), 96, 96, 2
@@ -296,13 +291,8 @@ model.embedding.positions.P.data *= 5  # numbers that are not so small
 # %% alt="Two falling curves, learned and held out, of nats per token over 450 steps: steep at first, then ever flatter." caption="Loss of the model that writes on this page"
 from slp_transformer.training import train
 
-how = {
-    "steps": 450,
-    "batch_size": 12,
-    "learning_rate": 6e-3,
-    "eval_interval": 50,
-}
-records = train(model, stream, held_out, **how)
+how = {"steps": 450, "batch_size": 12, "learning_rate": 6e-3}
+records = train(model, stream, held_out, **how, eval_interval=50)
 model.requires_grad_(False)  # from here on it only writes
 final = records[-1].val_loss
 print(f"|V| = {vocab_size}; held-out loss {final:.2f} nats a token")
@@ -463,7 +453,9 @@ plotting.show_source(repetition_penalty)
 
 # %%
 def notes_used(tab):
-    pitches = [tab.tuning.pitch_of(n) for e in tab.iter_events() for n in e.notes]
+    pitches = [
+        tab.tuning.pitch_of(n) for e in tab.iter_events() for n in e.notes
+    ]
     return len({pitch % 12 for pitch in pitches})
 
 

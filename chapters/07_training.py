@@ -525,14 +525,8 @@ with asked.one_sentence():  # better now than in the middle
 # %%
 def climb(name, model, window=N, how=same):
     every = max(1, how["steps"] // 20)  # steps between measurements
-    records = train(
-        model,
-        learned,
-        held_out,
-        **how,
-        sequence_length=window,
-        eval_interval=every,
-    )
+    lengths = {"sequence_length": window, "eval_interval": every}
+    records = train(model, learned, held_out, **how, **lengths)
     read = how["batch_size"] * window / 1000  # thousands a step
     curves[name] = [(r.step * read, r.val_loss) for r in records]
     final[name] = records[-1].val_loss

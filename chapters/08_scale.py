@@ -414,13 +414,8 @@ from slp_transformer.training.evaluation import mean_loss
 config = TransformerConfig(len(tab_tokenizer), 128, 64, 4, num_blocks=2)
 torch.manual_seed(0)
 base = TransformerLM(config)
-how = {
-    "batch_size": 8,
-    "learning_rate": 6e-3,
-    "steps": 400,
-    "eval_interval": 400,
-}
-train(base, *corpora["first"], **how)
+how = {"batch_size": 8, "learning_rate": 6e-3, "steps": 400}
+train(base, *corpora["first"], **how, eval_interval=400)
 
 
 def losses(model):
@@ -437,12 +432,8 @@ print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 # %%
 from copy import deepcopy
 
-from slp_transformer.lora import (
-    ATTENTION_MATRICES,
-    add_lora,
-    merge_lora,
-    remove_lora,
-)
+from slp_transformer import lora
+from slp_transformer.lora import ATTENTION_MATRICES, add_lora
 
 
 def learn_blues(rank=None, targets=ATTENTION_MATRICES, rate=1e-2):
@@ -496,10 +487,10 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 student = tuned["LoRA, r = 8"]
 ids = corpora["blues"][1][:100]
 before, merged = student(ids), deepcopy(student)
-merge_lora(merged)
+lora.merge_lora(merged)
 torch.testing.assert_close(merged(ids), before)
 assert set(merged.state_dict()) == set(base.state_dict())
-remove_lora(student)
+lora.remove_lora(student)
 assert torch.equal(student(ids), base(ids))
 
 # %% [markdown]

@@ -254,9 +254,7 @@ import random
 from slp_transformer.guitar import Event
 
 luck = random.Random(0)
-notes = [
-    n for tab in corpus for event in tab.iter_events() for n in event.notes
-]
+notes = [note for event in events for note in event.notes]
 
 
 def drawn_chord(size):

@@ -149,9 +149,8 @@ def tab_of(path):
 
 moments = [(pitch,) for pitch in melody]
 low = find_cheapest_fingering(moments, STANDARD)
-high = find_cheapest_fingering(
-    moments, STANDARD, HandCosts(preferred_position=5, per_open_string=5.0)
-)
+costs = HandCosts(preferred_position=5, per_open_string=5.0)
+high = find_cheapest_fingering(moments, STANDARD, costs)
 assert all(grip[0].fret <= 3 for grip in low)
 assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
