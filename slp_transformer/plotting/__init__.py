@@ -4,14 +4,14 @@ Nothing here is needed to use a model. Matplotlib is imported when the first fig
 
 Usage, each as the last expression of a cell (a figure's cell names its alt text: `# %% alt="..."`):
 
-    plotting.source(causal_mask, attention)  # one or more functions, classes, methods
+    plotting.show_source(causal_mask, attention)  # one or more functions, classes, methods
     plotting.heatmap(alpha, rows=words, columns=words, title="α", top=1)
     plotting.panels(plotting.Panel(Q, "Q", "N × dₖ"), "×", plotting.Panel(K.T, "Kᵀ", "dₖ × N"),
                 "=", plotting.Panel(Q @ K.T, "QKᵀ", "N × N"))
     plotting.bars(probabilities, words, title="y")           # a distribution
     plotting.flow(causal_mask(5) == 0, columns=inputs, rows=outputs)    # who may look at whom
     plotting.lines({"training": losses, "validation": others}, x="step", y="loss in nats")
-    plotting.attention(plotting.Maps("Cross-attention", weights, written, read))
+    plotting.attention_figure(plotting.AttentionMaps("Cross-attention", weights, written, read))
 
 and, for the site, figures that a reader can change: `interactive_weights`, `interactive_sampling`,
 `interactive_scores` and `interactive_heads`. In a plain script these lines draw nothing and print

@@ -12,7 +12,12 @@ from test_chapters import CHAPTERS, cells, every_chapter, read
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import split_heads
-from slp_transformer.plotting.canvas import MAX_WIDTH_PX, MIN_SCALE
+from slp_transformer.plotting.canvas import (
+    MAX_WIDTH_PX,
+    MIN_SCALE,
+    max_text_width_px,
+    text_width_px,
+)
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +25,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
 import diagrams  # noqa: E402
 import figures  # noqa: E402
+import links  # noqa: E402
 
 WORDS = "the guitarist tuned the string because it was flat".split()
 
@@ -79,7 +85,7 @@ def test_negative_bars_point_left_of_a_zero_line():
 def test_long_labels_of_bars_are_not_cut():
     figure = plotting.bars([1.0], ["a label that is far too long to stand beside its bar"]).figure
     left = min(text.get_position()[0] for text in figure.axes[0].texts)
-    right = plotting.drawing.longest(["a label that is far too long to stand beside its bar"])
+    right = max_text_width_px(["a label that is far too long to stand beside its bar"])
     assert left >= 0 and left + right <= MAX_WIDTH_PX / MIN_SCALE
 
 
@@ -146,7 +152,7 @@ def test_wiring_stands_before_its_equation_and_leads_to_equations(slug):
 
 
 def labels_of(path):
-    return figures.linking.declared(read(path))
+    return links.declared(read(path))
 
 
 @pytest.mark.parametrize("upright", [False, True])
@@ -241,13 +247,13 @@ def test_what_cannot_be_touched_is_refused():
 def test_touched_figures_stand_in_the_chapters():
     text = "\n".join("\n".join(cells(path, "code")) for path in CHAPTERS)
     for kind in ("weights", "sampling", "scores", "heads"):
-        assert f"show.touch_{kind}(" in text
+        assert f"plotting.interactive_{kind}(" in text
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5])
 def test_what_is_wider_than_its_cells_is_not_cut(columns):
     figure = plotting.heatmap(torch.ones(2, columns), title="A title wider than its cells").figure
-    axes, wide = figure.axes[0], plotting.drawing.width_of
+    axes, wide = figure.axes[0], text_width_px
     left, right = axes.get_xlim()
     for text in axes.texts:
         bold = text.get_fontweight() == "bold"

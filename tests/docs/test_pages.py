@@ -20,7 +20,6 @@ PUZZLING = (
     "fit on no desk",
     "had better not",
     "read along",
-    "optimizer",
 )
 
 
