@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import torch
@@ -49,7 +50,7 @@ class TokenStore:
             raise ValueError(
                 f"The tokens in {path} cannot be read: {error_message(error)}."
             ) from None
-        except ValueError as error:
+        except (ValueError, SyntaxError, TokenError) as error:  # the header is a Python literal
             raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")

@@ -236,6 +236,10 @@ def override(config: RunConfig, tables: Tables) -> RunConfig:
             content = json.dumps(vars(old) | table, default=str).encode()
             changes[name] = validate_json(type(old), content, f"[{name}]")
     top = {n: v for n, v in tables.items() if n in ("init_from", "lora_rank")}
+    for name, kind in (("init_from", str), ("lora_rank", int)):
+        if top.get(name) is not None and type(top[name]) is not kind:
+            words = "a path" if kind is str else "a whole number"
+            raise ValueError(f"{name} must be {words}, not {top[name]!r}.")
     return replace(config, **changes, **top)
 
 

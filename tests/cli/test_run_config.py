@@ -68,6 +68,7 @@ def test_the_saved_configuration_repeats_the_run(at, monkeypatch):
         ("train = 3", "train must be a table"),
         ('[train]\nsteps = "many"', "steps should be a valid integer, not 'many'"),
         ("[train]\nsteps = true", "steps should be a valid integer, not True"),
+        ("init_from = 3", "init_from must be a path, not 3"),
         ("[train]\nsteps = 2.5", "steps should be a valid integer"),
         ("[train]\nbf16 = 1", "bf16 should be a valid boolean, not 1"),
         ('[model]\nnorm = "none"', "norm should be 'pre' or 'post', not None"),

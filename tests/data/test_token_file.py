@@ -48,6 +48,16 @@ def test_writing_goes_through_the_ids_once_and_holds_few(tmp_path, monkeypatch):
     assert write_tokens(tmp_path / "a.npy", stream(), 50)[:].tolist() == list(range(50))
 
 
+@pytest.mark.parametrize("place", [20, 30, 114])
+def test_a_damaged_header_is_refused(tmp_path, place):
+    write_tokens(tmp_path / "a.npy", range(50), 50)
+    content = bytearray((tmp_path / "a.npy").read_bytes())
+    content[place : place + 1] = b"("
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.npy"):
+        TokenStore(tmp_path / "a.npy", 50)
+
+
 def test_numpy_reads_the_file(tmp_path):
     write_tokens(tmp_path / "a.npy", [1, 70_000], 70_001)
     assert numpy.load(tmp_path / "a.npy", allow_pickle=False).tolist() == [1, 70_000]

@@ -174,7 +174,7 @@ def test_processes_that_are_given_different_things_are_refused(folder):
 @pytest.mark.parametrize("how", HOWS)
 def test_ctrl_c_in_one_process_stops_all_after_the_same_step(folder, how):
     kind, words = results(folder)[f"pressed-{how}"]
-    assert kind == "Stopped" and "after step 4 of 9" in words and "resume=True" in words
+    assert kind == "StoppedBySignal" and "after step 4 of 9" in words and "resume=True" in words
     assert results(folder, 1)[f"pressed-{how}"] == [kind, words]
     assert checkpoint_folder(folder / f"pressed-{how}").name == "step-00000004"
 
