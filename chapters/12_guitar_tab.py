@@ -254,7 +254,7 @@ import random
 from slp_transformer.guitar import Event
 
 luck = random.Random(0)
-notes = [note for event in events for note in event.notes]
+notes = [n for tab in corpus for e in tab.iter_events() for n in e.notes]
 
 
 def drawn_chord(size):
