@@ -1,6 +1,7 @@
 """Tabs as training tokens and validation tokens."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.tab_header import is_valid_style
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 from slp_transformer.guitar.token_grammar import NUM_STRINGS
+
+MAX_STYLES = 64  # styles that a new tokenizer takes
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,19 @@ def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[
     random.Random(0).shuffle(tabs)
     count = min(max(1, int(val_share * len(tabs))), len(tabs) - 1)
     return tabs[count:], tabs[:count]
+
+
+def collect_styles(tabs: Iterable[Tab]) -> tuple[tuple[str, ...], list[str]]:
+    """The styles that a model of some tabs can be asked for.
+
+    Returns:
+        Their names, sorted: none where all that have a style have the same, which then carries no
+        information, and none where there are more than 64. And a warning in the latter case.
+    """
+    found = sorted({tab.style for tab in tabs if is_valid_style(tab.style)})
+    if len(found) > MAX_STYLES:
+        return (), [f"styles have no tokens: there are {len(found)} styles, more than {MAX_STYLES}"]
+    return (tuple(found) if len(found) > 1 else ()), []
 
 
 def describe_tab(tab: Tab) -> str:

@@ -1,6 +1,5 @@
 """The task of modeling guitar tablature."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -70,8 +69,8 @@ class TabTask(Task):
         """
         from slp_transformer.data.token_file import write_token_folder
         from slp_transformer.guitar import TabTokenizer
-        from slp_transformer.guitar.styles import collect_styles
         from slp_transformer.guitar.tab_dataset import (
+            collect_styles,
             describe_tab,
             encode_tabs,
             read_train_val_tabs,
@@ -130,11 +129,7 @@ class TabTask(Task):
         """Return the tokenizer that a checkpoint holds as JSON."""
         from slp_transformer.guitar import TabTokenizer
 
-        return TabTokenizer.from_json(json.dumps(content))
-
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return json.loads(tokenizer.to_json())
+        return TabTokenizer.from_json(content)
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return how many tokens there are."""
