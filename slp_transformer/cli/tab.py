@@ -48,7 +48,7 @@ def execute(options: Options) -> None:
     wanted = make_options(options, piece)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
-        from slp_transformer.guitar.fingering.hand_model_file import load_hand_ensemble
+        from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
     fingering = finger_piece(piece, wanted, options.alternatives, score_grips)
