@@ -10,12 +10,13 @@ from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
     PlayablePiece,
     finger_piece,
     piece_from_score,
     piece_from_tab,
+    summarize_fingering,
 )
-from slp_transformer.guitar.fingering.playability import FingeringOptions, summarize_fingering
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
@@ -51,10 +52,10 @@ def execute(options: Options) -> None:
         from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
-    fingering = finger_piece(piece, wanted, options.alternatives, score_grips)
-    print_changes(fingering.changes)
-    count = len(fingering.tabs_and_grips)
-    for number, (tab, grips) in enumerate(fingering.tabs_and_grips, start=1):
+    tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)
+    print_changes(changes)
+    count = len(tabs_and_grips)
+    for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
         path = None if options.output is None else numbered_path(options.output, number)
         write_and_show(tab, path, options)
         summary = {"guitar": describe_tuning(tab.tuning)}

@@ -167,18 +167,34 @@ def tab_from_score(score: Score, places: Sequence[Note | None], tuning: Tuning =
     """
     if len(places) != len(score.notes):
         raise ValueError(f"There are {len(places)} places for {len(score.notes)} notes.")
-    bars = make_empty_bars(score)
-    ends = bar_start_steps(Tab(bars=tuple(bars)))
-    events: list[list[Event]] = [[] for _ in bars]
-    for moment in score.group_by_onset():
-        onset = score.notes[moment[0]].onset_step
-        played = [TabNote(places[i], score.notes[i].duration_steps) for i in moment if places[i]]
-        strings = [each.note.string for each in played]
-        if len(set(strings)) < len(strings):
-            raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")
-        if played:
-            number = bisect_right(ends, onset) - 1
-            events[number].append(Event.from_notes(onset - ends[number], played))
-    filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
+    tab, spots = place_in_bars(score)
+    events: list[dict[int, list[TabNote]]] = [{} for _ in tab.bars]
+    for note, place, (index, step) in zip(score.notes, places, spots, strict=True):
+        if place is None:
+            continue
+        moment = events[index].setdefault(step, [])
+        if place.string in [each.note.string for each in moment]:
+            raise ValueError(
+                f"Two notes that begin together, at step {note.onset_step}, are on one string."
+            )
+        moment.append(TabNote(place, note.duration_steps))
+    bars = []
+    for bar, own in zip(tab.bars, events, strict=True):
+        inside = tuple(Event.from_notes(step, notes) for step, notes in own.items())
+        bars.append(replace(bar, events=inside))
+    return replace(tab, tuning=tuning, bars=tuple(bars))
+
+
+def place_in_bars(score: Score) -> tuple[Tab, list[tuple[int, int]]]:
+    """Return a tab of empty bars for a score, and for each note its bar's index and its step there.
+
+    Raises:
+        ValueError: as `make_empty_bars`.
+    """
     details = score.source, score.steps_per_quarter, score.style
-    return Tab(score.title, tuning, tuple(filled), *details)
+    tab = Tab(score.title, STANDARD, tuple(make_empty_bars(score)), *details)
+    starts, spots = bar_start_steps(tab), []
+    for note in score.notes:
+        index = bisect_right(starts, note.onset_step) - 1
+        spots.append((index, note.onset_step - starts[index]))
+    return tab, spots
