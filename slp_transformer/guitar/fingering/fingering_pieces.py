@@ -43,7 +43,8 @@ class FingeringOptions:
         max_span: most frets between the fretted notes of a grip.
         preferred_position: fret of the preferred position; None for no preference.
         open_string_preference: 1 to prefer open strings, −1 to avoid them, 0 for neither.
-        pinned_notes: notes forced onto a string and fret, by the number of their moment from 0.
+        pinned_notes: notes forced onto a string and fret, by the numbers of their bar and of their
+            moment in it, from 1.
         unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
             move them by "octave", or "drop" them.
     """
@@ -53,7 +54,7 @@ class FingeringOptions:
     max_span: int = MAX_SPAN
     preferred_position: int | None = None
     open_string_preference: int = 0
-    pinned_notes: Mapping[int, tuple[Note, ...]] = field(default_factory=dict)
+    pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
     unplayable_policy: UnplayablePolicy = "refuse"
 
     def to_hand_costs(self) -> HandCosts:
@@ -69,15 +70,20 @@ class PlayableMoment(NamedTuple):
 
     Attributes:
         bar_number: the bar, from 1.
+        number: which moment of its bar it is, from 1.
         step: steps from the bar line.
         pitches: the pitches.
         notes: as many notes with their other details; where they were played does not matter.
     """
 
     bar_number: int
+    number: int
     step: int
     pitches: tuple[int, ...]
     notes: tuple[TabNote, ...]
+
+    def __str__(self) -> str:
+        return f"bar {self.bar_number}, moment {self.number}"
 
 
 @dataclass(frozen=True)
@@ -91,36 +97,16 @@ class PlayablePiece:
     """
 
     tab: Tab
-    moments: tuple[PlayableMoment, ...]
-    changes: tuple[tuple[str, str], ...] = ()
+    moments: Sequence[PlayableMoment]
+    changes: Sequence[tuple[str, str]] = ()
 
-    def describe_moment(self, moment: int) -> str:
-        """A moment in words."""
-        numbers = [each.bar_number for each in self.moments]
-        return f"bar {numbers[moment]}, moment {moment - numbers.index(numbers[moment]) + 1}"
-
-    def moment_index(self, bar_number: int, moment_in_bar: int) -> int:
-        """The number of a bar's moment, both counted from 1.
-
-        Raises:
-            ValueError: if there is none.
-        """
-        inside = [n for n, each in enumerate(self.moments) if each.bar_number == bar_number]
-        if not 1 <= moment_in_bar <= len(inside):
-            raise ValueError(
-                f"Bar {bar_number} has {len(inside)} moments, so there is no "
-                f"{bar_number}:{moment_in_bar}."
-            )
-        return inside[moment_in_bar - 1]
-
-    def build_tab(self, places: Sequence[Sequence[Note | None]], tuning: Tuning) -> Tab:
-        """A tab from a place for each note of each moment; None leaves a note out."""
+    def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
+        """A tab from a grip for each moment, with as many notes as the moment has."""
         events: list[list[Event]] = [[] for _ in self.tab.bars]
-        for moment, chosen in zip(self.moments, places, strict=True):
-            pairs = zip(moment.notes, chosen, strict=True)
-            played = [each._replace(note=place, techniques=()) for each, place in pairs if place]
-            if played:
-                events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
+        for moment, grip in zip(self.moments, grips, strict=True):
+            pairs = zip(moment.notes, grip, strict=True)
+            played = [each._replace(note=place, techniques=()) for each, place in pairs]
+            events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
         bars = zip(self.tab.bars, events, strict=True)
         filled = tuple(replace(bar, events=tuple(own)) for bar, own in bars)
         return replace(self.tab, tuning=tuning, bars=filled)
@@ -129,19 +115,22 @@ class PlayablePiece:
 def piece_from_score(score: Score) -> PlayablePiece:
     """A score as a piece."""
     tab, spots = place_in_bars(score)
-    moments = []
+    counts, moments = [0] * len(tab.bars), []
     for same in score.group_by_onset():
         index, step = spots[same[0]]
+        counts[index] += 1
         notes = [score.notes[i] for i in same]
         details = tuple(TabNote(Note(0, 0), note.duration_steps) for note in notes)
-        moments.append(PlayableMoment(index + 1, step, tuple(n.pitch for n in notes), details))
-    return PlayablePiece(tab, tuple(moments))
+        pitches = tuple(note.pitch for note in notes)
+        moments.append(PlayableMoment(index + 1, counts[index], step, pitches, details))
+    return PlayablePiece(tab, moments)
 
 
 def piece_from_tab(tab: Tab) -> PlayablePiece:
     """A tab as a piece: its pitches, to be fingered anew, perhaps on another guitar."""
     moments, changes = [], []
     for number, bar in enumerate(tab.bars, start=1):
+        count = 0
         for event in bar.events:
             sounding = set(event.sounding_notes())
             played = tuple(each for each in event.tab_notes() if each.note in sounding)
@@ -150,9 +139,10 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
             if any(each.techniques for each in played):
                 changes.append((f"bar {number}", "how a note is played is left out"))
             if played:
+                count += 1
                 pitches = tuple(tab.tuning.pitch_of(each.note) for each in played)
-                moments.append(PlayableMoment(number, event.step, pitches, played))
-    return PlayablePiece(tab, tuple(moments), tuple(changes))
+                moments.append(PlayableMoment(number, count, event.step, pitches, played))
+    return PlayablePiece(tab, moments, changes)
 
 
 # --- Fingering -----------------------------------------------------------------------------------
@@ -181,68 +171,58 @@ def finger_piece(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    kept, changes, refused = [], list(piece.changes), []
-    for n, moment in enumerate(piece.moments):
-        notes, changed, reason = fit_moment(moment.pitches, options)
-        changes += [(piece.describe_moment(n), what) for what in changed]
+    moments, changes, refused = [], list(piece.changes), []
+    for moment in piece.moments:
+        left, changed, reason = fit_moment(moment.pitches, options)
+        changes += [(str(moment), what) for what in changed]
         if reason:
-            refused.append(f"{piece.describe_moment(n)}: {reason}")
-        elif notes:
-            kept.append((n, notes))
+            refused.append(f"{moment}: {reason}")
+        elif left:
+            notes = tuple(moment.notes[source] for source in left.values())
+            moments.append(moment._replace(pitches=tuple(left), notes=notes))
     if refused:
         many = f"{len(refused)} moments are" if len(refused) > 1 else "One moment is"
         more = ", and so on" if len(refused) > 3 else ""
         raise ValueError(f"{many} out of this guitar's reach: {'; '.join(refused[:3])}{more}.")
-    if not kept:
+    if not moments:
         raise ValueError("There is nothing to play: no note is left.")
-    passage = _make_passage(piece, kept, options.tuning)
-    paths = _find_paths(
-        passage, _list_choices(piece, kept, options), options, num_alternatives, score_grips
+    starts, lengths = bar_start_steps(piece.tab), []
+    for moment in moments:
+        durations = tuple(float(note.duration_steps) for note in moment.notes)
+        lengths.append(durations if all(durations) else None)
+    passage = Passage(
+        options.tuning,
+        tuple(moment.pitches for moment in moments),
+        onsets=tuple(float(starts[m.bar_number - 1] + m.step) for m in moments),
+        durations=tuple(lengths),
     )
-    tabs = []
-    for path in paths:
-        rows: list[list[Note | None]] = [[None] * len(each.pitches) for each in piece.moments]
-        for (n, notes), grip in zip(kept, path, strict=True):
-            for source, place in zip(notes.values(), grip, strict=True):
-                rows[n][source] = place
-        tabs.append((piece.build_tab(rows, options.tuning), path))
-    return tabs, changes
-
-
-KeptMoments = Sequence[tuple[int, dict[int, int]]]
-"""Moments by number, each with its pitches and their places in the piece's moment."""
-
-
-def _make_passage(piece: PlayablePiece, kept: KeptMoments, tuning: Tuning) -> Passage:
-    """Return what is left of a piece as a passage, with times where all of a moment are known."""
-    starts = bar_start_steps(piece.tab)
-    onsets, durations = [], []
-    for n, notes in kept:
-        moment = piece.moments[n]
-        lengths = tuple(float(moment.notes[source].duration_steps) for source in notes.values())
-        onsets.append(float(starts[moment.bar_number - 1] + moment.step))
-        durations.append(lengths if all(lengths) else None)
-    pitches = tuple(tuple(notes) for _, notes in kept)
-    return Passage(tuning, pitches, onsets=tuple(onsets), durations=tuple(durations))
+    choices = _list_choices(piece, moments, options)
+    paths = _find_paths(passage, choices, options, num_alternatives, score_grips)
+    fitted = replace(piece, moments=moments)
+    return [(fitted.build_tab(path, options.tuning), path) for path in paths], changes
 
 
 def _list_choices(
-    piece: PlayablePiece, kept: KeptMoments, options: FingeringOptions
+    piece: PlayablePiece, moments: Sequence[PlayableMoment], options: FingeringOptions
 ) -> list[Sequence[Grip]]:
     """List the grips of each moment that is left: all, or those that have the pinned notes.
 
     Raises:
-        ValueError: if there are none; it names the moment.
+        ValueError: if there are none, naming the moment, or there is no moment where notes are
+            pinned.
     """
-    choices: list[Sequence[Grip]] = []
-    for n, notes in kept:
+    pins, choices = dict(options.pinned_notes), []
+    for moment in moments:
+        pinned = pins.pop((moment.bar_number, moment.number), ())
         try:
-            pinned = options.pinned_notes.get(n, ())
-            choices.append(_find_pinned_grips(tuple(notes), pinned, options))
+            choices.append(_find_pinned_grips(moment.pitches, pinned, options))
         except ValueError as error:
-            raise ValueError(f"{piece.describe_moment(n)}: {str(error).rstrip('.')}.") from None
-    for n in options.pinned_notes.keys() - {n for n, _ in kept}:
-        raise ValueError(f"{piece.describe_moment(n)}: nothing that is pinned there is left.")
+            raise ValueError(f"{moment}: {str(error).rstrip('.')}.") from None
+    for bar, number in pins:
+        count = sum(moment.bar_number == bar for moment in piece.moments)
+        if 1 <= number <= count:
+            raise ValueError(f"bar {bar}, moment {number}: nothing that is pinned there is left.")
+        raise ValueError(f"Bar {bar} has {count} moments, so there is no {bar}:{number}.")
     return choices
 
 
