@@ -5,6 +5,7 @@ Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F#
 """
 
 import re
+from itertools import pairwise
 
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
@@ -31,7 +32,7 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"[\s,\-]*".join([_NOTE_NAME_REGEX] * 6)
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
-_NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
+_NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g][#b\u266f\u266d]?)(-?\d)(?!\w)")
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
 _TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
@@ -68,7 +69,6 @@ _HALF_STEP_DOWN_PATTERN = re.compile(
 _STANDARD_TUNING_PATTERN = re.compile(
     r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
 )
-_STRING_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
 _SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth)\)?"
     r"(?P<word>\s+string)?"
@@ -77,11 +77,10 @@ _SINGLE_STRING_PATTERN = re.compile(
     + r"(?![\w#/])",
     re.I,
 )
-_FRET_WORDS = (
-    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
 )
-_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
+_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_ORDINALS) + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.I,
@@ -89,7 +88,10 @@ _CAPO_PATTERN = re.compile(
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+_ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii".split()
+_NUMBERS_BY_NAME = {
+    name: fret for names in (_ORDINALS, _ROMAN_NUMERALS) for fret, name in enumerate(names, 1)
+}
 _STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
@@ -105,29 +107,25 @@ def infer_open_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches |
         MIDI pitches, string 1 (the highest) first; None if some string would be more than five
         semitones away from standard tuning, so that the names cannot be a tuning.
     """
-    orders = [_nearest_pitches(note_names), _nearest_pitches(note_names[::-1])]
-    pitches = min(orders, key=_distance_from_standard)
-    worst = max(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
+    orders = []
+    for names in (note_names, note_names[::-1]):
+        pairs = zip(names, STANDARD.open_pitches, strict=True)
+        pitches = tuple(_nearest_pitch(name, open_pitch) for name, open_pitch in pairs)
+        moved = [abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True)]
+        orders.append((sum(moved), max(moved), pitches))
+    _, worst, pitches = min(orders, key=lambda order: order[0])
     return pitches if worst <= 5 else None
 
 
-def _nearest_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches:
-    """The pitch of each name that is nearest to the same string in standard tuning."""
-    return tuple(
-        _nearest_pitch(name, open_pitch)
-        for name, open_pitch in zip(note_names, STANDARD.open_pitches, strict=True)
-    )
-
-
 def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
-    """Return the pitch of a name, in any case and with any sign, nearest to `reference_pitch`."""
-    plain = note_name[0].upper() + note_name[1:].replace("\u266f", "#").replace("\u266d", "b")
-    return reference_pitch + (parse_pitch_class(plain) - reference_pitch + 6) % 12 - 6
+    """Return the pitch of a name that is nearest to `reference_pitch`."""
+    return reference_pitch + (_parse_pitch_class(note_name) - reference_pitch + 6) % 12 - 6
 
 
-def _distance_from_standard(pitches: OpenPitches) -> int:
-    """Semitones from standard tuning, summed over the strings."""
-    return sum(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
+def _parse_pitch_class(note_name: str) -> int:
+    """Half steps from C up to a note in any case and with any sign."""
+    half_steps = {"#": 1, "\u266f": 1, "b": -1, "\u266d": -1, "flat": -1, "-flat": -1, "": 0}
+    return parse_pitch_class(note_name[0].upper()) + half_steps[note_name[1:].lower()]
 
 
 def format_tuning_line(tuning: Tuning) -> str:
@@ -152,7 +150,9 @@ def parse_tuning(line: str) -> OpenPitches | None:
     if about_tuning and (exact := _parse_notes_with_octaves(line)):
         return exact
     six = _SIX_NAMES_PATTERN.search(line)
-    if six and (about_tuning or _is_only_note_names(line, six)):
+    # Without a word about tuning, names alone; chords have gaps between them.
+    alone = six and line.strip(" ()[]*.\t") == six[0] and "  " not in six[0] and six[0][0].isupper()
+    if six and (about_tuning or alone):
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
@@ -167,14 +167,9 @@ def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
     notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
     if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
         return None
-    pitches = [
-        12 * (int(octave) + 1)
-        + parse_pitch_class(letter.upper())
-        + {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}[sign]
-        for letter, sign, octave in notes
-    ]
-    up = sum(a < b for a, b in zip(pitches, pitches[1:], strict=False))
-    down = sum(a > b for a, b in zip(pitches, pitches[1:], strict=False))
+    pitches = [12 * (int(octave) + 1) + _parse_pitch_class(name) for name, octave in notes]
+    up = sum(a < b for a, b in pairwise(pitches))
+    down = sum(a > b for a, b in pairwise(pitches))
     from_high = down > up and not _LOW_FIRST_PATTERN.search(line)
     return tuple(pitches if from_high else pitches[::-1])
 
@@ -206,46 +201,28 @@ def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
     return tuple(pitch + half_steps for pitch in pitches)
 
 
-def _parse_pitch_class(note_name: str) -> int:
-    """Half steps from C up to a note in any case and with any sign."""
-    sharp = note_name[1:] in ("#", "\u266f")
-    flat = note_name[1:] in ("b", "\u266d", "flat", "-flat")
-    return parse_pitch_class(note_name[0].upper()) + sharp - flat
-
-
 def _parse_half_steps(words: str) -> int:
     """Return how many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
+    number = _NUMBER_WORDS.get(words.split()[0], 1)
     if "1/2" in words or "half" in words or "1.5" in words:
-        more = re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words)
-        return 3 if more else _parse_leading_number(words)
-    return _parse_leading_number(words) * (1 if "semitone" in words else 2)
-
-
-def _parse_leading_number(words: str) -> int:
-    """The whole number that words begin with; 1 where they name none."""
-    return _NUMBER_WORDS.get(words.split()[0], 1)
-
-
-def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
-    """Return whether a line has six note names and nothing else (chords have gaps between)."""
-    names = six_names_match.group()
-    return line.strip(" ()[]*.\t") == names and "  " not in names and names[:1].isupper()
+        return 3 if re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words) else number
+    return number * (1 if "semitone" in words else 2)
 
 
 def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated string by string: ``6th = D, 3 = F#``."""
     pitches = list(STANDARD.open_pitches)
-    found = False
-    for match in _SINGLE_STRING_PATTERN.finditer(line):
-        plain = match["sign"].lower() == "to"
-        if plain and not (mentions_tuning and match["word"]):
-            continue
+    stated = [
+        match
+        for match in _SINGLE_STRING_PATTERN.finditer(line)
+        if match["sign"].lower() != "to" or (mentions_tuning and match["word"])
+    ]
+    for match in stated:
         name = match["string"].lower()
-        string = _STRING_ORDINALS.get(name) or int(name[0])
+        string = _NUMBERS_BY_NAME.get(name) or int(name[0])
         pitches[string - 1] = _nearest_pitch(match.groups()[-1], STANDARD.open_pitches[string - 1])
-        found = True
-    return tuple(pitches) if found else None
+    return tuple(pitches) if stated else None
 
 
 def parse_capo(line: str) -> int | None:
@@ -258,13 +235,8 @@ def parse_capo(line: str) -> int | None:
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
     if not found:
         return None
-    fret = found["fret"].upper()
-    if fret.lower() in _FRET_WORDS:
-        return _FRET_WORDS.index(fret.lower())
-    if fret in _ROMAN_NUMERALS:
-        number = _ROMAN_NUMERALS.index(fret)
-    else:
-        number = int(fret) if fret.isdecimal() else 0
+    fret = found["fret"].lower()
+    number = _NUMBERS_BY_NAME.get(fret) or (int(fret) if fret.isdecimal() else 0)
     return number if 1 <= number <= 12 else None
 
 
@@ -274,7 +246,7 @@ def find_title(lines: list[str]) -> str:
         if found := _TITLE_PATTERN.match(line):
             return found["title"].strip()[:100]
     titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
-    return next(filter(_has_letters, titles), "")
+    return next((title for title in titles if re.search(r"[^\W\d_]{3}", title)), "")
 
 
 def is_style_line(line: str) -> bool:
@@ -306,8 +278,3 @@ def is_valid_style(style_name: str) -> bool:
         and not set("<>") & set(style_name)
         and style_name.casefold() != "none"
     )
-
-
-def _has_letters(line: str) -> bool:
-    """Return whether a line holds at least three letters in a row."""
-    return bool(re.search(r"[^\W\d_]{3}", line))
