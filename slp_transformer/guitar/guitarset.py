@@ -16,11 +16,10 @@ import re
 import zipfile
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from slp_transformer._internal.folders import list_files
 from slp_transformer.guitar.formats.safe_read import translate_read_errors
@@ -37,27 +36,8 @@ MAX_FRET_READ = 24
 MAX_FILE_BYTES = 16 << 20
 MAX_EXCERPT_SECONDS, MAX_EXCERPTS = 3600.0, 10_000
 _FILE_NAME_PATTERN = re.compile(
-    r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-"
-    r"[A-G][#b]?_(?P<mode>comp|solo)"
+    r"\d\d_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-[A-G][#b]?_(?:comp|solo)"
 )
-
-
-@dataclass(frozen=True)
-class GuitarSetExcerpt:
-    """One excerpt.
-
-    Attributes:
-        name: as its file is called, ``00_BN1-129-Eb_solo``.
-        player_id: "00" to "05".
-        mode: "comp" for chords, "solo" for a melody.
-        tab: the notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock",
-            "SS" (singer-songwriter) or "Funk".
-    """
-
-    name: str
-    player_id: str
-    mode: str
-    tab: Tab
 
 
 def is_guitarset(path: str | Path) -> bool:
@@ -68,7 +48,7 @@ def is_guitarset(path: str | Path) -> bool:
     return path.is_dir() and any(file.suffix.lower() == ".jams" for file in list_files(path))
 
 
-def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadProblem]]:
+def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read GuitarSet, or a part of it.
 
     Args:
@@ -76,7 +56,9 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
             JAMS file.
 
     Returns:
-        The excerpts, by name; and what of the files could not be read.
+        The excerpts in order of their files, which are named by player, style, tempo, key and
+        "comp" for chords or "solo" for a melody: ``00_BN1-129-Eb_solo.jams``; and what of the files
+        could not be read.
 
     Raises:
         ValueError: if there is no such path, or no excerpt in it could be read.
@@ -84,7 +66,7 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
     path = Path(path)
     if not path.exists():
         raise ValueError(f"There is no folder or archive {path}.")
-    excerpts: list[GuitarSetExcerpt] = []
+    excerpts: list[Tab] = []
     problems: list[ReadProblem] = []
     with contextlib.ExitStack() as stack:
         for name, open_file in _list_jams_files(path, stack):
@@ -102,14 +84,14 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
     if not excerpts:
         first = f" First problem: {problems[0]}" if problems else ""
         raise ValueError(f"{path} holds no JAMS file of GuitarSet that can be read.{first}")
-    return sorted(excerpts, key=lambda excerpt: excerpt.name), problems
+    return sorted(excerpts, key=lambda tab: tab.source), problems
 
 
 def _list_jams_files(
     path: Path, stack: contextlib.ExitStack
-) -> list[tuple[str, Callable[[], IO[bytes]]]]:
+) -> list[tuple[str, Callable[[], Any]]]:
     """List the JAMS files of a folder or archive: their names, and what opens them."""
-    found: list[tuple[str, Callable[[], IO[bytes]]]]
+    found: list[tuple[str, Callable[[], Any]]]
     if path.suffix.lower() == ".zip" and path.is_file():
         with translate_read_errors(path, "a zip archive"):
             archive = stack.enter_context(zipfile.ZipFile(path))
@@ -125,7 +107,7 @@ def _list_jams_files(
     return wanted[:MAX_EXCERPTS]
 
 
-def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[ReadProblem]]:
+def read_jams(raw_bytes: bytes, file_name: str) -> tuple[Tab, list[ReadProblem]]:
     """Read one excerpt.
 
     Args:
@@ -133,7 +115,8 @@ def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[
         file_name: its name, which says who plays what and how fast.
 
     Returns:
-        The excerpt; and its notes that no guitar has, or that two of are one.
+        The notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock", "SS"
+        (singer-songwriter) or "Funk"; and notes that no guitar has, or that two of are one.
 
     Raises:
         ValueError: if the name is none of GuitarSet's, or the content not what it should be.
@@ -152,8 +135,7 @@ def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[
     messages += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
     title = found.group().split("_", 1)[1].replace("_", " ")
     tab = Tab(title, STANDARD, tuple(bars), file_name, STEPS_PER_QUARTER, found["style"])
-    excerpt = GuitarSetExcerpt(found.group(), found["player"], found["mode"], tab)
-    return excerpt, [ReadProblem(file_name, 0, what) for what in messages]
+    return tab, [ReadProblem(file_name, 0, what) for what in messages]
 
 
 def _parse_seconds(value: Any) -> float:

@@ -90,7 +90,8 @@ def make_study(
     steps_per_quarter: int,
     harmony: str | Sequence[str],
 ) -> Study:
-    """A piece in one scale, or with a chord for each bar."""
+    """A piece in one scale, or with a chord for each bar; its title goes on with the guitar."""
+    title += describe_tuning(tuning)
     tab = Tab(title, tuning, tuple(bars), steps_per_quarter=steps_per_quarter)
     return tab, (harmony,) * len(bars) if isinstance(harmony, str) else tuple(harmony)
 
