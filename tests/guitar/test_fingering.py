@@ -263,9 +263,9 @@ def test_a_tab_is_a_passage_with_its_steps_as_times():
 
 def test_notes_off_the_neck_and_twice_on_a_string_are_left_out():
     events = [[Note(1, 20)], [Note(2, 1), Note(2, 3), Note(5, 0)]]
-    passage = passage_from_grips(STANDARD, events, [0.0, 1.0], [[1.0], [2.0, 3.0, 4.0]])
+    passage = passage_from_grips(STANDARD, events, [0.0, 1.0])
     assert passage.grips == ((Note(5, 0), Note(2, 1)),)
-    assert passage.onsets == (1.0,) and passage.durations == ((4.0, 2.0),)
+    assert passage.onsets == (1.0,)
 
 
 def test_keys_are_read_and_broken_ones_named(tmp_path):
@@ -275,7 +275,7 @@ def test_keys_are_read_and_broken_ones_named(tmp_path):
     path.write_text(json.dumps(piece) + "\n", encoding="utf-8")
     (passage,) = read_passages_jsonl(path)
     assert passage.tuning == DROP_D and passage.moments == ((38, 67), (47,))
-    assert passage.durations == ((1.0, 0.5), None) and passage.onsets == (0.0, None)
+    assert passage.onsets == (0.0, None)
     path.write_text('{"file": 3}\n', encoding="utf-8")
     with pytest.raises(ValueError, match="line 1, is no piece"):
         read_passages_jsonl(path)

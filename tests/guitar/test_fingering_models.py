@@ -134,22 +134,13 @@ def test_the_loss_is_how_surprising_written_tab_is():
     assert hand_model_loss(model, written.build_batch([(0, 0, T), (1, 0, T)])).item() > 1.6
 
 
-def test_a_window_knows_what_was_written_and_what_rings_on():
+def test_a_window_knows_what_was_written_and_how_much_time_passed():
     events = [(Note(6, 3), Note(2, 0)), (Note(2, 1),), (Note(2, 3),)]
-    lengths = [(3.0, 1.0), (1.0,), (1.0,)]
-    passage = passage_from_grips(STANDARD, events, [0.0, 1.0, 2.0], lengths)
-    reader = PassageWindows([passage])
-    columns = reader.build_batch([(0, 0, 3)])
-    kind = reader.states[0][0]
-    chosen = [
-        kind.grips[int(k)]
-        for k in kind.grip_ids[columns.target_states[0, 0][: len(kind.grip_ids)] > 0]
-    ]
-    assert chosen and set(chosen) == {events[0]}
-    state = int(columns.target_states[0, 0].argmax())
-    assert columns.sustained_strings[0, 0, state].tolist() == [0, 0, 0, 0, 0, 1]
-    assert columns.has_sustained_fret[0, 0, state] == 1
-    assert columns.sustained_strings[0, 1].sum() == 0
+    reader = PassageWindows([passage_from_grips(STANDARD, events, [0.0, 1.0, 2.0])])
+    columns, states = reader.build_batch([(0, 0, 3)]), reader.states[0][0]
+    written = columns.target_states[0, 0][: len(states.grip_ids)] > 0
+    chosen = {states.grips[int(k)] for k in states.grip_ids[written]}
+    assert chosen == {events[0]} and columns.gap_classes.tolist() == [[0, 3, 3]]
     assert [classify_gap(gap) for gap in (None, 0.0, 0.5, 1.0, 2.0, 9.0)] == [0, 1, 2, 3, 4, 5]
 
 

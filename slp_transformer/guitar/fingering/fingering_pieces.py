@@ -179,16 +179,9 @@ def finger_piece(
         raise ValueError(f"{many} out of this guitar's reach: {'; '.join(refused[:3])}{more}.")
     if not moments:
         raise ValueError("There is nothing to play: no note is left.")
-    starts, lengths = bar_start_steps(piece.tab), []
-    for moment in moments:
-        durations = tuple(float(note.duration_steps) for note in moment.notes)
-        lengths.append(durations if all(durations) else None)
-    passage = Passage(
-        options.tuning,
-        tuple(moment.pitches for moment in moments),
-        onsets=tuple(float(starts[m.bar_number - 1] + m.step) for m in moments),
-        durations=tuple(lengths),
-    )
+    starts = bar_start_steps(piece.tab)
+    onsets = tuple(float(starts[moment.bar_number - 1] + moment.step) for moment in moments)
+    passage = Passage(options.tuning, tuple(m.pitches for m in moments), onsets=onsets)
     choices = _list_choices(piece, moments, options)
     paths = _find_paths(passage, choices, options, num_alternatives, score_grips)
     fitted = replace(piece, moments=moments)

@@ -37,9 +37,8 @@ class HandModel(nn.Module):
         self.arrives = nn.Linear(NUM_FEATURES, move_dim, bias=False)
         for layer in (self.leaves, self.arrives):
             nn.init.normal_(layer.weight, std=0.05)
-        # Moving the hand: by gap in time, whether a fretted note rings on, and frets moved.
-        self.moves = nn.Parameter(torch.zeros(NUM_GAP_CLASSES, 2, 2 * len(HAND_FRETS) - 1))
-        self.taken = nn.Parameter(torch.zeros(1))  # for a ringing string that is taken again
+        # Moving the hand: by gap in time and frets moved.
+        self.moves = nn.Parameter(torch.zeros(NUM_GAP_CLASSES, 2 * len(HAND_FRETS) - 1))
         self.trust = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
 
     def forward(
@@ -52,30 +51,18 @@ class HandModel(nn.Module):
         """
         phi, where = batch.features, batch.moment_type_ids
         score = self.state_score(phi).squeeze(-1) - self.trust[0] * batch.costs
-        leaves, arrives = self.leaves(phi), self.arrives(phi)
-        U = score[where]
-        left, right = leaves[where[:, :-1]], arrives[where[:, 1:]]
-        U = U.masked_fill(~batch.state_mask[where], MASKED_SCORE)
-        leaves, arrives = self.move_factors(batch)
-        return U, torch.cat([left, leaves], -1) @ torch.cat([right, arrives], -1).mT
-
-    def move_factors(
-        self, batch: LatticeBatch
-    ) -> tuple[Float[Tensor, "batch U S h"], Float[Tensor, "batch U S h"]]:
-        """Two rows a pair of states, whose product scores the hand's move and strings that ring."""
+        U = score[where].masked_fill(~batch.state_mask[where], MASKED_SCORE)
         places = torch.tensor(HAND_FRETS)
         apart = places - places.unsqueeze(1)  # from a row's place to a column's
-        table = self.moves[..., apart + len(HAND_FRETS) - 1]
-        free = table[:, 0] - self.trust[1] * compute_move_costs()
-        table = torch.stack([free, table[:, 1]], 1)[batch.gap_classes[:, 1:]]
+        table = self.moves[:, apart + len(HAND_FRETS) - 1] - self.trust[1] * compute_move_costs()
         at = nn.functional.one_hot(batch.hand_frets - 1, len(HAND_FRETS)).float()
-        before, after = at[batch.moment_type_ids[:, :-1]], at[batch.moment_type_ids[:, 1:]]
-        held = batch.has_sustained_fret[:, :-1].unsqueeze(-1)
-        to = before @ table[:, :, 0] + held * (before @ table[:, :, 1])
-        ring = self.taken * batch.sustained_strings[:, :-1]
-        return torch.cat([to, ring], -1), torch.cat(
-            [after, batch.strings_used[batch.moment_type_ids[:, 1:]]], -1
+        # Two rows a pair of states, whose product scores what is learned of them and the move.
+        before, after = where[:, :-1], where[:, 1:]
+        left = torch.cat(
+            [self.leaves(phi)[before], at[before] @ table[batch.gap_classes[:, 1:]]], -1
         )
+        right = torch.cat([self.arrives(phi), at], -1)[after]
+        return U, left @ right.mT
 
 
 # --- Sums over all fingerings ------------------------------------------------------------------

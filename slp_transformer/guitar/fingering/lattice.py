@@ -34,9 +34,6 @@ class MomentStates(NamedTuple):
         grip_ids: of each state, its grip's place in `grips`.
         hand_frets: of each state, the fret of the index finger.
         features: of each state, a row of zeros and small counts.
-        note_strings: of each state, the strings of its notes from 0, in order; −1 where there are
-            none.
-        is_fretted: of each state and note, whether a finger is needed.
         costs: of each state, what it costs a hand, as `HandCosts` has it.
     """
 
@@ -44,8 +41,6 @@ class MomentStates(NamedTuple):
     grip_ids: Int[Tensor, "states"]
     hand_frets: Int[Tensor, "states"]
     features: Float[Tensor, "states features"]
-    note_strings: Int[Tensor, "states notes"]
-    is_fretted: Float[Tensor, "states notes"]
     costs: Float[Tensor, "states"]
 
 
@@ -63,19 +58,11 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
         states.sort(key=lambda state: costs.grip_cost(choices[state[0]], state[1]))
         states = sorted(states[:MAX_STATES_PER_MOMENT])
     held = [(choices[k], hand) for k, hand in states]
-    note_strings = torch.full((len(states), MAX_NOTES_PER_GRIP), -1)
-    is_fretted = torch.zeros(len(states), MAX_NOTES_PER_GRIP)
-    for row, (grip, _) in enumerate(held):
-        for column, note in enumerate(grip[:MAX_NOTES_PER_GRIP]):
-            note_strings[row, column] = note.string - 1
-            is_fretted[row, column] = float(note.fret > 0)
     return MomentStates(
         choices,
         torch.tensor([k for k, _ in states]),
         torch.tensor([hand for _, hand in states]),
         torch.stack([extract_features(grip, hand) for grip, hand in held]),
-        note_strings,
-        is_fretted,
         torch.tensor([costs.grip_cost(grip, hand) for grip, hand in held]),
     )
 
@@ -171,21 +158,17 @@ def finger_class(note: Note, hand_fret: int) -> int:
 class LatticeBatch(NamedTuple):
     """Windows of passages as tensors.
 
-    Each kind of moment (its pitches on a guitar) is once in `features`, `costs`, `state_mask`,
-    `hand_frets` and `strings_used`; `moment_type_ids` says which kind each moment of each window
-    is.
+    Each kind of moment (its pitches on a guitar) is once in `features`, `costs`, `state_mask` and
+    `hand_frets`; `moment_type_ids` says which kind each moment of each window is.
 
     Attributes:
         features: the features of each state of each kind.
         costs: what it costs a hand, as `HandCosts` has it.
         state_mask: which states there are.
         hand_frets: where the hand is.
-        strings_used: which strings are taken.
         moment_type_ids: the kind of each moment.
         moment_mask: which moments there are.
         gap_classes: class of the time since the moment before.
-        sustained_strings: of each state, the strings whose notes ring on into the next moment.
-        has_sustained_fret: of each state, whether a finger holds one of them.
         target_states: which states have the written grip; all, where it is not among them.
     """
 
@@ -193,12 +176,9 @@ class LatticeBatch(NamedTuple):
     costs: Float[Tensor, "kinds S"]
     state_mask: Tensor
     hand_frets: Int[Tensor, "kinds S"]
-    strings_used: Float[Tensor, "kinds S strings"]
     moment_type_ids: Int[Tensor, "batch T"]
     moment_mask: Tensor
     gap_classes: Int[Tensor, "batch T"]
-    sustained_strings: Float[Tensor, "batch T S strings"]
-    has_sustained_fret: Float[Tensor, "batch T S"]
     target_states: Float[Tensor, "batch T S"]
 
 
@@ -224,7 +204,6 @@ class PassageWindows:
         """
         self.states: list[list[MomentStates]] = []
         self.gap_classes: list[Int[Tensor, moments]] = []
-        self.sustained: list[Float[Tensor, "moments notes"]] = []
         self.target_grip_ids: list[Int[Tensor, moments]] = []
         for passage in passages:
             states = [build_moment_states(p, passage.tuning) for p in passage.moments]
@@ -237,7 +216,6 @@ class PassageWindows:
             gaps = [classify_gap(gap) for gap in passage.relative_gaps()]
             self.states.append(states)
             self.gap_classes.append(torch.tensor(gaps))
-            self.sustained.append(find_sustained_notes(passage))
             self.target_grip_ids.append(torch.tensor(targets))
 
     def build_batch(self, windows: Sequence[tuple[int, int, int]]) -> LatticeBatch:
@@ -260,11 +238,8 @@ class PassageWindows:
             ids.append(torch.tensor([numbers[id(own)] for own in self.states[n][start:end]]))
         where, gaps = padded(ids), cut(self.gap_classes)
         gaps[:, 0] = 0
-        strings = padded([states.note_strings for states in made], -1)
-        used = torch.nn.functional.one_hot(strings + 1, NUM_STRINGS + 1)[..., 1:].float()
-        fretted = padded([states.is_fretted for states in made])
         grip_ids = padded([states.grip_ids for states in made], -2)
-        there, rings = grip_ids >= 0, cut(self.sustained)
+        there = grip_ids >= 0
         written = grip_ids[where] == cut(self.target_grip_ids, -1).unsqueeze(-1)
         written = torch.where(written.any(-1, keepdim=True), written, there[where])
         return LatticeBatch(
@@ -272,23 +247,8 @@ class PassageWindows:
             costs=padded([states.costs for states in made]),
             state_mask=there,
             hand_frets=padded([states.hand_frets for states in made], 1),
-            strings_used=used.sum(-2),
             moment_type_ids=where,
             moment_mask=padded([torch.ones(len(own), dtype=torch.bool) for own in ids]),
             gap_classes=gaps,
-            sustained_strings=torch.einsum("btn,btsnk->btsk", rings, used[where]),
-            has_sustained_fret=(torch.einsum("btn,btsn->bts", rings, fretted[where]) > 0).float(),
             target_states=written.float(),
         )
-
-
-def find_sustained_notes(passage: Passage) -> Float[Tensor, "T notes"]:
-    """Return which notes of each moment ring on into the next, as far as that is known."""
-    rings = torch.zeros(len(passage.moments), MAX_NOTES_PER_GRIP)
-    times = zip(pairwise(passage.onsets), passage.durations, strict=False)
-    for t, ((here, there), durations) in enumerate(times):
-        if here is None or there is None or durations is None or there <= here:
-            continue
-        for n, length in enumerate(durations[:MAX_NOTES_PER_GRIP]):
-            rings[t, n] = float(here + length > there + 0.01)
-    return rings

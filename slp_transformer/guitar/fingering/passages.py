@@ -27,7 +27,6 @@ class Passage:
         moments: the pitches of each moment, lowest first.
         grips: the fingering that people wrote, in the same order; empty if none is known.
         onsets: when each moment begins, in any unit; None where that is not known.
-        durations: how long each note of a moment sounds, in the same unit; None where not known.
         name: what the piece is called.
     """
 
@@ -35,7 +34,6 @@ class Passage:
     moments: tuple[tuple[int, ...], ...]
     grips: tuple[Grip, ...] = ()
     onsets: tuple[float | None, ...] = ()
-    durations: tuple[tuple[float, ...] | None, ...] = ()
     name: str = ""
 
     def relative_gaps(self) -> list[float | None]:
@@ -50,26 +48,23 @@ def passage_from_grips(
     tuning: Tuning,
     events: Sequence[Sequence[Note]],
     onsets: Sequence[float | None] = (),
-    durations_by_moment: Sequence[Sequence[float] | None] = (),
     name: str = "",
 ) -> Passage:
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
-    rows = []
-    for event, onset, lengths in zip_longest(events, onsets, durations_by_moment):
-        kept: dict[int, tuple[Note, float | None]] = {}
-        for note, length in zip(event, lengths or [None] * len(event), strict=True):
+    grips, when = [], []
+    for event, onset in zip_longest(events, onsets):
+        kept: dict[int, Note] = {}
+        for note in event:
             if note.fret + tuning.capo <= MAX_FRET:
-                kept.setdefault(note.string, (note, length))
+                kept.setdefault(note.string, note)
         if kept:
             # By pitch, so that the order says nothing of the strings; of equal ones, low string
             # first.
-            pairs = sorted(kept.values(), key=lambda p: (tuning.pitch_of(p[0]), -p[0].string))
-            grip = tuple(note for note, _ in pairs)
-            durations = tuple(length for _, length in pairs if length is not None)
-            rows.append((grip, onset, durations if len(durations) == len(grip) else None))
-    grips, when, long = zip(*rows, strict=True) if rows else ((), (), ())
+            row = sorted(kept.values(), key=lambda note: (tuning.pitch_of(note), -note.string))
+            grips.append(tuple(row))
+            when.append(onset)
     moments = tuple(tuple(map(tuning.pitch_of, grip)) for grip in grips)
-    return Passage(tuning, moments, grips, when, long, name)
+    return Passage(tuning, moments, tuple(grips), tuple(when), name)
 
 
 def passage_from_tab(tab: Tab) -> Passage:
@@ -99,13 +94,11 @@ def read_passages_jsonl(path: str | Path) -> list[Passage]:
             piece = json.loads(line)
             tuning = Tuning(tuple(reversed(piece["open_midi"])))
             strings = len(tuning.open_pitches)
-            events, onsets, durations = [], [], []
+            events, onsets = [], []
             for _, notes, *times in piece["events"]:
                 events.append([Note(strings - string, fret) for string, fret in notes])
                 onsets.append(times[0] if times else None)
-                durations.append(times[1] if len(times) > 1 else None)
-            name = piece.get("file", "")
-            passages.append(passage_from_grips(tuning, events, onsets, durations, name))
+            passages.append(passage_from_grips(tuning, events, onsets, piece.get("file", "")))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 f"{path}, line {number}, is no piece with open_midi and events: {error!r}."
