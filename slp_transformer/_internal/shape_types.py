@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     try:
         from jaxtyping import Bool, Float, Int
-    except ImportError:
+    except (ImportError, NameError):  # jaxtyping before 0.3.4 needs numpy, and does not say so
 
         class _Unchecked:
             """Stands in for a jaxtyping type: keeps the tensor type, forgets the shape."""
