@@ -1,6 +1,6 @@
 """Make the README's relative links absolute, for a page outside the repository.
 
-    python .ci/absolute_links.py https://host/owner/name v0.2.0
+python .ci/absolute_links.py https://host/owner/name v0.2.0
 """
 
 import re

@@ -1,8 +1,8 @@
 """Check what was built: the files of the wheel, its version, and that it works without the clone.
 
-    python .ci/check_wheel.py dist                            # the files alone
-    python .ci/check_wheel.py dist --tag v0.2.0               # and the version
-    python .ci/check_wheel.py dist --install torch==2.13.0    # and use it in an empty environment
+python .ci/check_wheel.py dist                            # the files alone
+python .ci/check_wheel.py dist --tag v0.2.0               # and the version
+python .ci/check_wheel.py dist --install torch==2.13.0    # and use it in an empty environment
 """
 
 import argparse
@@ -20,7 +20,8 @@ import torch
 from slp_transformer import TransformerBlock, check
 from slp_transformer.attention import attention
 
-assert TransformerBlock(model_dim=8, num_heads=2)(torch.randn(3, 5, 8), causal=True).shape == (3, 5, 8)
+block = TransformerBlock(model_dim=8, num_heads=2)
+assert block(torch.randn(3, 5, 8), causal=True).shape == (3, 5, 8)
 assert check.attention(attention)
 """
 
@@ -61,7 +62,9 @@ def use(wheel: Path, first: list[str]) -> None:
         run("slp-transformer", "train", "text", "texts", "--out-dir", "mine", *tiny)
         run("slp-transformer", "generate", "mine", "--prompt", "It was", "--max-new-tokens", "20")
         run("slp-transformer", "train", "tabs", "--out-dir", "tabs", *tiny)
-        run("slp-transformer", "generate", "tabs", "--output", "piece.mid", "--max-new-tokens", "40")
+        run(
+            "slp-transformer", "generate", "tabs", "--output", "piece.mid", "--max-new-tokens", "40"
+        )
         run("slp-transformer", "tab", "piece.mid", "-o", "piece.gp5")
 
 
