@@ -59,6 +59,7 @@ def on_config(config):
             "Package": [
                 "api/index.md",
                 "command-line.md",
+                "own-task.md",
                 "cluster.md",
                 *([{"Equations, as code": modules}] if modules else []),
                 *([{"Packages": packages}] if packages else []),
