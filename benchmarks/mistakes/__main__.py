@@ -5,7 +5,8 @@
 Each mistake is a changed line of `plain_model.py`. The model is trained as in chapter 5, with
 several seeds. "loss" is the last loss of training. "prefix_loss" is measured with each beginning by
 itself, as when writing, so that no later word can be seen. "floor" is the lowest loss that a model
-can have that does not see ahead.
+can have that does not see ahead. "alpha" is the first head's attention in the first block, of the
+first seed.
 """
 
 import argparse
@@ -156,7 +157,7 @@ def write(plain: types.ModuleType, model: TransformerLM, seed: int) -> list[str]
 def run(mistake: dict | None, seeds: int) -> dict:
     """Train with the mistake and report."""
     plain = plain_model(mistake)
-    losses, prefix, right, texts = [], [], [], []
+    losses, prefix, right, texts, seen_by = [], [], [], [], []
     seen = witnesses(plain, new_model(0))
     known = {" ".join(s) for s in SENTENCES}
     for seed in range(seeds if seen["shape"] else 0):
@@ -165,7 +166,11 @@ def run(mistake: dict | None, seeds: int) -> dict:
         prefix.append(prefix_loss(plain, model))
         written = write(plain, model, seed)
         right.append(sum(text in known for text in written) / SAMPLES)
-        texts = texts or written[:3]
+        if seed == 0:
+            texts = written[:3]
+            with torch.no_grad():
+                maps = plain.model(weights(model), IDS[:1, :-1])[1]
+            seen_by = [" ".join(f"{a:.2f}" for a in row) for row in maps[0][0, 0].tolist()]
     return {
         "name": mistake["name"] if mistake else "right",
         "lines": mistake["lines"] if mistake else [],
@@ -175,6 +180,7 @@ def run(mistake: dict | None, seeds: int) -> dict:
         "prefix_loss": prefix,
         "sentences_of_the_text": right,
         "writes": texts,
+        "alpha": seen_by,
     }
 
 
@@ -205,7 +211,8 @@ def main() -> None:
             "machine": f"{platform.machine()}, {platform.system()}, one thread",
             "torch": torch.__version__,
         }
-        write_json(options.out, about | {"floor": floor(), "mistakes": table})
+        about |= {"floor": floor(), "sentence": SENTENCES[0][:-1]}
+        write_json(options.out, about | {"mistakes": table})
 
 
 if __name__ == "__main__":
