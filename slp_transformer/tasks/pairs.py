@@ -167,8 +167,7 @@ class PairTask(Task):
         """
         from slp_transformer._internal.progress_bar import write_above_progress_bars
         from slp_transformer.data.batches import evenly_spaced_indices
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
-        from slp_transformer.generation.translation import Translator
+        from slp_transformer.generation.translation import Translator, compute_translation_metrics
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
         texts = [
@@ -255,7 +254,7 @@ class PairTask(Task):
             ValueError: if there are none, or none fits the window.
         """
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
+        from slp_transformer.generation.translation import compute_translation_metrics
         from slp_transformer.loss import perplexity
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import val_data
