@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
     from slp_transformer.data.text_corpus import TokenCorpus, load_corpus, prepare_corpus
     from slp_transformer.data.text_files import find_text_files, read_documents, read_pieces
-    from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, StreamDecoder, TextTokenizer
-    from slp_transformer.data.vocabulary import train_tokenizer
+    from slp_transformer.data.text_tokenizer import (
+        SENTENCE_TOKENS,
+        StreamDecoder,
+        TextTokenizer,
+        train_tokenizer,
+    )
 
 __all__ = [
     "CORPORA",

@@ -16,7 +16,11 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import make_number_pairs
 from slp_transformer.data.pair_files import Languages, Pair, read_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS
+from slp_transformer.data.text_tokenizer import (
+    SENTENCE_TOKENS,
+    TokenType,
+    check_vocab_size,
+)
 from slp_transformer.data.token_file import (
     TRAIN_TOKENS_FILE,
     VAL_NAMES_FILE,
@@ -26,8 +30,6 @@ from slp_transformer.data.token_file import (
     read_folder_tokenizer,
     write_token_folder,
 )
-from slp_transformer.data.token_types import TokenType, check_token_type
-from slp_transformer.data.vocabulary import check_vocab_size
 
 NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
 Overlong = Literal["drop", "truncate"]
@@ -123,7 +125,6 @@ def prepare_pair_corpus(
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     if tokenizer is None:
-        check_token_type(token_type)
         check_vocab_size(token_type, vocab_size, SENTENCE_TOKENS)
     learned, unseen = split_pairs(pairs, val_split)
     if tokenizer is None:

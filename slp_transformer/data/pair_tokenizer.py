@@ -8,20 +8,25 @@ first four ids are [PAD], [UNK], [SOS] and [EOS], which no text gives.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, SupportsInt
 
 from slp_transformer._internal.json_schema import validate_json
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE_TOKENS, SOS, TextTokenizer
-from slp_transformer.data.token_types import PAIR_TOKENIZER_FORMAT, TokenType, is_pair_tokenizer
-from slp_transformer.data.vocabulary import train_tokenizer
+from slp_transformer.data.text_tokenizer import (
+    EOS,
+    PAD,
+    SENTENCE_TOKENS,
+    SOS,
+    TextTokenizer,
+    TokenType,
+    train_tokenizer,
+)
 
 
 @dataclass(frozen=True)
 class PairTokenizerConfig:
     """Schema of tokenizer.json; the target is None where both sides share one tokenizer."""
 
-    format: str
+    format: Literal["slp-transformer pair tokenizer 1"]
     languages: tuple[str, str]
     source: dict[str, Any]
     target: dict[str, Any] | None
@@ -77,22 +82,22 @@ class PairTokenizer:
         """Return the ids of a target, without [SOS] and [EOS]."""
         return self.target.encode(with_leading_space(sentence, self.target))
 
-    def decode_target(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
+    def decode_target(self, ids: Iterable[SupportsInt]) -> str:
         """Return the sentence of some ids, in one line, without [PAD], [SOS] and [EOS]."""
         return " ".join(self.target.decode(ids).split())
 
     def source_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the text of each id of a source; special tokens have their names."""
-        return [id_to_token(self.source, i) for i in ids]
+        return ids_to_tokens(self.source, ids)
 
     def target_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the text of each id of a target; special tokens have their names."""
-        return [id_to_token(self.target, i) for i in ids]
+        return ids_to_tokens(self.target, ids)
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
         return {
-            "format": PAIR_TOKENIZER_FORMAT,
+            "format": "slp-transformer pair tokenizer 1",
             "languages": list(self.languages),
             "source": self.source.to_json(),
             "target": None if self.source is self.target else self.target.to_json(),
@@ -105,13 +110,8 @@ class PairTokenizer:
         Raises:
             ValueError: if it describes something else.
         """
-        if not is_pair_tokenizer(content):
-            raise ValueError("This is no tokenizer of pairs that to_json wrote.")
-        config = validate_json(
-            PairTokenizerConfig,
-            json.dumps(dict(content)).encode(),
-            "This pair tokenizer is damaged",
-        )
+        name, text = "This pair tokenizer is damaged", json.dumps(content).encode()
+        config = validate_json(PairTokenizerConfig, text, name)
         source = TextTokenizer.from_json(config.source)
         target = source if config.target is None else TextTokenizer.from_json(config.target)
         return cls(config.languages, source, target)
@@ -132,13 +132,9 @@ class PairTokenizer:
         return f"PairTokenizer({languages}, {self.source.token_type!r}, {size} tokens)"
 
 
-def id_to_token(tokenizer: TextTokenizer, token_id: int) -> str:
-    """Return the text of one id, or the name of a special token."""
-    return (
-        tokenizer.vocabulary[token_id]
-        if token_id < len(SENTENCE_TOKENS)
-        else tokenizer.decode([token_id])
-    )
+def ids_to_tokens(tokenizer: TextTokenizer, ids: Iterable[int]) -> list[str]:
+    """Return the text of each id; special tokens have their names."""
+    return [SENTENCE_TOKENS[i] if i < len(SENTENCE_TOKENS) else tokenizer.decode([i]) for i in ids]
 
 
 def with_leading_space(sentence: str, tokenizer: TextTokenizer) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.text_files import find_text_files, is_stream
-from slp_transformer.data.token_types import TokenType
+from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
