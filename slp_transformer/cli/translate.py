@@ -10,7 +10,7 @@ from typing import TextIO
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Translate
-from slp_transformer.data.pair_files import read_lines
+from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.translation_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json

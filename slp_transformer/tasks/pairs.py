@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer.data.pair_files import HF_PREFIX
+from slp_transformer.data.text_files import HF_PREFIX
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,

@@ -72,7 +72,7 @@ def wrong_tables() -> dict[str, tuple[bytes, str]]:
         "blank": (b"a,thai\nx,y\n\nx,y\n", "line 3 is empty"),
         "quote": (b'a,thai\nx,"y\n', "line 2 is no row of a table"),
         "nothing": (b"", 'has no column "a": its header names nothing'),
-        "header": (b"a,thai\n", "has no pairs below its header"),
+        "header": (b"a,thai\n", "has no pairs"),
         "latin": ("a,thai\nx,é\n".encode("latin-1"), "line 2 has the byte 0xE9"),
         "utf16": (utf16, "line 1 has the byte 0xFF"),
     }
@@ -104,7 +104,7 @@ def test_a_damaged_gzip_is_refused(tmp_path):
     path = tmp_path / "a.en.gz"
     whole = gzip.compress("".join(f"{i} {line}\n" for i, line in enumerate(ENGLISH * 500)).encode())
     path.write_bytes(whole[:-20])
-    with pytest.raises(ValueError, match=r"a.en.gz is cut short"):
+    with pytest.raises(ValueError, match=r"a.en.gz is damaged: Compressed file ended before"):
         read_pairs(str(path), target)
     path.write_bytes(whole[:50] + b"\0\1\2\3" * 9 + whole[86:])
     with pytest.raises(ValueError, match=r"a.en.gz is damaged"):
@@ -208,6 +208,10 @@ def test_a_share_from_all_over_is_held_out_and_never_learned():
     corpus = prepare_pair_corpus(pairs, ("a", "b"), 31, val_split=0.1, token_type="words")
     assert corpus.val_sentences == [pairs[0], pairs[10], pairs[20], pairs[30]]
     assert len(corpus.train_data) == 40 - 4 and len(corpus.val_data) == 4
+    assert not corpus.warnings
+    doubled = prepare_pair_corpus([*pairs, *pairs[:12]], ("a", "b"), 31, val_split=pairs[:10])
+    assert len(doubled.train_data) == 20 + 2
+    assert doubled.warnings == ["Of 52 pairs, 30 were dropped, since the same are held out."]
     source, target = corpus.val_data[1]
     assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
     assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")
@@ -223,6 +227,7 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     dropped = prepare_pair_corpus(pairs, ("a", "b"), 4, **how)
     assert len(dropped.train_data) == 1 and dropped.val_sentences == [("abc", "xyz")]
     assert dropped.warnings == [
+        "Of 4 pairs, 1 were dropped, since the same are held out.",
         "Of 3 pairs learned from, 2 of more than 4 tokens were dropped.",
         "Of 2 pairs held out, 1 of more than 4 tokens were dropped.",
     ]
@@ -230,7 +235,7 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     assert [len(side) for side in cut.train_data[0]] == [4, 1]
     assert cut.train_data[0][0][-1] == cut.tokenizer.end_id
     assert [len(side) for side in cut.train_data[1]] == [2, 3]
-    assert "were cut" in cut.warnings[0] and len(cut.val_sentences) == 2
+    assert "were cut" in cut.warnings[1] and len(cut.val_sentences) == 2
     with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
         prepare_pair_corpus(pairs, ("a", "b"), 1, **how)
 
@@ -249,7 +254,10 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
     (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"held-out.json is damaged"):
+    with pytest.raises(ValueError, match=r"held-out.json: 0.0 should be a valid string"):
+        load_pair_corpus(tmp_path / "tokens")
+    (tmp_path / "tokens" / "held-out.json").write_text('[["a", "b"]]', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"held-out.json is damaged: it should have 2 pairs"):
         load_pair_corpus(tmp_path / "tokens")
 
 
