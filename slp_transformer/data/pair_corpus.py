@@ -22,7 +22,7 @@ import torch
 
 from slp_transformer._internal.json_schema import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.bundled_pairs import make_number_pairs
+from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
 from slp_transformer.data.text_files import HF_PREFIX, encoding_error_message
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
@@ -36,7 +36,6 @@ from slp_transformer.data.token_file import (
     write_token_folder,
 )
 
-Pair = tuple[str, str]
 Languages = tuple[str, str]
 NumberedPairs = list[tuple[int, Pair]]  # with their lines, counted from 1
 Overlong = Literal["drop", "truncate"]
@@ -353,9 +352,9 @@ def prepare_pair_corpus(
         tokenizer = train_pair_tokenizer(
             learned, languages, token_type, vocab_size, shared_vocabulary
         )
-    streams, val_sentences = [], []
+    streams: list[list[int]] = []
     for name, part in (("learned from", learned), ("held out", unseen)):
-        rows, val_sentences, note = encode_pairs(part, tokenizer, max_length, overlong)
+        rows, kept, note = encode_pairs(part, tokenizer, max_length, overlong)
         if note:
             warnings.append(f"Of {len(part):,} pairs {name}, {note}.")
         if not rows:
@@ -367,13 +366,13 @@ def prepare_pair_corpus(
     train, val = streams
     if output_dir is not None:
         size = tokenizer.max_vocab_size
-        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, val_sentences)
+        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, kept)
         return load_pair_corpus(output_dir, warnings)
     return PairCorpus(
         tokenizer,
         EncodedPairs(torch.tensor(train), tokenizer.end_id),
         EncodedPairs(torch.tensor(val), tokenizer.end_id),
-        val_sentences,
+        kept,  # of the last part, which is held out
         warnings,
     )
 

@@ -147,8 +147,7 @@ class PairTask(Task):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.batches import PaddedPairs
-        from slp_transformer.data.bucketing import LengthBucketedPairs
+        from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:

@@ -19,7 +19,7 @@ from slp_transformer.data import (
     read_pairs,
     train_pair_tokenizer,
 )
-from slp_transformer.data.bucketing import LengthBucketedPairs
+from slp_transformer.data.batches import LengthBucketedPairs
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TextTokenizer, train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
