@@ -14,7 +14,7 @@ Words and BPE are counted, merged and encoded by Hugging Face's `tokenizers`, wh
 import codecs
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, SupportsInt
@@ -29,53 +29,41 @@ END_TOKEN, UNKNOWN_TOKEN = "<|end|>", "<unk>"
 # The first tokens of each language in pairs of sentences.
 PAD, UNK, SOS, EOS = SENTENCE_TOKENS = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")
 SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
-# GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
+# Keeps words with an apostrophe in one piece.
 WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
-MARKS_PATTERN = (
-    r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-)
+BPE_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 
 
-@dataclass(frozen=True)
-class TextTokenizerConfig:
-    """Schema of tokenizer.json."""
-
-    format: Literal["slp-transformer text tokenizer 1"]
-    token_type: TokenType
-    vocabulary: list[str]
-    merges: list[tuple[str, str]] = field(default_factory=list)
-    keep_marks: bool = False
-
-
+@dataclass
 class TextTokenizer:
     """Turns text into token ids and back; `train_tokenizer` makes one.
 
-    Args:
+    The fields are the content of tokenizer.json.
+
+    Attributes:
         token_type: "characters", "words" or "bpe".
         vocabulary: the tokens, in the order of their ids.
         merges: for BPE, the pairs of tokens that are joined, the most frequent first.
-        keep_marks: for BPE, whether vowel signs and tone marks belong to words; GPT-2 cuts there.
-
-    Raises:
-        ValueError: if the kind is unknown, or the vocabulary is none: it is empty, has a token
-            twice, or one that no text of this kind can have.
+        ids: the id of each token.
     """
 
-    def __init__(
-        self,
-        token_type: TokenType,
-        vocabulary: Iterable[str],
-        merges: Iterable[tuple[str, str]] = (),
-        keep_marks: bool = False,
-    ):
-        check_choice(TokenType, token_type=token_type)
-        self.token_type, self.keep_marks = token_type, keep_marks
-        self.vocabulary, self.merges = list(vocabulary), list(merges)
+    token_type: TokenType
+    vocabulary: list[str]
+    merges: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self):
+        """Refuse a vocabulary that no training gave.
+
+        Raises:
+            ValueError: if the token type is unknown, or the vocabulary is empty, has a token twice,
+                or one that no text of this type can have.
+        """
+        check_choice(TokenType, token_type=self.token_type)
         self.ids = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
-        check_vocabulary(token_type, self.ids, self.merges)
+        check_vocabulary(self.token_type, self.ids, self.merges)
 
     @property
     def vocab_size(self) -> int:
@@ -180,18 +168,12 @@ class TextTokenizer:
         else:
             unknown = UNK if UNK in self.ids else UNKNOWN_TOKEN
             tokenizer = library.Tokenizer(library.models.WordLevel(self.ids, unk_token=unknown))
-        tokenizer.pre_tokenizer = build_pre_tokenizer(self.token_type, self.keep_marks)
+        tokenizer.pre_tokenizer = build_pre_tokenizer(self.token_type)
         return tokenizer
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
-        return {
-            "format": "slp-transformer text tokenizer 1",
-            "token_type": self.token_type,
-            "vocabulary": self.vocabulary,
-            "merges": self.merges,
-            "keep_marks": self.keep_marks,
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TextTokenizer":
@@ -200,20 +182,10 @@ class TextTokenizer:
         Raises:
             ValueError: if it describes something else.
         """
-        name, text = "This text tokenizer is damaged", json.dumps(content).encode()
-        config = validate_json(TextTokenizerConfig, text, name)
-        return cls(config.token_type, config.vocabulary, config.merges, config.keep_marks)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether another tokenizer encodes every text alike."""
-        return isinstance(other, TextTokenizer) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        """Tokenizers that are equal hash alike."""
-        return hash((self.token_type, tuple(self.vocabulary)))
+        return validate_json(cls, json.dumps(content).encode(), "This text tokenizer is damaged")
 
     def __repr__(self) -> str:
-        """Return the kind and the size."""
+        """Return the type and the size."""
         return f"TextTokenizer({self.token_type!r}, vocab_size={self.vocab_size})"
 
 
@@ -245,16 +217,15 @@ class StreamDecoder:
 # --- The parts that words and BPE are made of --------------------------------------------------
 
 
-def build_pre_tokenizer(token_type: TokenType, keep_marks: bool = False) -> Any:
+def build_pre_tokenizer(token_type: TokenType) -> Any:
     """Return the pre-tokenizer, which cuts text into words (of characters, or of bytes for BPE)."""
     library = require_extra("tokenizers", "Words and BPE")
-    if token_type == "bpe" and keep_marks:
-        words = library.pre_tokenizers.Split(library.Regex(MARKS_PATTERN), "isolated")
-        into_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        return library.pre_tokenizers.Sequence([words, into_bytes])
-    if token_type == "bpe":
-        return library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return library.pre_tokenizers.Split(library.Regex(WORD_PATTERN), "isolated")
+    pattern = library.Regex(BPE_PATTERN if token_type == "bpe" else WORD_PATTERN)
+    words = library.pre_tokenizers.Split(pattern, "isolated")
+    if token_type == "words":
+        return words
+    to_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return library.pre_tokenizers.Sequence([words, to_bytes])
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -271,10 +242,10 @@ def byte_alphabet() -> dict[str, int]:
 def check_vocabulary(
     token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> None:
-    """Refuse a vocabulary that no training gave.
+    """Refuse tokens that no training gave.
 
     Raises:
-        ValueError: naming the first token that is wrong.
+        ValueError: naming the first one.
     """
     if not ids:
         raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
@@ -303,7 +274,6 @@ def train_tokenizer(
     *,
     end_token: bool = False,
     special_tokens: Sequence[str] = (),
-    keep_marks: bool = False,
 ) -> TextTokenizer:
     """Learn a vocabulary from texts, which are gone through once and not kept.
 
@@ -318,7 +288,6 @@ def train_tokenizer(
         special_tokens: other tokens that no text gives, with the first ids: `SENTENCE_TOKENS` for
             pairs of sentences. With "[UNK]" among them, that stands for what is not in the
             vocabulary.
-        keep_marks: as `TextTokenizer` takes it.
 
     Returns:
         The tokenizer.
@@ -352,12 +321,12 @@ def train_tokenizer(
             special_tokens.append(UNKNOWN_TOKEN)
         tokenizer = library.Tokenizer(library.models.WordLevel())
         trainer = library.trainers.WordLevelTrainer(**options)
-    tokenizer.pre_tokenizer = build_pre_tokenizer(token_type, keep_marks)
+    tokenizer.pre_tokenizer = build_pre_tokenizer(token_type)
     tokenizer.train_from_iterator(texts, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     vocabulary = sorted(model["vocab"], key=model["vocab"].get)
     merges = [(left, right) for left, right in model.get("merges", ())]
-    return TextTokenizer(token_type, vocabulary, merges, keep_marks)
+    return TextTokenizer(token_type, vocabulary, merges)
 
 
 def check_vocab_size(

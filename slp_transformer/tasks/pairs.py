@@ -215,7 +215,10 @@ class PairTask(Task):
     def tokenizer_settings(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and whether the languages share their vocabulary."""
         shared = content.get("target") is None
-        return {"tokenizer": content.get("source", {}).get("kind"), "shared_vocabulary": shared}
+        return {
+            "tokenizer": content.get("source", {}).get("token_type"),
+            "shared_vocabulary": shared,
+        }
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, the languages, and how many tokens there are."""

@@ -155,7 +155,7 @@ class TextTask(Task):
 
     def tokenizer_settings(self, content: Any) -> dict[str, Any]:
         """Return what a token is."""
-        return {"tokenizer": content.get("kind")}
+        return {"tokenizer": content.get("token_type")}
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and how many there are."""

@@ -142,7 +142,7 @@ WRONG = {
         'no column "Thai"',
     ),
     "another encoding": (["pairs", "latin.csv"], "line 2 has the byte 0xE9"),
-    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is cut short"),
+    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is damaged"),
     "a table with a target": ([*CSV, "--target", "latin.csv"], "There is no use for"),
     "lora": ([*CSV, "--init-from", "run", "--lora-rank", "2"], "lora_rank is for language models"),
     "windows": ([*CSV, "--sequence-length", "9"], "sequence_length has no effect"),

@@ -146,7 +146,7 @@ def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
     tokenizer = train_tokenizer(TEXTS, kind, end_token=end)
     save_checkpoint(tmp_path, 1, torch.nn.Linear(2, 3), tokenizer=tokenizer.to_json())
     again = TextTokenizer.from_json(load_tokenizer(tmp_path))
-    assert again == tokenizer and hash(again) == hash(tokenizer)
+    assert again == tokenizer
     assert again.end_id == tokenizer.end_id == (0 if end else None)
     assert [again.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
 
@@ -206,15 +206,13 @@ def test_a_wrong_kind_or_size_is_explained():
         train_tokenizer(["a"], "words", 1)
 
 
-@pytest.mark.parametrize("content", [{}, {"format": "other"}])
-def test_another_tokenizers_json_is_refused(content):
-    with pytest.raises(ValueError, match="tokenizer is damaged: format"):
-        TextTokenizer.from_json(content)
+def test_another_tokenizers_json_is_refused():
+    with pytest.raises(ValueError, match="tokenizer is damaged: other is nothing that"):
+        TextTokenizer.from_json(train_tokenizer(["a"]).to_json() | {"other": "tokenizer"})
     with pytest.raises(ValueError, match="damaged: token_type is missing"):
-        content = train_tokenizer(["a"]).to_json()
-        TextTokenizer.from_json({key: content[key] for key in ("format", "vocabulary")})
+        TextTokenizer.from_json({"vocabulary": ["a"]})
     with pytest.raises(ValueError, match="a token twice"):
-        TextTokenizer("characters", "aba")
+        TextTokenizer("characters", ["a", "b", "a"])
 
 
 # --- The corpus in the package -----------------------------------------------------------------
