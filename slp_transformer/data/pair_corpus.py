@@ -431,7 +431,7 @@ def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorp
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer)
+    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer.from_json)
     encoded = []
     for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
         stream = TokenStore(tokens_dir / name, tokenizer.max_vocab_size)

@@ -127,9 +127,20 @@ def prepare_corpus(
         with progress_bar("Tokens", size) as on_progress:
             ids = encode_files(texts, tokenizer, on_progress, documents)
             if output_dir is None:
-                return split_in_memory(ids, tokenizer, documents, val_split)
-            store = write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
-        return split_on_disk(store, tokenizer, documents, val_split, Path(output_dir))
+                tokens = array("q", ids)
+            else:
+                write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
+        ranges = choose_val_ranges(documents, val_split)
+        names = describe_ranges(ranges, documents)
+        gaps = gaps_between(ranges, documents[-1].token_range.stop)
+        if output_dir is None:
+            train, val = take_ranges(tokens, gaps), take_ranges(tokens, ranges)
+            return TokenCorpus(tokenizer, train, val if val_split else None, names)
+        path, size = work / ALL_TOKENS_FILE, tokenizer.vocab_size
+        val_ids = read_ranges(path, size, ranges) if val_split else None
+        train_ids = read_ranges(path, size, gaps)
+        write_token_folder(Path(output_dir), tokenizer.to_json(), size, train_ids, val_ids, names)
+    return replace(load_corpus(output_dir), val_names=names)
 
 
 @contextmanager
@@ -197,56 +208,20 @@ def encode_files(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def split_in_memory(
-    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], val_split: float
-) -> TokenCorpus:
-    """Split the corpus into two tensors."""
-    held = array("q", ids)
-    # The tensor takes over the array's memory, which has to have some.
-    tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
-    if not val_split:
-        return TokenCorpus(tokenizer, tokens, None)
-    val = choose_val_ranges(documents, val_split)
-    train = gaps_between(val, len(tokens))
-    parts = [[tokens[r.start : r.stop] for r in ranges] for ranges in (train, val)]
-    learned, unseen = (
-        part[0] if len(part) == 1 else torch.cat([tokens[:0], *part]) for part in parts
-    )
-    return TokenCorpus(tokenizer, learned, unseen, describe_ranges(val, documents))
+def take_ranges(ids: array, ranges: list[range]) -> Int[Tensor, "tokens"]:
+    """Return some of the ids in memory as a tensor, which one range shares with the array."""
+    # No memory can be taken over from an empty array.
+    tokens = torch.frombuffer(ids, dtype=torch.int64) if ids else torch.empty(0).long()
+    parts = [tokens[each.start : each.stop] for each in ranges]
+    return parts[0] if len(parts) == 1 else torch.cat([tokens[:0], *parts])
 
 
-def split_on_disk(
-    store: TokenStore,
-    tokenizer: TextTokenizer,
-    documents: list[Document],
-    val_split: float,
-    output_dir: Path,
-) -> TokenCorpus:
-    """Write the corpus as two files and the tokenizer.
-
-    All tokens were written to one file first, since how many there are decides where they are cut.
-
-    Raises:
-        ValueError: if the files cannot be written.
-    """
-    ranges = choose_val_ranges(documents, val_split) if val_split else []
-    names = describe_ranges(ranges, documents)
-    with progress_bar("Split", len(store), " tokens") as on_progress:
-        train = read_ranges(store, gaps_between(ranges, len(store)), on_progress)
-        val = read_ranges(store, ranges, on_progress) if val_split else None
-        size = tokenizer.vocab_size
-        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, names)
-    return replace(load_corpus(output_dir), val_names=names)
-
-
-def read_ranges(
-    store: TokenStore, ranges: Iterable[range], on_progress: Callable[[int], Any]
-) -> Iterator[int]:
+def read_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterator[int]:
     """Yield some of the ids in a file, few of them in memory at a time."""
+    store = TokenStore(path, vocab_size)
     for token_range in ranges:
         for part in chunk_range(token_range, CHUNK_TOKENS):
             yield from store[part.start : part.stop].tolist()
-            on_progress(len(part))
 
 
 def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
@@ -256,7 +231,7 @@ def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
         ValueError: if there is none, or it is damaged.
     """
     tokens_dir = Path(tokens_dir)
-    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer)
+    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer.from_json)
     train, val = tokens_dir / TRAIN_TOKENS_FILE, tokens_dir / VAL_TOKENS_FILE
     learned = TokenStore(train, tokenizer.vocab_size)
     held_out = TokenStore(val, tokenizer.vocab_size) if val.exists() else None
