@@ -30,6 +30,7 @@ from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, g
 
 Model = TransformerLM | EncoderDecoder
 TokenIds = Sequence[int] | Int[Tensor, "_"]
+FinishReason = Literal["stop", "length", "window"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class GenerationResult:
 
     ids: list[int]
     prompt_length: int
-    finish_reason: Literal["stop", "length", "window"]
+    finish_reason: FinishReason
     score: float | None = None
     other_beams: tuple[Hypothesis, ...] = ()
 
@@ -137,38 +138,30 @@ def generate(
 
     if not texts:
         return []
-    results = []
+    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
     with inference_context(model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
         if num_beams is None:
             written = decode_loop(session, choose, texts, ends, stops, on_token)
             session.check_no_nan()
-            for text, (ids, stopped) in zip(texts, written, strict=True):
-                reason = finish_reason(ids, text, stopped, max_new_tokens)
-                results.append(GenerationResult(ids, len(text), reason))
-            return results
-        found = beam_search(
-            next_logits,
-            session.reorder,
-            [torch.tensor(text, device="cpu") for text in texts],
-            ends,
-            width=num_beams,
-            alpha=length_penalty,
-            stop=stops,
-        )
-    for text, (best, *others) in zip(texts, found, strict=True):
-        reason = finish_reason(best.ids, text, best.hit_stop_token, max_new_tokens)
-        results.append(GenerationResult(best.ids, len(text), reason, best.score, tuple(others)))
+        else:
+            beams = beam_search(
+                next_logits,
+                session.reorder,
+                [torch.tensor(text, device="cpu") for text in texts],
+                ends,
+                width=num_beams,
+                alpha=length_penalty,
+                stop=stops,
+            )
+            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
+            scores = [(best.score, tuple(others)) for best, *others in beams]
+    results = []
+    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
+        full = len(ids) - len(text) == max_new_tokens
+        reason: FinishReason = "stop" if stopped else "length" if full else "window"
+        results.append(GenerationResult(ids, len(text), reason, *score))
     return results
-
-
-def finish_reason(
-    ids: list[int], prompt: list[int], stopped: bool, max_new_tokens: int | None
-) -> Literal["stop", "length", "window"]:
-    """Return why a text ends, as `GenerationResult` names it."""
-    if stopped:
-        return "stop"
-    return "length" if len(ids) - len(prompt) == max_new_tokens else "window"
 
 
 # --- What is refused ----------------------------------------------------------------------------
