@@ -250,7 +250,9 @@ def as_data_source(
             f"batches, not {type(data).__name__}: of an array, make torch.from_numpy(array)."
         )
     if N is None:
-        raise ValueError("Windows of a token stream need a length: give sequence_length.")
+        raise ValueError(
+            "Windows of a token stream need a length: give N, or sequence_length to train."
+        )
     return TokenWindows(data, N)
 
 
@@ -310,10 +312,10 @@ class PaddedPairs:
 
     def collate(self, indices: Int[Tensor, "collate"]) -> Batch:
         """Return some pairs, given by index, as one padded batch."""
-        pairs = [map(torch.as_tensor, self.pairs[i]) for i in indices.tolist()]
-        sources, targets = zip(*pairs, strict=True)
+        pairs = [self.pairs[i] for i in indices.tolist()]
+        sources, targets = ([torch.as_tensor(pair[side]).long() for pair in pairs] for side in (0, 1))
         begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
-        source = pad_sequence(list(sources), True, self.pad_id)
+        source = pad_sequence(sources, True, self.pad_id)
         reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
         says = pad_sequence([torch.cat([row, end]) for row in targets], True, IGNORE_INDEX)
         return Batch((source, reads, padding_mask(source, self.pad_id)), says)
