@@ -313,7 +313,8 @@ class PaddedPairs:
     def collate(self, indices: Int[Tensor, "collate"]) -> Batch:
         """Return some pairs, given by index, as one padded batch."""
         pairs = [self.pairs[i] for i in indices.tolist()]
-        sources, targets = ([torch.as_tensor(pair[side]).long() for pair in pairs] for side in (0, 1))
+        sources = [torch.as_tensor(source).long() for source, _ in pairs]
+        targets = [torch.as_tensor(target).long() for _, target in pairs]
         begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
         source = pad_sequence(sources, True, self.pad_id)
         reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
