@@ -122,7 +122,7 @@ class TabTask(Task):
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.document_windows import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindows
 
         return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
 
