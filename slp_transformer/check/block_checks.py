@@ -1,6 +1,7 @@
 """Checks for the block: layer norm, feedforward layers, the residual stream (chapters 2, 3, 10)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
     "`ln-mean` to `ln`",
     _norm_cases,
     {
-        "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
+        "unbiased": "The deviation divides by d − 1, as Tensor.std() does by default; "
         "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
             OUTER_EPSILONS,
@@ -69,17 +70,13 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
-    if "all rows together" in mistakes:
-        axes = tuple(range(x.dim()))
-    else:
-        axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
     mu = x.mean(axes, keepdim=True)
     eps = choose_option(mistakes, EPSILONS, 0.0)
-    correction = int("unbiased" in mistakes)
+    variance = x.var(axes, correction=int("unbiased" in mistakes), keepdim=True)
     if "root mean square" in mistakes:
         mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
-    else:
-        variance = x.var(axes, correction=correction, keepdim=True)
     sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
     sigma = sigma + choose_option(mistakes, OUTER_EPSILONS, 0.0)
     x = x if "mean kept" in mistakes else x - mu
@@ -139,14 +136,10 @@ def ffn(
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends["leaky"] = F.leaky_relu
     bend = choose_option(mistakes, bends, torch.relu)
-    if mistakes & {"no ReLU", "ReLU at the end"}:
-        bend = _identity
+    bend = _identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
     b_1 = 0 * b_1 if "no b_1" in mistakes else b_1
     b_2 = 0 * b_2 if "no b_2" in mistakes else b_2
-    if "ReLU before b_1" in mistakes:
-        hidden = bend(x @ W_1) + b_1
-    else:
-        hidden = bend(x @ W_1 + b_1)
+    hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)
     out = hidden @ W_2 + b_2
     out = out.relu() if mistakes & {"ReLU at the end", "ReLU twice"} else out
     return out + x if "residual" in mistakes else out
@@ -230,32 +223,33 @@ def swiglu(
     return (gate + second if "added" in mistakes else gate * second) @ W_3 + b_3
 
 
+@dataclass(frozen=True)
 class Layer:
-    """A stand-in for a sublayer: a function of rows that differs from every other."""
+    """A sublayer that is given to a submission: a function that messages call `label`."""
 
-    def __init__(self, label: str, f: Callable[..., Tensor]):
-        """Make a layer that messages call `label`."""
-        self.label, self.f = label, f
+    label: str
+    f: Callable[..., Tensor]
 
     def __call__(self, *inputs: Any) -> Tensor:
-        """Apply it."""
+        """Apply the function."""
         return self.f(*inputs)
+
+    def __str__(self) -> str:
+        return self.label
 
 
 def running_mean_rows(X: Tensor) -> Tensor:
-    """What attention would do that looks at all tokens so far alike."""
+    """Average all rows so far, as attention with equal weights would."""
     return X.cumsum(-2) / torch.arange(1, X.shape[-2] + 1, dtype=X.dtype)[:, None]
 
 
 def normalize_rows(X: Tensor) -> Tensor:
-    """Rows of mean 0 and deviation 1."""
+    """Give each row mean 0 and deviation 1."""
     return F.layer_norm(X, X.shape[-1:])
 
 
 _LAYERS = {
-    "attention": Layer(
-        "1.5 times the mean of the tokens so far", lambda X: running_mean_rows(X) * 1.5
-    ),
+    "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
     "ffn": Layer("x² + 1", lambda X: X * X + 1),
     "norm_1": Layer("layer norm", normalize_rows),
     "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
@@ -53,10 +53,9 @@ def cross_attention(
     K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
     source = X if both or "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
-    scores = Q @ K.T / scale(K.shape[-1], mistakes)
-    if "causal" in mistakes:
-        scores = scores + torch.full_like(scores, -INF).triu(1)
-    return torch.softmax(scores, -2 if "other axis" in mistakes else -1) @ V
+    mask = torch.zeros(len(Q), len(K))
+    mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
+    return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
 
 
 def _decoder_cases() -> list[Case]:
@@ -112,11 +111,8 @@ def decoder_block(
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
         reads = asked if "query from X" in mistakes else reads
         enc = norm(H_enc) if "source normalized" in mistakes else H_enc
-        return (
-            cross_attention(enc, reads)
-            if "sides swapped" in mistakes
-            else cross_attention(reads, enc)
-        )
+        pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
+        return cross_attention(*pair)
 
     kept = 0 if "no residual at cross-attention" in mistakes else 1
     steps = [
@@ -165,8 +161,5 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     if "probability" in mistakes:
         return math.e**total
     total = -total if "minus" in mistakes else total
-    return (
-        total
-        if "not normalized" in mistakes
-        else total / (len(logs) + ("length plus one" in mistakes))
-    )
+    words = len(logs) + ("length plus one" in mistakes)
+    return total if "not normalized" in mistakes else total / words

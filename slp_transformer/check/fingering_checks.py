@@ -9,15 +9,6 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
-class Grip(tuple):
-    """Places, each a string and a fret, shown as string/fret."""
-
-    @property
-    def label(self) -> str:
-        """The places."""
-        return " ".join(f"{string}/{fret}" for string, fret in self)
-
-
 def _grip_cases() -> list[Case]:
     given = [
         [(2, 1)],
@@ -32,7 +23,7 @@ def _grip_cases() -> list[Case]:
         [(3, 0), (3, 7)],
         [(6, 0), (5, 7), (4, 9), (1, 0)],
     ]
-    return [{"grip": Grip(places), "span": 4} for places in given]
+    return [{"grip": tuple(places), "span": 4} for places in given]
 
 
 @check(

@@ -215,18 +215,9 @@ def _stack_cases() -> list[Case]:
     norm = Layer("layer norm", normalize_rows)
 
     def made(X: Tensor, count: int) -> Case:
-        return {"X": X, "blocks": Layers(blocks[:count]), "final_norm": norm}
+        return {"X": X, "blocks": tuple(blocks[:count]), "final_norm": norm}
 
     return [made(matrix((1, 3)), 1), made(matrix((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
-
-
-class Layers(list):
-    """A list of layers, shown by their labels."""
-
-    @property
-    def label(self) -> str:
-        """The layers' own names."""
-        return " → ".join(layer.label for layer in self)
 
 
 @check(

@@ -216,20 +216,11 @@ def _gate_cases() -> list[Case]:
     draw = seeded_randn(145)
 
     def made(d: int, h: int, *tokens: int) -> Case:
-        return {
-            "x": draw(*tokens, d),
-            "gate_proj": draw(h, d),
-            "up_proj": draw(h, d),
-            "down_proj": draw(d, h),
-        }
+        x, gate, up, down = draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
+        return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
 
-    hand = {
-        "x": vector(1),
-        "gate_proj": matrix((1,)),
-        "up_proj": matrix((2,)),
-        "down_proj": matrix((3,)),
-    }
-    return [hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
+    matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
+    return [{"x": vector(1)} | matrices, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
 @check(

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.attention_checks import SCALES, attention, scale
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn
@@ -57,17 +57,14 @@ def head(
         W_Q, W_K = W_K, W_Q
     Q, K = X @ W_Q, X @ W_K
     V = X if "no W_V" in mistakes else X @ (W_K if "V from W_K" in mistakes else W_V)
-    root = X.shape[-1] ** 0.5 if "scaled by √d" in mistakes else scale(K.shape[-1], mistakes)
-    scores = Q @ K.T / root
-    if "mask turned" in mistakes:
-        scores = scores + future_mask(len(X)).T
-    elif "no mask" not in mistakes:
-        scores = scores + future_mask(len(X))
-    if "itself hidden" in mistakes:
-        scores = scores.masked_fill(torch.eye(len(X)) > 0, -INF)
-    alpha = torch.softmax(scores, -2 if "other axis" in mistakes else -1)
-    alpha = scores.clamp(min=-1e30) if "no softmax" in mistakes else alpha
-    return alpha @ V if "no W_O" in mistakes else alpha @ V @ W_O
+    if "scaled by √d" in mistakes:
+        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
+    first_hidden = 0 if "itself hidden" in mistakes else 1
+    mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
+    mask = mask.T if "mask turned" in mistakes else mask
+    same = {"no mask", "other axis", "no softmax", "nothing seen is NaN", *SCALES}
+    gathered = attention.solve(Q, K, V, mask, (mistakes | {"nothing seen is NaN"}) & same)
+    return gathered if "no W_O" in mistakes else gathered @ W_O
 
 
 def _split_cases() -> list[Case]:
@@ -282,6 +279,7 @@ def cached_step(
     read_K, read_V = (K, V) if "new token not read" in mistakes else (new_K, new_V)
     if "only itself" in mistakes:
         read_K, read_V = k, v
-    root = len(read_K) ** 0.5 if "scaled by √T" in mistakes else scale(len(q), mistakes)
-    alpha = torch.softmax(q @ read_K.T / root, -1)
-    return (alpha @ read_V, *((K, V) if "not kept" in mistakes else (new_K, new_V)))
+    q = q * (len(q) / len(read_K)) ** 0.5 if "scaled by √T" in mistakes else q
+    open_mask = torch.zeros(1, len(read_K))
+    gathered = attention.solve(q[None], read_K, read_V, open_mask, mistakes & set(SCALES))
+    return (gathered[0], *((K, V) if "not kept" in mistakes else (new_K, new_V)))
