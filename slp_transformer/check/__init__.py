@@ -27,7 +27,8 @@ from slp_transformer.check import (  # noqa: F401  each module adds its checks t
 from slp_transformer.check.diagnosing import CHECKS, Check
 from slp_transformer.check.verdict import Verdict, at_most
 
-__all__ = ["CHECKS", "Check", "Verdict", "at_most", *CHECKS]
+__all__ = ["CHECKS", "Check", "Verdict", "at_most"]
+__all__.extend(CHECKS)
 
 
 def __getattr__(name: str) -> Check:

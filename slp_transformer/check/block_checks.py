@@ -49,18 +49,15 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "variance": "The row is divided by its variance; the root is missing.",
         "mean kept": "The mean is not subtracted.",
         "not divided": "The row is not divided by its deviation.",
-        "all rows together": "Mean and deviation are those of the whole matrix; each row has its "
-        "own.",
-        "over tokens": "Mean and deviation run over the tokens; they should run over the features "
-        "of one row.",
+        "all rows together": "Mean and deviation are the matrix's; each row has its own.",
+        "over tokens": "Mean and deviation run over the tokens, not over the features of a row.",
         "no gain": "The gain γ is not used.",
         "no offset": "The offset β is not used.",
         "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
         "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
         "root mean square": "The row is divided by the root of its mean square without subtracting "
         "the mean: that is RMSNorm.",
-        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature, with "
-        "*.",
+        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature.",
     },
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
@@ -70,7 +67,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
-    axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
     axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
     mu = x.mean(axes, keepdim=True)
     eps = choose_option(mistakes, EPSILONS, 0.0)
@@ -183,18 +180,23 @@ def _gated_cases() -> list[Case]:
     return [{"x": vector(1), **one, "W_3": matrix((1,)), "b_3": vector(5)}, made(), made(5)]
 
 
+GATE_MISTAKES = {
+    "both bent": "Swish bends both readings; the second passes as it is.",
+    "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
+    "ReLU": "The gate is a ReLU; it should be Swish.",
+    "GELU": "The gate is a GELU; it should be Swish.",
+    "no bend": "Nothing is bent: the gate should go through Swish.",
+    "added": "The two readings are added; they should be multiplied, unit by unit.",
+    "no gate": "The second reading is not used: it should be multiplied with the gate.",
+}
+
+
 @check(
     "`swiglu`",
     _gated_cases,
     {
         "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
-        "both bent": "Swish bends both readings; the second passes as it is.",
-        "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
-        "ReLU": "The gate is a ReLU; the equation has Swish.",
-        "GELU": "The gate is a GELU; the equation has Swish.",
-        "no bend": "Nothing is bent: the gate should go through Swish.",
-        "added": "The two readings are added; they should be multiplied, unit by unit.",
-        "no gate": "The second reading is not used: it should be multiplied with the gate.",
+        **GATE_MISTAKES,
         "no biases": "The biases are not added.",
     },
 )
@@ -268,22 +270,18 @@ def _block_cases() -> list[Case]:
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
         "block normalizes what a sublayer reads, not the stream.",
-        "no first residual": "The attention's output replaces the stream; it should be added to "
-        "it.",
-        "no second residual": "The feedforward layer's output replaces the stream; it should be "
-        "added.",
+        "no first residual": "The attention's output replaces the stream; add it instead.",
+        "no second residual": "The feedforward layer's output replaces the stream; add it.",
         "norm on the residual": "The normalized rows are added back: T¹ instead of X. The stream "
         "itself must stay as it is.",
         "second norm on the residual": "After the second norm the normalized rows are added back; "
         "it should be the stream O.",
         "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",
-        "no second norm": "The feedforward layer reads O itself (T³); it should read its norm "
-        "(T⁴).",
+        "no second norm": "The feedforward layer reads O (T³); it should read its norm (T⁴).",
         "same norm twice": "Both halves use the first norm; each has its own gain and offset.",
         "norms swapped": "The two norms have changed places.",
-        "parallel": "Both sublayers read the same stream; the feedforward layer should read what "
-        "attention has left in it.",
+        "parallel": "The feedforward layer reads X; it should read O, with attention's output.",
         "feedforward first": "The feedforward layer comes before attention.",
         "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
     },

@@ -148,11 +148,11 @@ class Check:
         return Verdict(False, self._describe_unknown_mistake(right[i], found[i]), lines)
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
-        own = own_parameter_shapes(submission, self.arguments) if self.sizes_from_module else {}
-        cases = self.cases(**(self.sizes_from_module(own, submission) if own else {}))
-        if not one_row:
-            return list(cases)
-        return [c for c in cases if c[self.arguments[0]].dim() == 1]
+        sizes: dict[str, int] = {}
+        if self.sizes_from_module and (own := own_parameter_shapes(submission, self.arguments)):
+            sizes = self.sizes_from_module(own, submission)
+        cases = self.cases(**sizes)
+        return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
     def _explains(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]

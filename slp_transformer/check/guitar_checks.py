@@ -22,8 +22,7 @@ def _pitch_cases() -> list[Case]:
     "pitch (no equation)",
     _pitch_cases,
     {
-        "strings from the lowest": "String 1 is taken for the lowest; guitarists count from the "
-        "highest.",
+        "strings from the lowest": "String 1 is taken for the lowest; it is the highest.",
         "one string off": "The string next to it is taken: string 1 is the last of the tuning.",
         "fret not added": "The fret is not added: each raises the pitch by one half-tone.",
         "whole tones": "A fret counts as a whole tone; it is a half-tone.",
@@ -107,8 +106,7 @@ def _allowed_cases() -> list[Case]:
     _allowed_cases,
     {
         "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",
-        "not renormalised": "What is left does not sum to 1: renormalise, or mask before the "
-        "softmax.",
+        "not renormalised": "The rest does not sum to 1: mask before the softmax.",
         "wrong way round": "What is allowed is ruled out, and the rest is kept.",
         "not used": "`allowed` is not used.",
         "logits": "These are logits; asked for are probabilities.",

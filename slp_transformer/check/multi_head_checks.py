@@ -33,8 +33,7 @@ def _head_cases() -> list[Case]:
     _head_cases,
     {
         **SCALES,
-        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
-        "√d_k.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
         "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
         "V from W_K": "The values come from W_K; they should come from W_V.",
         "no W_V": "The rows of X themselves are mixed, without W_V.",
@@ -83,14 +82,12 @@ def _split_cases() -> list[Case]:
     {
         "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
         "so a head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
-        "transposed first": "The matrix is transposed before it is cut, so a head gets columns as "
-        "rows.",
+        "transposed first": "The matrix is transposed before it is cut: columns become rows.",
         "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
         "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
         "heads reversed": "The heads stand in reverse order: head 0 takes the first columns.",
-        "sizes confused": "The columns are cut into d_k heads of size A; it should be A heads of "
-        "d_k.",
+        "sizes confused": "The columns are cut into d_k heads of size A, not A heads of d_k.",
     },
 )
 def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
@@ -128,8 +125,7 @@ def _join_cases() -> list[Case]:
         "interleaved": "The heads' columns are interleaved; each head's d_v columns should stay "
         "side by side, head 1 first.",
         "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
-        "one below the other": "The heads stand one below the other; they should stand side by "
-        "side.",
+        "one below the other": "The heads stand one below the other; set them side by side.",
         "added": "The heads are added up; they should be laid side by side.",
         "mean": "The heads are averaged; they should be laid side by side.",
     },
@@ -180,8 +176,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         **SCALES,
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
-        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
-        "√d_k, that of one head.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
         "view without transpose": "The heads are cut with view or reshape alone, so that a head "
         "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
         "joined without transpose": "The heads are joined with view or reshape alone, so that a "
@@ -247,18 +242,14 @@ def _cache_cases() -> list[Case]:
     _cache_cases,
     {
         **SCALES,
-        "scaled by √T": "The scores are divided by the root of the number of keys; it should be "
-        "√d_k.",
-        "new token not read": "The new token does not read itself: add its key and value first, "
-        "then attend.",
+        "scaled by √T": "The scores are divided by the root of the number of keys, not √d_k.",
+        "new token not read": "The new token does not read itself: add its key and value first.",
         "not kept": "The new key and value are used but not kept: return the longer K and V.",
         "put in front": "The new key and value are put in front; the next place is at the end.",
         "only itself": "The new token reads itself alone, and not what the cache holds.",
         "query kept as key": "The query is put into the cache of keys; it should be x W_K.",
-        "value from W_K": "What is put into the cache of values comes from W_K; it should be x "
-        "W_V.",
-        "last replaced": "The last entry of the cache is replaced; the new one should come after "
-        "it.",
+        "value from W_K": "The new value comes from W_K; it should be x W_V.",
+        "last replaced": "The last entry of the cache is replaced; append the new one.",
     },
 )
 def cached_step(

@@ -48,7 +48,7 @@ class Verdict:
         )
 
 
-def at_most(value: object, target: float) -> Verdict:
+def at_most(value: Tensor | float, target: float) -> Verdict:
     """Check that a measure, a loss say, is no larger than the number to beat.
 
     Args:
