@@ -5,6 +5,7 @@ a server renders a module only when it changed. A build renders all of it, so th
 whatever is wrong with a docstring.
 """
 
+import ast
 import hashlib
 import json
 import re
@@ -14,6 +15,7 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
+import griffe
 from chapter_source import PACKAGE
 
 MODULES = [
@@ -180,3 +182,20 @@ def resolve(content: str, urls: dict[str, str], forget: bool) -> str:
         return match[2] if forget else match[0]
 
     return AUTOREF.sub(link, content)
+
+
+class ShapeStrings(griffe.Extension):
+    """Quotes each shape once more, so that the page shows `Float[Tensor, "... #N #M"]` as written.
+
+    Griffe, which reads the package for mkdocstrings, takes a string in an annotation for a type
+    that is defined further below, and parses it as Python: "... #N #M" as three dots and a comment.
+    """
+
+    def on_module_node(self, *, node: ast.AST, **kwargs) -> None:
+        """Change a module's syntax tree before it is visited; the source on the page stays."""
+        for found in ast.walk(node):
+            shape_types = ("Bool", "Float", "Int")
+            if isinstance(found, ast.Subscript) and getattr(found.value, "id", "") in shape_types:
+                for part in ast.walk(found.slice):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        part.value = repr(part.value)
