@@ -227,7 +227,7 @@ class Background:
 
 
 def shows_picture(outputs: list) -> bool:
-    """Whether a cell's outputs contain an image or an inline SVG figure."""
+    """Tell if a cell's outputs contain an image or an inline SVG figure."""
     for output in outputs:
         for kind, data in output.get("data", {}).items():
             text = "".join(data) if isinstance(data, list) else str(data)

@@ -80,7 +80,7 @@ def framed(content: str, figure: Figure) -> str:
 
 
 def described(content: str, figure: Figure) -> str:
-    """What a cell put out as HTML, with its alt text, number and caption, if it has a picture.
+    """Return a cell's HTML with alt text, number and caption, if it has a picture.
 
     Several drawings side by side are one figure, so one text stands for all.
     """

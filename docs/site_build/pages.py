@@ -1,4 +1,4 @@
-"""What the pages of chapters and of the reference, and the lists on other pages, are made of."""
+"""The parts of the pages of chapters and reference, and the lists on other pages."""
 
 import html
 import json
@@ -70,7 +70,7 @@ def with_proofs(body: str, page) -> str:
 
 
 def notes(chapter: Chapter) -> str:
-    """What a reader of a chapter should know that has not run, has failed, or lacks an alt text."""
+    """Return a note on a chapter that has not run, has failed, or lacks an alt text."""
     outputs = site.outputs[chapter.path.stem]
     if outputs is None:
         failure = _failure(chapter)
@@ -157,7 +157,7 @@ def exercises_notebook(chapter: Chapter) -> str:
 
 
 def kept(uri: str) -> dict | None:
-    """What a server still has of a page of the reference; a build renders all afresh."""
+    """Return what a server still has of a page of the reference; a build renders all."""
     key = site.reference_keys.get(uri) if site.serving else None
     return site.reference.page(uri, key) if key else None
 
@@ -176,7 +176,7 @@ def shown_as(name: str) -> str:
 
 
 def url_of_object(name: str) -> str:
-    """Where an object of the package is shown, from the top of the site."""
+    """Return the address of an object of the package, from the top of the site."""
     module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
     return url_of(module).partition("#")[0] + "#" + shown_as(name)
 
@@ -258,7 +258,7 @@ PREPARING = note(
 
 
 def link_from(page) -> Link:
-    """Where an equation is found, seen from a page."""
+    """Return the function that finds an equation's address, seen from a page."""
 
     def found(slug: str) -> tuple[str, str] | None:
         equation = site.equations.get(slug)

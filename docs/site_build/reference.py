@@ -48,12 +48,12 @@ class ApiPage:
 
     @property
     def is_package(self) -> bool:
-        """Whether it is a folder."""
+        """Tell if it is a folder."""
         return self.name in PACKAGES or len(self.modules) > 1
 
     @property
     def is_listed(self) -> bool:
-        """Whether the navigation names it; others are found by links and by the search.
+        """Tell if the navigation names it; others are found by links and by the search.
 
         People use `cli` through commands, which have pages of their own.
         """
@@ -82,7 +82,7 @@ def path_of(module: str) -> str:
 
 
 def url_of(module: str) -> str:
-    """Where a module is found."""
+    """Return the address of a module."""
     page = path_of(module).removesuffix(".md") + "/"
     return page if module.count(".") == 1 else f"{page}#{module}"
 
@@ -124,7 +124,7 @@ class Reference:
             self.pages = {}
 
     def page(self, uri: str, key: str) -> dict | None:
-        """What is kept of a page, if its key is still the same."""
+        """Return what is kept of a page, if its key is still the same."""
         kept = self.pages.get(uri)
         return kept if kept and kept["key"] == key else None
 
@@ -141,7 +141,7 @@ class Reference:
 
 
 def key_of(modules: list[Path], settings: Path) -> str:
-    """What a page depends on: its modules' source, the settings, this code, and mkdocstrings."""
+    """Hash what a page depends on: its modules' source, settings, this code, mkdocstrings."""
     digest = hashlib.sha256()
     for path in (*modules, settings, *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes() + b"\0")

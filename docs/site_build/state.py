@@ -1,4 +1,4 @@
-"""What the hook knows between two events, and where each page is."""
+"""The hook's state between two events, and the places of pages."""
 
 import logging
 from pathlib import Path
@@ -24,7 +24,7 @@ class Code(NamedTuple):
 
 
 class Site:
-    """What the hook knows between two events of one build, and between two builds of a server."""
+    """The hook's state between two events of a build, and between two builds of a server."""
 
     def __init__(self) -> None:
         self.serving = False
@@ -77,7 +77,7 @@ class Site:
         self.proofs = links.proofs(root)
 
     def _read_code(self, chapter: Chapter) -> "Code":
-        """What follows from a chapter's code, found again only when that has changed."""
+        """Return what follows from a chapter's code, again only when that has changed."""
         cells = tuple(cell.source for cell in chapter.code_cells)
         read = self._code.get(chapter.path.stem)
         if read is None or read.cells != cells:

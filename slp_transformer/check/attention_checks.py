@@ -22,7 +22,7 @@ SCALES = {
 
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
-    """What the scores are divided by."""
+    """Return the divisor of the scores."""
     if "no scaling" in mistakes:
         return 1.0
     if "scaled by d_k" in mistakes:

@@ -1,4 +1,4 @@
-"""How a check calls a reader's function: by the names of its arguments, or by their order.
+"""Call a reader's function by the names of its arguments, or by their order.
 
 Readers write `attention(Q, K, V, mask)`, but also `attention(queries, keys, values, m=None)` or a
 module whose matrices are its own. What can be understood without guessing is.

@@ -77,7 +77,7 @@ class Check:
 
     @property
     def signature_text(self) -> str:
-        """How the exercise writes the call: `attention(Q, K, V, mask)`."""
+        """Return the call as the exercise writes it: `attention(Q, K, V, mask)`."""
         return f"{self.name}({', '.join(self.arguments)})"
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class BatchState:
 
     @property
     def read_ids(self) -> Int[Tensor, "rows known"]:
-        """What there is of each row so far."""
+        """Return the ids of each row that have been read."""
         return self.ids[:, : self.num_read]
 
     def rows_to_extend(self) -> tuple[slice | list[int], list[int]]:
@@ -109,7 +109,7 @@ class BatchState:
 
 
 def should_drop_rows(num_unfinished: int, num_rows: int) -> bool:
-    """Whether to read the growing rows alone from now on, and no longer those that have ended.
+    """Decide if only unfinished rows are read from now on.
 
     That copies what the cache holds of the growing rows. Done whenever half of the rows have ended,
     it comes to less than one copy of the whole batch by the end, and what is copied is no more than

@@ -28,7 +28,7 @@ SUPPORTED_TYPES = {*CHECKED_TYPES[:3], TransformerBlock, MultiHeadAttention}
 
 
 def supports_cuda_graph(model: nn.Module, cache: KVCache) -> bool:
-    """Whether a step of a model is the same work each time: on CUDA, with the book's own parts."""
+    """Tell if each step of a model is the same work: on CUDA, with the book's own parts."""
     if not (fast_paths_enabled() and on_cuda(model)) or type(model) is not TransformerLM:
         return False
     if (
@@ -44,7 +44,7 @@ def supports_cuda_graph(model: nn.Module, cache: KVCache) -> bool:
 
 
 def on_cuda(model: nn.Module) -> bool:
-    """Whether a model lives where there are CUDA graphs, and computes in its own type there."""
+    """Tell if a model is on CUDA and computes in its own type there."""
     on = next(model.parameters()).device.type
     return on == "cuda" and not torch.is_autocast_enabled(on)
 
@@ -109,7 +109,7 @@ class CudaGraphStep:
                 self.replay = capture_graph(self.step)
 
     def matches(self, new: Int[Tensor, "rows N"]) -> bool:
-        """Whether these are next tokens, one of each sequence, of the cache as it was recorded."""
+        """Tell if these are one next token per sequence, for the cache that was recorded."""
         return (
             new.shape == self.ids.shape
             and self.layers[0].K is self.static_cache[0].self_attention.K

@@ -34,7 +34,7 @@ from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, g
 
 @dataclass(frozen=True)
 class GenerationResult:
-    """What a model wrote after one prompt.
+    """The continuation of one prompt.
 
     Attributes:
         ids: the prompt, and what was written after it.
@@ -55,7 +55,7 @@ class GenerationResult:
 
     @property
     def new_ids(self) -> list[int]:
-        """What was written, without the prompt."""
+        """Return the new text, without the prompt."""
         return self.ids[self.prompt_length :]
 
 
@@ -215,7 +215,7 @@ class DecoderSession:
         return u
 
     def _build_single_token_model(self, rows: int) -> Model:
-        """What to read single tokens with; made at the first of them."""
+        """Return the reader of single tokens, made at the first of them."""
         if self.single_token_model is None:
             to_come = self.cache.capacity - self.cache.length
             self.single_token_model = with_sharded_weights(self.model, rows, to_come)
@@ -234,7 +234,7 @@ class DecoderSession:
             )
 
     def _use_cuda_graph(self, new: Int[Tensor, "rows N"]) -> bool:
-        """Whether there is a recording of the step that reads these; makes one if it pays."""
+        """Tell if a recording of this step can be replayed; record one if it pays."""
         if self.cache is None or new.shape[1] != 1:
             return False
         if self.cuda_graph is None or not self.cuda_graph.matches(new):
@@ -250,7 +250,7 @@ class DecoderSession:
 
 
 def model_device(model: nn.Module) -> torch.device:
-    """Where the model's parameters live."""
+    """Return the device of the model's parameters."""
     return next(model.parameters()).device
 
 

@@ -1,4 +1,4 @@
-"""What the rows of a batch look across at: every source once, however many rows read it.
+"""The encoder's output for cross-attention: each source once, however many rows read it.
 
 The beams of a sentence ask the same keys and values. So they are laid out as its queries, [sources
 × queries × d], and nothing of a source is repeated, moved or made anew.
@@ -46,7 +46,7 @@ class EncoderOutputs:
     def decode(
         self, model: EncoderDecoder, new: Int[Tensor, "rows N"], cache: KVCache | None
     ) -> Float[Tensor, "rows N V"]:
-        """What `model.decode` gives for rows that read these sources."""
+        """Return the result of `model.decode` for rows that read these sources."""
         if not self.shared or cache.length == 0:
             return model.decode(new, self.H_enc, self.mask, cache=cache)
         if model not in self._twins:
@@ -98,7 +98,7 @@ class EncoderOutputs:
         return Z.reshape(len(self.H_enc), -1, Z.shape[-1])
 
     def ungroup_rows(self, Z: Float[Tensor, "sources queries k"]) -> Float[Tensor, "rows N k"]:
-        """What was gathered, in rows again."""
+        """Return the gathered values, one row per query again."""
         Z = Z.reshape(len(self.H_enc) * self._width, -1, Z.shape[-1])
         return Z if self._slots is None else Z[self._slots]
 
@@ -139,7 +139,7 @@ def with_submodules(module: nn.Module, **parts: nn.Module) -> nn.Module:
 
 
 def supports_shared_cross_attention(model: nn.Module) -> bool:
-    """Whether the rows of a source can be its queries: in the book's own model, if nobody looks."""
+    """Tell if rows can share a source as its queries: in the book's model, without hooks."""
     if not fast_paths_enabled() or type(model) is not EncoderDecoder or "decode" in vars(model):
         return False
     own = all(type(block.cross_attention) is MultiHeadAttention for block in model.decoder.blocks)

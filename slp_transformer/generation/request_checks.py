@@ -1,4 +1,4 @@
-"""What decoding can be asked for, and what it refuses before anything is read."""
+"""Check the arguments of decoding before anything is read."""
 
 from collections.abc import Sequence
 

@@ -104,7 +104,7 @@ class Translator:
         return found
 
     def to_translation(self, ids: list[int], score: float, finished: bool) -> Translation:
-        """What the model wrote, as a sentence."""
+        """Return the model's output as a sentence."""
         return Translation(self.tokenizer.decode_target(ids), score, finished, tuple(ids))
 
     def best_translations(self, sentences: Sequence[str], **options) -> list[str]:

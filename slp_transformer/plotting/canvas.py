@@ -1,4 +1,4 @@
-"""What all figures of `slp_transformer.plotting` are drawn with: a canvas, boxes, text, and SVG.
+"""The drawing tools of all figures here: a canvas, boxes, text, and SVG.
 
 Matplotlib is imported when the first figure is drawn. A figure is at most as wide as a phone, and
 its letters are never smaller than eleven pixels; wide screens enlarge it. Text and lines have no

@@ -1,4 +1,4 @@
-"""What a training run computes on."""
+"""The device of a training run."""
 
 import os
 

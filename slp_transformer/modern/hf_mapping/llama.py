@@ -94,7 +94,7 @@ def read_rope(settings: HFConfigReader) -> tuple[float, Llama3RopeScaling | None
 
 
 def to_hf_config(config: ModernConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if neither Llama nor Qwen3 has such a part.
@@ -145,7 +145,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     yield map_tensor("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}layers.{i}"
