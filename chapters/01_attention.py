@@ -8,7 +8,7 @@
 # You will be able to write each equation of the section as a short loop, say what shape every
 # vector has and why the scores are scaled, and read the same equations in the package's code.
 # Nothing to read first; you should know what a dot product is. If PyTorch is new to you, take
-# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes stand in
+# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes are in
 # the [notation](../docs/notation.md). About 60 minutes.
 
 # %% [markdown]

@@ -56,7 +56,7 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 # %% [markdown]
 # The package takes all rows at once, and the loop over units becomes a product of matrices.
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
-# $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
+# $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
@@ -255,7 +255,7 @@ plotting.show_source(LayerNorm.forward)
 # %% [markdown]
 # ### Two traps
 #
-# **d, not d − 1.** (8.23) divides by d. `Tensor.std()` divides by d − 1 unless told otherwise,
+# **d, not d − 1.** (8.23) divides by d. `Tensor.std()` divides by d − 1 by default,
 # which makes σ too large and every row too small by $\sqrt{(d-1)/d}$. In a large model the
 # difference hides in the rounding of a printout; it still makes copied weights disagree.
 
@@ -432,7 +432,7 @@ for word in ("string", "it"):
 # ### All tokens, and the package
 #
 # The package does the same six steps with all rows at once. (`point` hands each step to whoever
-# watches, and on; `drop` does nothing unless told to. The lines about `C1` to `C3` are for the
+# watches, and on; `drop` does nothing by default. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
@@ -574,7 +574,7 @@ plotting.show_source(TransformerBlock._post_norm)
 # %% [markdown]
 # What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
 # rows are after each. After a layer norm a row has mean 0 and deviation 1, so its length is
-# $\sqrt d=8$: that is post-norm. In pre-norm no norm stands in the stream, and with fresh
+# $\sqrt d=8$: that is post-norm. In pre-norm no norm is in the stream, and with fresh
 # weights, where what a sublayer adds has nothing to do with what is there, it grows.
 
 # %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The length of a row after each of 24 blocks, pre-norm and post-norm"
@@ -680,7 +680,7 @@ plotting.show_source(TransformerStack.forward)
 #    <details><summary>Answer</summary>
 #
 #    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalized, since the
-#    norms stand in the way.
+#    norms are in between.
 #
 #    </details>
 #

@@ -14,7 +14,7 @@
 # ## Words become numbers
 #
 # A vocabulary gives every word a number, its id. Ours has the eight words of one sentence;
-# `the` stands in it twice and has one id. A real vocabulary has tens of thousands, and many of
+# `the` is in it twice and has one id. A real vocabulary has tens of thousands, and many of
 # its entries are pieces of words.
 
 # %%
@@ -232,7 +232,7 @@ for i in range(N):
 X = torch.zeros(N, d)
 for i in range(N):
     X[i] = E[ids[i]] + P[i]
-assert not X[0].equal(X[3])  # the two the's are told apart now
+assert not X[0].equal(X[3])  # the two the's are different now
 
 # %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different." caption="Tokens plus positions make X (Fig. 8.14 · 7.14)"
 plotting.panels(
@@ -244,7 +244,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Both parts share one row, yet they can be told apart: we put them into columns of their own,
+# Both parts share one row, yet they can be separated: we put them into columns of their own,
 # and training is free to do the same with directions. Now order matters.
 
 # %%
@@ -368,7 +368,7 @@ plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
+# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four places, and then goes up and down between about 6 and 12; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
 G = P @ P.T
 assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
@@ -428,7 +428,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #    </details>
 #
 # 4. Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Which places
-#    can no longer be told apart?
+#    can no longer be distinguished?
 #
 #    <details><summary>What happens</summary>
 #

@@ -304,13 +304,16 @@ title, columns = "Length of what is written", phrase.split()
 plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
-# The two words at which the attention of each block writes most. After *the* and after *was* the next
-# word hangs on words that stand further back.
+# The two words at which the attention of each block writes most, with their places, counted from 0.
+# After the second *the* (3) and after *was* (7) the next word depends on words further back; three of
+# the six places are these. The other three are the first two words, which have hardly anything to read
+# but themselves.
 
 # %%
 for number, steps in enumerate(trace, start=1):
-    most = steps["T2"].norm(dim=-1).topk(2).indices
-    print(f"block {number}: at", " and ".join(columns[i] for i in most))
+    most = steps["T2"].norm(dim=-1).topk(2).indices.tolist()
+    places = [f"{columns[i]} ({i})" for i in most]
+    print(f"block {number}: at", " and ".join(places))
 
 # %% [markdown]
 # ## The logit lens

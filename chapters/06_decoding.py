@@ -101,7 +101,7 @@ plotting.show_source(sample)
 # to arrive wins. That takes one division and no running total, for all rows of a batch at once.
 # The odds are the same:
 
-# %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws beside the probabilities"
+# %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws, and the probabilities"
 generator = torch.Generator().manual_seed(6)
 drawn = torch.bincount(sample(u.expand(5000, 4), generator))
 shares = torch.stack([y, by_hand / 5000, drawn / 5000])
@@ -194,7 +194,7 @@ plotting.show_source(top_k)
 #
 # ### Top-p
 #
-# How many words make sense depends on what was said before. Top-p asks for the *fewest* words
+# How many words make sense depends on the words before. Top-p asks for the *fewest* words
 # that together have the probability p.
 #
 # <span class="eq" id="eq-top-p">top-p</span>
@@ -334,9 +334,9 @@ print(format_tab(tokenizer.decode(drawn.ids).tab))
 # ### Loops against slips
 #
 # Two numbers judge a way of writing. *Said before*: of all runs of four tokens, the share that had
-# occurred in the same piece already. *Slips*: the share of tokens that stand where their kind may
-# not, such as the same string twice in a chord. What we would like is few of the latter, and of the
-# former about as many as the corpus has. Each way writes forty pieces; greedy decoding writes one,
+# occurred in the same piece already. *Slips*: the share of tokens of a kind that the grammar does not allow at
+# their place, such as the same string twice in a chord. We would like few slips, and about as many repeats
+# as the corpus has. Each way writes forty pieces; greedy decoding writes one,
 # since its forty would be the same piece forty times.
 
 
@@ -432,13 +432,13 @@ plotting.show_source(mask_disallowed)
 # ### A penalty for repetition
 #
 # Another way out of loops, which the book does not have, comes from Keskar et al. 2019: make every
-# word that has been said less probable, by dividing its logit by θ.
+# word that has already been written less probable, by dividing its logit by θ.
 
 # %%
 from slp_transformer.sampling import repetition_penalty
 
-said = torch.tensor([0, 3])  # all and that
-penalised = repetition_penalty(u, said, theta=1.5)
+written = torch.tensor([0, 3])  # all and that
+penalised = repetition_penalty(u, written, theta=1.5)
 assert penalised.tolist()[1:3] == u.tolist()[1:3]
 torch.testing.assert_close(penalised[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
@@ -472,7 +472,7 @@ assert notes_used(piece) > sum(used) / len(used)
 print(format_tab(piece))  # with the last θ
 
 # %% [markdown]
-# The penalty counts every token that was said, and a piece needs some of them again and again: bar
+# The penalty counts every token that was written, and a piece needs some of them again and again: bar
 # lines, positions, the notes of its scale. Forbidden those, it takes what is left, and leaves the scale.
 # The penalty breaks a loop; it does not know what to say instead.
 #
@@ -628,8 +628,9 @@ assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# What is probable has mostly been said before. For translation, where the source
-# says what to say, beam search serves well; to write freely, draw.
+# The two texts that score highest repeat themselves: about half of their runs of four tokens had occurred
+# before, more than twice the corpus's share. For translation, where the source determines what to say, beam
+# search serves well; to write freely, draw.
 
 # %% [markdown]
 # ## Part three: the key-value cache

@@ -13,10 +13,10 @@
 # %% [markdown]
 # ## Three laws
 #
-# The larger the model, the lower its loss. Kaplan and others (2020) trained models over many orders of
+# With enough text and compute, a larger model has a lower loss. Kaplan and others (2020) trained models over many orders of
 # magnitude and found that the loss L falls as a power: with the number of parameters N (the
 # embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
-# as long as neither of the other two is what stands in the way.
+# as long as neither of the other two is the bottleneck.
 #
 # <span class="eq" id="eq-L(N)">L(N)</span>
 # <span class="eq" id="eq-L(D)">L(D)</span>
@@ -82,7 +82,7 @@ plotting.show_source(PowerLaw.fit)
 # A product with a weight is a multiplication and an addition, and the way back takes two such products
 # for each one forwards. So a training run costs about 6 operations for each parameter and each token
 # (Kaplan et al. 2020; the book leaves it open). What that rule leaves out are scores and logits, which
-# are small beside the matrices where d is large.
+# are small compared with the matrices where d is large.
 
 # %%
 import torch
@@ -189,18 +189,18 @@ print(f"N_c = {law.scale:.2g}, α = {law.exponent:.3f}")
 for N, loss in most.items():
     print(f"N = {N:6,}: found {loss:.3f}, on the line {law(N):.3f}")
 N, loss = measure(64, 2**19)
-print(f"N = {N:6,}: foretold {law(N):.3f}, found {loss:.3f}")
+print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
 # Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
-# much better than foretold. That a law fits where it was fitted says little about how far it reaches.
+# much better than predicted. That a law fits where it was fitted says little about how far it reaches.
 # (Here the exponent of three small models is half of what more models give, below.)
 #
 # ## A million characters
 #
 # `benchmarks/scaling.py` ran the same on Tiny Shakespeare: 29 models, five widths and up to four million
-# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine stand in
-# `benchmarks/results/scaling`; where that folder is at hand, they are drawn here.
+# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine are in
+# `benchmarks/results/scaling`; if that folder is there, they are drawn here.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -219,7 +219,7 @@ axes = {"x": "log₁₀ of operations", "y": "nats per character"}
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# | law | runs | α | largest residual | foretold from the first runs | found |
+# | law | runs | α | largest residual | predicted from the first runs | found |
 # |---|---|---|---|---|---|
 # | L(N), all at 1,048,576 characters | 5 | 0.047 | 0.04 nats | 1.788 | 1.850 |
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
@@ -235,7 +235,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # ## How many parameters?
 #
 # [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
-# matrices (8.52). Here is that rule on the six models of the book's table, beside a count of the
+# matrices (8.52). Here is that rule on the six models of the book's table, next to a count of the
 # matrices that they have, and the total that their publishers give.
 
 # %%
@@ -338,7 +338,7 @@ plotting.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
 # \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{lora}
 # $$
 #
-# (In the August 2026 draft the equation stands in the chapter on post-training.)
+# (In the August 2026 draft the equation is in the chapter on post-training.)
 
 
 # %%
@@ -378,7 +378,7 @@ plotting.show_source(lora)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
 #
-# What stands in the place of W is short:
+# The module that replaces W is short:
 
 # %%
 from slp_transformer.lora import LoRA
@@ -524,7 +524,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>What happens</summary>
 #
-#    A and B together then hold more numbers than the matrices they stand beside, and AB can be
+#    A and B together then hold more numbers than the matrices they are added to, and AB can be
 #    any change of them.
 #
 #    </details>
@@ -545,7 +545,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>Answer</summary>
 #
-#    $10^{-0.076}=0.84$: 16 % lower, if nothing else stands in the way.
+#    $10^{-0.076}=0.84$: 16 % lower, if nothing else is the bottleneck.
 #
 #    </details>
 #

@@ -19,12 +19,12 @@
 #
 # $$
 # \mathrm{RMSNorm}(\mathbf x)=\gamma\,\frac{\mathbf x}{\mathrm{RMS}(\mathbf x)},\qquad
-# \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{i=1}^{d}x_i^2}
+# \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{k=1}^{d}x_k^2}
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square
 # *is* the deviation, so the two norms agree. For a row of equal numbers they could not differ
-# more: layer norm makes it 0, RMSNorm makes it 1.
+# more: layer norm makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -33,20 +33,22 @@ import torch
 
 
 def rms_norm(x, gamma):
-    mean_square = sum(x_i**2 for x_i in x) / len(x)
-    return torch.stack([x_i / math.sqrt(mean_square) for x_i in x]) * gamma
+    mean_square = sum(x_k**2 for x_k in x) / len(x)
+    return torch.stack([x_k / math.sqrt(mean_square) for x_k in x]) * gamma
 
 
 # %%
 ones = torch.ones(4)
 print(rms_norm(torch.tensor([3.0, -1.0, -3.0, 1.0]), ones))  # mean 0
 print(rms_norm(torch.tensor([5.0, 5.0, 5.0, 5.0]), ones))
+print(rms_norm(torch.tensor([-5.0, -5.0, -5.0, -5.0]), ones))
 
 # %%
 from slp_transformer import LayerNorm, plotting
 from slp_transformer.modern import RMSNorm
 
 torch.manual_seed(14)
+torch.set_num_threads(1)  # the last digits below depend on the order of sums
 X = torch.randn(3, 4)
 norm = RMSNorm(4, eps=0.0)
 loop = torch.stack([rms_norm(x, ones) for x in X])
@@ -72,9 +74,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why turn? A product of two vectors depends on the angle *between* them. If the query has been
-# turned by $i\theta$ and the key by $j\theta$, that angle has changed by $(i-j)\theta$: the score
-# knows how far apart the two tokens are, and nothing of where in the text they stand.
+# Why turn? A product of two vectors depends on the angle *between* them. If a query at position $m$ has
+# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the score
+# knows how far apart the two tokens are, and nothing of where in the text they are.
 
 
 # %%
@@ -110,7 +112,7 @@ plotting.show_source(apply_rotary)
 # %% [markdown]
 # Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
 # position can tell them apart. With rotations, the scores are the same along each diagonal: they
-# depend on $i-j$ alone. With learned positions (here drawn at random) there is no such order.
+# depend on $m-n$ alone. With learned positions (here drawn at random) there is no such order.
 
 # %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
@@ -165,7 +167,7 @@ def grouped(X, W_Q, W_K, W_V, W_O):
     for c in range(A):
         g = c * G // A
         Q, K, V = X @ W_Q[c], X @ W_K[g], X @ W_V[g]
-        scores = (Q @ K.T / math.sqrt(K.shape[1])).tril()
+        scores = Q @ K.T / math.sqrt(K.shape[1])
         scores = scores.masked_fill(torch.ones(N, N).triu(1) > 0, -math.inf)
         heads.append(torch.softmax(scores, dim=1) @ V)
     return torch.cat(heads, dim=1) @ W_O
