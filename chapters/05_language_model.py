@@ -133,7 +133,7 @@ plotting.show_source(lm_head, TransformerLM.forward)
 # the last row is needed.
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, (8.46) takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, <a href="#eq-logits">(8.46)</a> takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
 
 # %% [markdown]
 # A softmax turns scores into probabilities.

@@ -333,7 +333,7 @@ print(format_tab(tokenizer.decode(drawn.ids).tab))
 # %% [markdown]
 # ### Loops against slips
 #
-# Two numbers judge a way of writing. *Said before*: of all runs of four tokens, the share that had
+# Two numbers judge a way of writing. *Repeats*: of all runs of four tokens, the share that had
 # occurred in the same piece already. *Slips*: the share of tokens of a kind that the grammar does not allow at
 # their place, such as the same string twice in a chord. We would like few slips, and about as many repeats
 # as the corpus has. Each way writes forty pieces; greedy decoding writes one,
@@ -341,7 +341,7 @@ print(format_tab(tokenizer.decode(drawn.ids).tab))
 
 
 # %%
-def said_before(ids):
+def repeated_share(ids):
     runs = list(zip(ids, ids[1:], ids[2:], ids[3:], strict=False))
     return 1 - len(set(runs)) / len(runs)
 
@@ -352,24 +352,24 @@ def judge(count=40, **options):
     rows = generate(model, [prompt] * count, **options)
     written = [each.ids for each in rows]
     slips = sum(tokenizer.decode(ids).num_invalid_tokens for ids in written)
-    repeated = sum(said_before(ids) for ids in written) / count
+    repeated = sum(repeated_share(ids) for ids in written) / count
     return repeated, slips / sum(len(ids) - len(prompt) for ids in written)
 
 
 # %%
 corpus = [tokenizer.encode(piece)[:N] for piece in pieces]
-usual = sum(said_before(ids) for ids in corpus) / len(corpus)
-print(f"in the corpus, {usual:.0%} has been said before")
+usual = sum(repeated_share(ids) for ids in corpus) / len(corpus)
+print(f"in the corpus, {usual:.0%} are repeats")
 
-# %% alt="Two curves over temperature. The share said before starts highest at temperature 0, crosses the dashed line of the corpus and is near 0 from 1 on; the share of slips stays low up to 1 and rises ever faster from there." caption="What temperature costs: repeats and slips"
+# %% alt="Two curves over temperature. The share of repeats starts highest at temperature 0, crosses the dashed line of the corpus and is near 0 from 1 on; the share of slips stays low up to 1 and rises ever faster from there." caption="What temperature costs: repeats and slips"
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 found = [judge(1, temperature=0)]
 found += [judge(temperature=tau) for tau in taus[1:]]
 for tau, (again, wrong) in zip(taus, found, strict=True):
-    print(f"τ = {tau:<4}  {again:3.0%} said before, {wrong:5.1%} slips")
+    print(f"τ = {tau:<4}  {again:3.0%} repeats, {wrong:5.1%} slips")
 repeated, slips = zip(*found, strict=True)
 assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
-curves = {"said before": repeated, "slips": slips}
+curves = {"repeats": repeated, "slips": slips}
 levels = {"corpus": usual}
 plotting.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
 
@@ -393,7 +393,7 @@ ways = {
 # %%
 judged = {name: judge(**options) for name, options in ways.items()}
 for name, (again, wrong) in judged.items():
-    print(f"{name:16} {again:4.0%} said before, {wrong:5.1%} slips")
+    print(f"{name:16} {again:4.0%} repeats, {wrong:5.1%} slips")
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
@@ -424,7 +424,7 @@ print(f"fewer slips: {best}, {judged[best][1]:.1%}")
 from slp_transformer.sampling import mask_disallowed
 
 again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
-print(f"with the grammar: {again:.0%} said before, {wrong:.1%} slips")
+print(f"with the grammar: {again:.0%} repeats, {wrong:.1%} slips")
 assert wrong == 0
 plotting.show_source(mask_disallowed)
 
@@ -443,7 +443,7 @@ assert penalised.tolist()[1:3] == u.tolist()[1:3]
 torch.testing.assert_close(penalised[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
     again, wrong = judge(1, temperature=0, repetition_penalty=theta)
-    print(f"θ = {theta}: {again:.0%} said before, {wrong:.1%} slips")
+    print(f"θ = {theta}: {again:.0%} repeats, {wrong:.1%} slips")
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
@@ -534,9 +534,9 @@ def beam(width):
     growing, complete = [(0.0, ["<s>"])], []
     while growing and len(complete) < width:
         longer = []
-        for score, said in growing:
-            for w, p in follows[said[-1]].items():
-                longer.append((score + log(p), [*said, w]))
+        for score, words in growing:
+            for w, p in follows[words[-1]].items():
+                longer.append((score + log(p), [*words, w]))
         kept = sorted(longer)[::-1][: width - len(complete)]
         complete += [h for h in kept if h[1][-1] == "."]
         growing = [h for h in kept if h[1][-1] != "."]
@@ -545,8 +545,8 @@ def beam(width):
 
 # %%
 best = {width: max(beam(width)) for width in (1, 2)}
-for width, (score, said) in best.items():
-    print(f"width {width}: {score:.2f} for", *said[1:])
+for width, (score, words) in best.items():
+    print(f"width {width}: {score:.2f} for", *words[1:])
 assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 
 # %% [markdown]
@@ -575,8 +575,8 @@ for word, likely in follows.items():
         table[vocab.index(word), vocab.index(w)] = log(p)
 
 # %% [markdown]
-# The package's search, on the same model: with α = 0 the score is the sum (13.15), with α = 1 the mean
-# (13.16).
+# The package's search, on the same model: with α = 0 the score is the sum [(13.15)](#eq-beam-score), with α = 1 the mean
+# [(13.16)](#eq-beam-norm).
 
 # %%
 stop = {vocab.index(".")}
@@ -590,9 +590,9 @@ for alpha in (0.0, 1.0):
     (found,) = beam_search(*search, width=2, alpha=alpha, stop=stop)
     by_hand = {tuple(s[1:]): v / (len(s) - 1) ** alpha for v, s in beam(2)}
     for h in found:
-        said = tuple(vocab[w] for w in h.ids[1:])
-        assert abs(by_hand[said] - h.score) < 1e-5
-        print(f"α = {alpha:.0f}: {h.score:.2f} for", *said)
+        words = tuple(vocab[w] for w in h.ids[1:])
+        assert abs(by_hand[words] - h.score) < 1e-5
+        print(f"α = {alpha:.0f}: {h.score:.2f} for", *words)
 
 # %%
 assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
@@ -621,9 +621,9 @@ def mean_score(ids):  # (13.16), for any text
 assert abs(mean_score(beamed.ids) - beamed.score) < 1e-3
 found = {"beam": beamed, "greedy": greedily, "top-p": drawn}
 for name, text in found.items():
-    again = said_before(text.ids)
+    again = repeated_share(text.ids)
     score = mean_score(text.ids)
-    print(f"{name:7} score {score:.2f}, {again:.0%} said before")
+    print(f"{name:7} score {score:.2f}, {again:.0%} repeats")
 assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
@@ -666,7 +666,7 @@ for t_i in T1:
 
 # %% [markdown]
 # There is no mask. The cache holds nothing of the future, so there is nothing to hide. The rows
-# are those of (8.33), all at once and masked:
+# are those of [(8.33)](03_one_matrix.py#eq-head-par), all at once and masked:
 
 # %%
 from slp_transformer import causal_mask
@@ -917,7 +917,7 @@ plotting.show_source(decode_loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    The first ten, whose keys are all there. The assertion against (8.33) fails for the rest.
+#    The first ten, whose keys are all there. The assertion against [(8.33)](03_one_matrix.py#eq-head-par) fails for the rest.
 #
 #    </details>
 
@@ -949,7 +949,7 @@ plotting.show_source(decode_loop)
 #
 #    <details><summary>Answer</summary>
 #
-#    (8.48) asks for a set whose sum is at least p. Without the word that crosses, the sum is too
+#    [(8.48)](#eq-top-p) asks for a set whose sum is at least p. Without the word that crosses, the sum is too
 #    small; and if the first word alone exceeds p, nothing would be left.
 #
 #    </details>

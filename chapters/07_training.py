@@ -300,7 +300,7 @@ by_character = perplexity(-log(likelihood) / 23)
 print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In (7.56) the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
 
 # %% [markdown]
 # ## One step, spelled out
@@ -456,10 +456,11 @@ print(f"loss {record.val_loss:.3f}; it says:", *said)
 #
 # ## The ladder
 #
-# What is each part of the Transformer worth? We build the model up from nearly nothing, train each
-# version on the same text, and look at the loss on the text that was held out. The first four versions
-# read the same number of characters at the same rate; the last reads twice as many at half the rate. The text is the beginning of *Moby-Dick*, which comes with the package; a token is a
-# character. The script climbs on any other text as well, which
+# What is each part of the Transformer worth? We build the model up from nearly nothing, train each version on
+# the same text, and look at the loss on the text that was held out. The first four versions read the same
+# number of characters at the same rate; the last reads twice as many at half the rate. The text is the
+# beginning of *Moby-Dick*, which comes with the package; a token is a character. The script climbs on any
+# other text as well, which
 # <autoref identifier="slp_transformer.data.text_files.read_documents">read_documents</autoref> finds:
 #
 # ```

@@ -103,7 +103,7 @@ print(f"PyTorch counts {ratio:.3f} times 6ND")
 # %% [markdown]
 # The rest are the logits. (On a CPU, PyTorch does not count the inside of its fused attention.)
 #
-# The unit of (8.51) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
+# The unit of [(8.51)](#eq-L(C)) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
 
 # %%
 from slp_transformer.scaling_laws import FLOPS_PER_PF_DAY
@@ -177,7 +177,7 @@ for C, found in sorted(compute.items()):
 
 # %% [markdown]
 # Wherever two of these nine cost the same, the smaller one that read more is better. So compute is a matter
-# of balance, and the law (8.51) is about the best model at each cost, not about any one.
+# of balance, and the law [(8.51)](#eq-L(C)) is about the best model at each cost, not about any one.
 #
 # Now a forecast. We fit L(N) to the three models that read the most, and ask it for a model four times as
 # large as the largest. Then we train that model.
@@ -235,8 +235,8 @@ plotting.lines(recorded, **axes) if recorded else None
 # ## How many parameters?
 #
 # [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
-# matrices (8.52). Here is that rule on the six models of the book's table, next to a count of the
-# matrices that they have, and the total that their publishers give.
+# matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule on the six models of the book's
+# table, next to a count of the matrices that they have, and the total that their publishers give.
 
 # %%
 from slp_transformer.model_sizes import PUBLISHED_MODELS
@@ -250,8 +250,9 @@ for name, model in PUBLISHED_MODELS.items():
 
 # %% [markdown]
 # For the two that are built as the book's block is, the rule is exact. The other four have a feedforward
-# layer with three matrices (7.22), and queries that share keys and values; some of them also have heads
-# whose size is not d/A. That is one line more than (8.52):
+# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values; some of
+# them also have heads whose size is not d/A. That is one line more than
+# [(8.52)](05_language_model.py#eq-param-count):
 
 # %%
 from slp_transformer.model_sizes import PublishedModel
@@ -270,8 +271,8 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # ## What the cache costs
 #
 # While a model writes, it keeps a key and a value of each token for each head that answers, in every block
-# ([chapter 6](06_decoding.py), 8.53). That is $2\,n_{layer}\,A\,d_k$ numbers a token, less where heads share.
-# In 16-bit numbers, for one text as long as the model's publisher allows:
+# ([chapter 6](06_decoding.py), [(8.53)](06_decoding.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers a
+# token, less where heads share. In 16-bit numbers, for one text as long as the model's publisher allows:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():

@@ -143,7 +143,7 @@ for l in range(3):
 
 # %% [markdown]
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
-# with $\mathbf E^\top$ as (8.46) does with the last one:
+# with $\mathbf E^\top$ as [(8.46)](05_language_model.py#eq-logits) does with the last one:
 #
 # $$
 # \mathbf u=\mathbf h^\ell_i\,\mathbf E^\top

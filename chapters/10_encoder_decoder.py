@@ -228,9 +228,9 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one sublayer more,
 # between the two that it has. It too reads a normalized copy of the stream and adds what it
-# found. The top and the bottom row below are (8.40) to (8.45), or (7.41) to (7.46), but for
-# $\mathbf C^3$, which now stands where $\mathbf T^3$ stood. The row between them is new, and has no
-# number in the book.
+# found. The top and the bottom row below are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
+# [(8.45, 7.46)](03_one_matrix.py#eq-T-H), but with $\mathbf C^3$ in the place of $\mathbf T^3$. The row
+# between them is new, and has no number in the book.
 #
 # $$
 # \begin{aligned}
@@ -273,7 +273,7 @@ torch.testing.assert_close(H, decoder_block(block, X, H_enc))
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
 
 # %% [markdown]
 # It matters: taking the queries from the block's input instead gives another result.

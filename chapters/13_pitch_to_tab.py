@@ -251,7 +251,6 @@ from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.guitar.fingering import seq2seq
 
 torch.manual_seed(0)
-torch.set_num_threads(1)  # the digits below depend on the order of sums
 N = 32  # notes in a window, so 64 tokens for the decoder
 sizes = {"model_dim": 48, "num_heads": 4, "num_blocks": 1}
 vocabulary = {"source_vocab_size": seq2seq.SOURCE_VOCAB_SIZE}
@@ -265,6 +264,7 @@ print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
 # %%
 from slp_transformer.training import train
 
+torch.set_num_threads(1)  # the digits below depend on the order of sums
 records = train(
     model,
     seq2seq.FingeringDataset(learned, N, noise_rate=0.1),

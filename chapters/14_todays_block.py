@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14 · From the book's block to today's
 #
-# Beyond the book, but for the gate (7.22) and a sentence on RoPE in its August 2026 draft
+# Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
 #
 # Exchange four parts of the block, one at a time, and load models that others have trained.
 #
@@ -14,7 +14,7 @@
 # %% [markdown]
 # ## The norm without its mean
 #
-# Layer norm brings a row to mean 0 and deviation 1 (8.25, 7.26). RMSNorm leaves the mean where it
+# Layer norm brings a row to mean 0 and deviation 1 [(8.25, 7.26)](02_block.py#eq-ln). RMSNorm leaves the mean where it
 # is and divides by the *root mean square* alone; the offset β goes, too.
 #
 # $$
@@ -146,7 +146,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block (8.53, 7.59), and in a long
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06_decoding.py#eq-kv-attn), and in a long
 # text that is what fills the memory. So today's models let the queries of several heads look at
 # one key and one value: $A$ heads ask, $G$ answer.
 #
@@ -156,7 +156,8 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # g=\lfloor c\,G/A\rfloor
 # $$
 #
-# (Ainslie et al. 2023; heads and groups counted from 0.) With $G=A$ it is the book's (8.36).
+# (Ainslie et al. 2023; heads and groups counted from 0.) With $G=A$ it is the book's
+# [(8.36)](03_one_matrix.py#eq-mh-par-head).
 
 # %%
 A, G, d = 6, 2, 12
@@ -221,9 +222,9 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # %% [markdown]
 # ## The gate, once more
 #
-# The feedforward layer of these models is SwiGLU (7.22), which
+# The feedforward layer of these models is SwiGLU [(7.22)](02_block.py#eq-swiglu), which
 # [chapter 2](02_block.py#eq-swiglu) has worked out, without its three biases. GPT-2 and BERT keep
-# the book's layer (8.21), with GELU for ReLU.
+# the book's layer [(8.21)](02_block.py#eq-ffn), with GELU for ReLU.
 #
 # ## The block
 #
