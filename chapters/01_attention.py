@@ -208,7 +208,7 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # \tag{qkv}
 # $$
 #
-# Rows stand on the left and weights multiply on the right, in the book and in all our code.
+# Rows are on the left and weights multiply on the right, in the book and in all our code.
 # Queries and keys must have the same size $d_k$, since they will meet in a dot product; values
 # may have another, $d_v$. Here is a head with $d_k=2$ and $d_v=3$. Its first key column says *I
 # am a person*, the second *I am a thing*. An action asks for a person; things and qualities ask

@@ -315,7 +315,7 @@ assert torch.equal(converted, causal_mask(N))
 
 # %% [markdown]
 # Additive masks combine with `+`. That brings up a case the book doesn't meet. Sentences of a
-# batch are padded to one length; if the padding stands on the left, the first row of the causal
+# batch are padded to one length; if the padding is on the left, the first row of the causal
 # mask sees nothing but padding. A softmax over nothing but −∞ is 0/0, and one NaN spreads to all
 # weights in the backward pass. In the package, a token that may see nothing reads zeros.
 
@@ -416,7 +416,7 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # %% [markdown]
 # ## Splitting and joining heads
 #
-# Between the one product and the loop-free attention stands a step that every implementer has to
+# Between the one product and the loop-free attention there is a step that every implementer has to
 # get right: giving each head its own columns, and putting the results side by side again. Most
 # mistakes here raise no error and have the right shape. So we choose numbers that tell us where
 # they come from.

@@ -3,7 +3,7 @@
 #
 # Sections 8.4 (2025-26 drafts) and 7.4 (August 2026 draft)
 #
-# Turn words into the rows of X: one row for what a token is, plus one for where it stands.
+# Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
 # You will be able to look up embeddings with and without one-hot rows; show by experiment that
 # attention alone cannot tell one word order from another; add learned or sinusoidal positions;
@@ -199,7 +199,7 @@ torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 # %% [markdown]
 # From the second block on it can notice, because the rows it reads now differ by how much each
 # one saw. Causal language models without any positions have indeed been trained (Haviv et al.
-# 2022), but nobody would call that a direct way to say where a word stands.
+# 2022), but nobody would call that a direct way to say where a word is.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -362,7 +362,7 @@ plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 #
 # Multiply two rows. Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$, and in
 # $a-b$ the places occur only as their difference. So the dot product of two positions depends on
-# how far apart they are, not on where they stand:
+# how far apart they are, not on where they are:
 #
 # $$
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
@@ -423,7 +423,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #
 #    <details><summary>What happens</summary>
 #
-#    It names the id that does not fit, and where it stands.
+#    It names the id that does not fit, and where it is.
 #
 #    </details>
 #

@@ -55,8 +55,8 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# The blocks stand one above the other. Input and output have the same shape, so what one hands
-# over the next can take:
+# The blocks are stacked. Input and output have the same shape, so each block can read what the one
+# below it gives:
 #
 # <span class="eq" id="eq-stack">stack</span>
 #

@@ -288,7 +288,7 @@ model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
 model.embedding.tokens.E.data *= 5  # short rows learn faster from
 model.embedding.positions.P.data *= 5  # numbers that are not so small
 
-# %% alt="Two falling curves, learned and held out, of nats per token over 450 steps: steep at first, then ever flatter." caption="Loss of the model that writes on this page"
+# %% alt="Training loss and held-out loss in nats per token over 450 steps: both fall steeply at first, then more and more slowly." caption="Loss of the model that writes on this page"
 from slp_transformer.training import train
 
 how = {"steps": 450, "batch_size": 12, "learning_rate": 6e-3}
@@ -298,7 +298,7 @@ final = records[-1].val_loss
 print(f"|V| = {vocab_size}; held-out loss {final:.2f} nats a token")
 assert final < 2.3
 curves = {
-    "learned": [(r.step, r.train_loss) for r in records],
+    "training": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(curves, x="step", y="nats per token")
@@ -743,7 +743,7 @@ plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
 # only once: from the second time on, nothing of `H_enc` is left to read. The rows count from the
 # moment the whole stack has written its own, so a pass that breaks off leaves the cache as it was.
 #
-# Positions have to go on counting: the next token stands at `cache.length`, not at 0. That is also
+# Positions have to go on counting: the next token is at `cache.length`, not at 0. That is also
 # where it ends. This model has learned 96 positions and has no row for a 97th, so
 # <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops and says why:
 
@@ -843,7 +843,7 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 # ### All prompts at once
 #
 # A batch may hold prompts of different lengths, and each must get what it would get alone.
-# The package pads nothing: all texts stand at the same position, and where a short one's next
+# The package pads nothing: all texts are at the same position, and where a short one's next
 # word is chosen, a longer one's is given. A text that has ended stays in the batch, and its words are
 # thrown away, until half of the batch has ended; then the batch is made smaller. `on_token` is called
 # with every word as it is written.

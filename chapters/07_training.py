@@ -578,7 +578,7 @@ if "q" in lefts and "u" in rights:
     q, u = tokenizer.encode("qu")
     share = (pairs[q, u] / pairs[q].sum()).item()
     print(f"q is followed by u: {share:.2f} of the time in the text,")
-    print(f"with {table[q, u]:.2f} in the trained table; q stands")
+    print(f"with {table[q, u]:.2f} in the trained table; q occurs")
     print(
         f"{pairs[q].sum().int().item()} times in {len(learned):,} characters"
     )
@@ -703,7 +703,7 @@ if arguments.save:
     ladder_options.keep(arguments.save, curves, texts, ladder)
 
 # %% [markdown]
-# Each rung stands below the one before. What one head hands on is a single blend of the characters
+# Each rung has a lower loss than the one before. What one head hands on is a single blend of the characters
 # so far; four heads make four and keep them apart. The blocks add what they find to the stream, and
 # work on it position by position in the feedforward layer. The last model's loss is measured in
 # windows of 64, where most characters have more before them than in windows of 8. That, too, is

@@ -3,7 +3,7 @@
 #
 # Section 8.8 (2025-26 drafts); of the August 2026 draft 7.8 and the section on LoRA in chapter 8
 #
-# What a larger model buys, what it weighs, and how to teach it something new without training it whole.
+# What a larger model buys, what it weighs, and how to teach it something new without training all of it.
 #
 # You will be able to say what loss a scaling law predicts, and how far to believe it; fit such laws
 # to models that you train here; count the parameters and the cache of the models people use; and
@@ -165,7 +165,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
-# larger model stands lower. What does one get for one's compute, then?
+# larger model has a lower loss. What does one get for one's compute, then?
 
 # %%
 compute = {}
@@ -303,7 +303,7 @@ assert weighs == by_formula
 print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 
 # %% [markdown]
-# And it is read whole for every token. The weights are read once for all texts of a batch, the cache of
+# And all of it is read for every token. The weights are read once for all texts of a batch, the cache of
 # each text for itself. On the machine that made this page, one more token for four texts takes:
 
 # %%
@@ -462,12 +462,12 @@ tuned = {
 }
 
 # %%
-results, whole = {}, tuned["all weights"]
+results, full = {}, tuned["all weights"]
 for name, model in tuned.items():
     share = learning(model) / learning(base)
     results[name] = losses(model)
     shown = " and ".join(f"{loss:.3f}" for loss in results[name])
-    done = (unknown - results[name][1]) / (unknown - losses(whole)[1])
+    done = (unknown - results[name][1]) / (unknown - losses(full)[1])
     print(f"{name:28} {share:6.1%} of the weights: {shown}, {done:.0%}")
 
 # %% alt="Bars: held-out loss on blues in nats per token. Before any tuning it is highest; with LoRA it falls as more numbers may learn, and it is lowest where all weights do." caption="Loss on the blues, by what was allowed to learn"

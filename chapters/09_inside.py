@@ -304,9 +304,9 @@ def loss_by_position():
 
 
 # %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it lies around 9 nats, in the second around 1." caption="The loss at each position of a sequence that repeats"
-whole = loss_by_position()
-print(f"first time {whole[:15].mean():.2f}, second {whole[16:].mean():.2f}")
-plotting.lines({"loss": whole}, x="position", y="nats")
+by_position = loss_by_position()
+print(f"first time {by_position[:15].mean():.2f}, second {by_position[16:].mean():.2f}")
+plotting.lines({"loss": by_position}, x="position", y="nats")
 
 # %% [markdown]
 # (In the first half it does worse than an even guess. There the loss was never counted, so nobody taught it
@@ -513,10 +513,10 @@ plotting.bars(list(found.values()), list(found), title="strings right", top=1)
 
 # %% [markdown]
 # Before block 0, the token knows no more than chance. Its heads fetch it: head 3 the most, 57 %, as much as can be read
-# from the whole stream afterwards. The heads of block 1 gather less of it. (A probe that is linear finds what stands
-# there in a linear form; there may be more.)
+# from the whole stream afterwards. The heads of block 1 gather less of it. (A linear probe finds what is there in
+# linear form; there may be more.)
 #
-# Can be read is not is used. So take each head of block 0 away, and see what the model loses on notes.
+# What can be read need not be used. So take each head of block 0 away, and see what the model loses on notes.
 
 
 # %%

@@ -136,7 +136,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # Our source is a lick of five notes, each named by its string and fret: `A7` is the A string at
 # fret 7. The target is the same lick in reverse, of which three notes are to be written. Let an
-# encoder row say at which place its note stands (five columns) and which note it is (five more);
+# encoder row say at which place its note is (five columns) and which note it is (five more);
 # let a decoder row say which place it wants next: the last, then the one before it, and so on.
 
 # %%

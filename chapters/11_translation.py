@@ -206,7 +206,7 @@ print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 # %% [markdown]
 # With real sentences another start did better in this form: 0.02 for every matrix and for the
 # embedding too, `initialization="bert"`. Scaled up, its rows are still shorter than the sines and
-# cosines, so that the model begins with where a word stands rather than which it is. A translator of
+# cosines, so that the model begins with where a word is rather than which it is. A translator of
 # captions that began so came to 39.95 BLEU (`benchmarks/results/translation`).
 
 # %% [markdown]
@@ -553,7 +553,7 @@ assert found["two beams"] == "primero de marzo"
 #   `TrainConfig.of_2017` have them.
 # - Cross-attention comes to look from a word to its counterpart, wherever that is, with nothing
 #   but pairs to learn from.
-# - A translation that is right is right as a whole: exact match counts those.
+# - A translation counts as right only if all of it is right: that is exact match.
 # - Beam search finds nothing better where one translation is certain, and does where several are
 #   right and begin alike.
 

@@ -83,7 +83,7 @@ print(format_tab(corpus[0]))
 # ## From tab to tokens
 #
 # A language model reads a row of tokens. A place on the neck becomes one token, `TAB<string,fret>`;
-# `POS<k>` says that what follows stands k steps after the bar line; `BAR` begins a bar. A header
+# `POS<k>` says that what follows comes k steps after the bar line; `BAR` begins a bar. A header
 # names the tuning and the capo. Nothing is lost: the ids give the same tab back.
 
 # %%
@@ -143,8 +143,8 @@ from slp_transformer.training import train
 
 
 def report(record):
-    learned, held_out = record.train_loss, record.val_loss
-    line = f"step {record.step:5d}  learned {learned:.3f}"
+    training, held_out = record.train_loss, record.val_loss
+    line = f"step {record.step:5d}  training {training:.3f}"
     print(f"{line}  held out {held_out:.3f}", flush=True)
 
 
@@ -168,13 +168,13 @@ assert records[-1].val_loss < no_context / 2
 # %%
 last = records[-1]
 gap = last.val_loss - last.train_loss
-print(f"in the end {last.train_loss:.2f} nats a token on what it learned,")
+print(f"in the end {last.train_loss:.2f} nats a token in training,")
 print(f"{last.val_loss:.2f} held out, {gap:.2f} more")
 assert gap > 0.1
 
-# %% alt="Loss in nats per token over 700 training steps. The curve of the learned pieces and that of the held-out pieces fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Loss on tabs that are learned and on tabs held out"
+# %% alt="Loss in nats per token over 700 training steps. The training loss and the held-out loss fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Training loss and held-out loss on tabs"
 curves = {
-    "learned": [(r.step, r.train_loss) for r in records],
+    "training": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(
@@ -215,7 +215,7 @@ def write(seed, count=40, **options):
 free, _ = write(seed=0)
 ill_formed = sum(piece.num_invalid_tokens for piece in free)
 length = sum(piece.num_tokens for piece in free)
-print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
+print(f"{ill_formed} of {length:,} tokens are of a kind not allowed there")
 
 # %% [markdown]
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
@@ -392,7 +392,7 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 #    <details><summary>What happens</summary>
 #
-#    Within a hundred steps the learned curve is far below where it was with all the pieces, and the
+#    Within a hundred steps the training loss is far below where it was with all the pieces, and the
 #    held-out curve has turned and risen, in the end above that of a model that knows nothing. It
 #    knows its ten pieces by heart, and is sure of them where something else comes.
 #

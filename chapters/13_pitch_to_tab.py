@@ -204,9 +204,9 @@ for name, shares in found.items():
 assert found["lowest fret"]["pitch"] == 1.0
 
 # %% [markdown]
-# Given the pitch, a note on the right string is on the right fret too, so *strings right* is the
-# whole of it. Pitches are kept because nothing else was looked at. The hand's costs know nothing
-# of the rules that these pieces were written by; what is left for a model to learn is those.
+# Given the pitch, a note on the right string is on the right fret too, so *strings right* measures
+# both. Pitches are kept because nothing else was tried. The hand's costs know nothing
+# of the rules that these pieces were written by; those rules are left for a model to learn.
 
 # %% [markdown]
 # ## Translation, note by note
@@ -275,7 +275,7 @@ records = train(
     eval_interval=100,
 )
 for r in records:
-    losses = f"{r.train_loss:.2f} learned, {r.val_loss:.2f} held out"
+    losses = f"{r.train_loss:.2f} in training, {r.val_loss:.2f} held out"
     print(f"step {r.step}: {losses} (nats a note)")
 
 # %% [markdown]

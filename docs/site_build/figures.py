@@ -105,8 +105,8 @@ def with_wirings(body: str, figures: list[Figure], link: diagrams.Link) -> str:
         if place < 0 or start < 0:
             continue
         picture = diagrams.BEFORE[figure.slug].svg(link)
-        whole = framed(f'<div class="slp-drawing">{picture}</div>', figure)
-        body = f"{body[:start]}{whole}{body[start:]}"
+        framed_picture = framed(f'<div class="slp-drawing">{picture}</div>', figure)
+        body = f"{body[:start]}{framed_picture}{body[start:]}"
     return body
 
 

@@ -177,7 +177,7 @@ def on_page_markdown(markdown, page, config, files):
         markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
-        markdown = markdown.replace("<!-- whole -->", pages.whole(page))
+        markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))

@@ -165,12 +165,12 @@ def kept(uri: str) -> dict | None:
 def shown_as(name: str) -> str:
     """The anchor of an object, by any of its names: that in its package if this offers it."""
     for length in range(name.count("."), 0, -1):
-        whole = name.split(".")
-        outer, inner = ".".join(whole[: length + 1]), whole[length + 1 :]
+        parts = name.split(".")
+        outer, inner = ".".join(parts[: length + 1]), parts[length + 1 :]
         outer = site.definitions.get(outer, outer)
         if outer in site.shown_as:
             return ".".join([site.shown_as[outer], *inner])
-        if outer != ".".join(whole[: length + 1]):
+        if outer != ".".join(parts[: length + 1]):
             return ".".join([outer, *inner])
     return name
 
@@ -286,7 +286,7 @@ def ways_from(page) -> dict[str, str]:
     return found
 
 
-def whole(page) -> str:
+def diagram(page) -> str:
     """The diagram, and its parts in words."""
     link = link_from(page)
     drawings = "".join(diagrams.drawing(link, frozenset(), upright) for upright in (False, True))
@@ -298,7 +298,7 @@ def you_are_here(chapter: Chapter, page) -> str:
     """The diagram at the head of a chapter, with its parts marked; folded on a phone."""
     declared = {slug for slug, _ in links.declared(chapter)}
     parts = diagrams.here(site.summaries[chapter.path.stem].number, declared)
-    named = diagrams.named(parts) or "the whole"
+    named = diagrams.named(parts) or "the complete model"
     link = link_from(page)
     said = f"<strong>You are here:</strong> {escape(named)}"
     return (

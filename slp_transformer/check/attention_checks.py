@@ -23,13 +23,9 @@ SCALES = {
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
     """Return the divisor of the scores."""
-    if "no scaling" in mistakes:
-        return 1.0
-    if "scaled by d_k" in mistakes:
-        return float(d_k)
-    if "d_k**1/2" in mistakes:
-        return 2.0 * d_k
-    return d_k**-0.5 if "multiplied by the root" in mistakes else d_k**0.5
+    divisors = {"no scaling": 1, "scaled by d_k": d_k, "d_k**1/2": 2 * d_k}
+    divisors["multiplied by the root"] = d_k**-0.5
+    return float(choose_option(mistakes, divisors, d_k**0.5))
 
 
 def _softmax_cases() -> list[Case]:
@@ -221,16 +217,14 @@ def _attention_cases() -> list[Case]:
     _attention_cases,
     {
         **SCALES,
-        "scaled by √d_v": "The scores are divided by √d_v instead of √d_k: the size that counts is "
-        "that of queries and keys.",
+        "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
         "scaled by √N": "The scores are divided by the root of the number of tokens, not √d_k.",
         "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "causal in any case": "The future is hidden whatever the mask says: add the mask given.",
         "no mask": "The mask is not used: each query sees every key, the future as well.",
         "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
-        "mask added after softmax": "The mask is added to the weights, after the softmax; it "
-        "belongs to the scores, before it.",
+        "mask added after softmax": "The mask is added to the weights; add it to the scores.",
         "mask multiplied": "The scores are multiplied with the mask; it should be added.",
         "mask turned": "The mask is used the wrong way round: it hides what should be seen.",
         "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
@@ -279,12 +273,9 @@ def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     if "causal in any case" in mistakes:
         return scores + torch.full_like(scores, -INF).triu(1)
     hidden = ~hidden if "mask turned" in mistakes else hidden
-    if "hidden scores 0" in mistakes:
-        return scores.masked_fill(hidden, 0)
-    if "-1e9" in mistakes:
-        return scores.masked_fill(hidden, -1e9)
-    if "mask turned" in mistakes:
-        return scores.masked_fill(hidden, -INF)
+    filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "mask turned": -INF}
+    if mistakes & filled.keys():
+        return scores.masked_fill(hidden, choose_option(mistakes, filled, None))
     return scores - mask if "mask subtracted" in mistakes else scores + mask
 
 

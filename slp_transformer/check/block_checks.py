@@ -55,8 +55,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "no offset": "The offset β is not used.",
         "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
         "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
-        "root mean square": "The row is divided by the root of its mean square without subtracting "
-        "the mean: that is RMSNorm.",
+        "root mean square": "The mean is not subtracted: that is RMSNorm.",
         "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature.",
     },
     accepted=tuple(EPSILONS),
@@ -272,10 +271,8 @@ def _block_cases() -> list[Case]:
         "block normalizes what a sublayer reads, not the stream.",
         "no first residual": "The attention's output replaces the stream; add it instead.",
         "no second residual": "The feedforward layer's output replaces the stream; add it.",
-        "norm on the residual": "The normalized rows are added back: T¹ instead of X. The stream "
-        "itself must stay as it is.",
-        "second norm on the residual": "After the second norm the normalized rows are added back; "
-        "it should be the stream O.",
+        "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
+        "second norm on the residual": "The normalized rows are added back; add the stream O.",
         "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",
         "no second norm": "The feedforward layer reads O (T³); it should read its norm (T⁴).",

@@ -42,8 +42,8 @@ class Check:
         name: how it is called.
         source: its equation, by slug and numbers.
         arguments: what the reader's function is given, in this order.
-        mistakes: sentences by the names of the known mistakes; what stands in brackets after a
-            name tells variants of one mistake apart.
+        mistakes: sentences by the names of the known mistakes; what is in brackets after a
+            name distinguishes variants of one mistake.
         accepted: mistakes that are as good as right.
     """
 

@@ -108,8 +108,7 @@ def _back_cases() -> list[Case]:
         "last place left out": "The path lacks the place where the hand is at the end.",
         "first place left out": "The path lacks the place where the hand began.",
         "not followed": "Each row is asked about `last`; ask it about the place found before.",
-        "from the beginning": "The rows are followed from the first to the last; only the end is "
-        "known, so go back from there.",
+        "from the beginning": "The rows are followed from the first; go back from the last.",
     },
 )
 def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:

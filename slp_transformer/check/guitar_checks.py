@@ -76,8 +76,7 @@ def _span_cases() -> list[Case]:
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too many": "The span counts frets from the first to the last; it is their difference.",
         "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
-        "first and last string": "The span is taken between the outer strings, not between the "
-        "lowest and the highest fret.",
+        "first and last string": "This is the span of the outer strings, not of all frets.",
     },
 )
 def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:

@@ -22,8 +22,7 @@ def _ids_cases() -> list[Case]:
         "itself": "This is the token itself; the rule asks for what came after it.",
         "before": "This is what came before the token; the rule asks for what came after it.",
         "two after": "This is what came two places after the token; the rule asks for the next.",
-        "finds itself": "The search begins at the last token, which is always found and has "
-        "nothing after it: begin one before it.",
+        "finds itself": "The search begins at the last token itself: begin one before it.",
         "0 if new": "A token that was not there before should give −1, not 0, which is a token.",
     },
 )
@@ -46,10 +45,8 @@ def _alpha_cases() -> list[Case]:
     def made(N: int) -> Tensor:
         return torch.softmax(2 * draw(N, N) + torch.full((N, N), -torch.inf).triu(1), dim=-1)
 
-    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in ALPHA_SIZES)]
-
-
-ALPHA_SIZES = ((6, 3), (7, 2), (11, 5))
+    sizes = ((6, 3), (7, 2), (11, 5))
+    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in sizes)]
 
 
 @check(
@@ -101,14 +98,6 @@ def _lens_cases() -> list[Case]:
     ]
 
 
-LENS_MISTAKES = {
-    "unbiased": "The deviation divides by d − 1; layer norm's by d: write correction=0.",
-    "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
-    "no gain": "The final norm's gain γ is not used.",
-    "no offset": "The final norm's offset β is not used.",
-}
-
-
 @check(
     "`logit-lens`, with the final norm",
     _lens_cases,
@@ -121,7 +110,10 @@ LENS_MISTAKES = {
         "probabilities": "These are probabilities; asked for are the logits.",
         "logarithms": "These are logarithms of probabilities; asked for are the logits.",
         "last token alone": "Only the last token is read; the lens reads every row.",
-        **LENS_MISTAKES,
+        "unbiased": "The deviation divides by d − 1; layer norm's by d: write correction=0.",
+        "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
+        "no gain": "The final norm's gain γ is not used.",
+        "no offset": "The final norm's offset β is not used.",
     },
     accepted=tuple(EPSILONS),
 )
@@ -162,9 +154,8 @@ def _head_cases() -> list[Case]:
         "token": "A token is taken away from every head; the first axis is that of the heads.",
         "feature": "A feature is taken away from every head; the first axis is that of the heads.",
         "scaled up": "The other heads are scaled up, as dropout does; leave them as they are.",
-        "mean": "The mean over the tokens stands in its place; here it is to be 0.",
-        "joined by reshape": "Heads are joined by a reshape alone, which mixes tokens: move the "
-        "heads' axis beside the features first.",
+        "mean": "The mean over the tokens takes its place; here it is to be 0.",
+        "joined by reshape": "A reshape alone mixes tokens: move the heads' axis to the features.",
         "no W_O": "The heads are joined but not multiplied with W_O.",
     },
 )

@@ -100,8 +100,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
     {
-        "halves": "The sines stand in the first half of the columns and the cosines in the second; "
-        "in the paper they alternate.",
+        "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
         "cosine first": "Sine and cosine have changed places: column 0 is a sine.",
         "column as i": "The exponent counts columns; i counts pairs of columns.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
@@ -250,8 +249,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
     lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
-        "one matrix of the feedforward layer": "Only one matrix of the feedforward layer is "
-        "counted; W_1 and W_2 have 4d² each.",
+        "one matrix of the feedforward layer": "W_1 and W_2 have 4d² each; only one is counted.",
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
         "d once": "d counts once where it should be squared.",

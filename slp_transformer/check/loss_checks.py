@@ -9,8 +9,7 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_optio
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
-    "not shifted": "The targets are not shifted: position t is compared with its own word; it "
-    "predicts the next, w_{t+1}.",
+    "not shifted": "The targets are not shifted: position t predicts the next word, w_{t+1}.",
     "shifted backwards": "Targets are shifted the wrong way: position t meets the word before it.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
@@ -109,8 +108,7 @@ def _padded_cases() -> list[Case]:
         "padding counted": "Padding counts as a target; a place with no word should not.",
         "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",
-        "padding judged by the input": "Positions are left out where the input is padding; what "
-        "counts is whether the target is.",
+        "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:

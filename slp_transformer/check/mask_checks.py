@@ -24,8 +24,7 @@ def future_mask(N: int) -> Tensor:
         "one too late": "The mask begins one place too late: each token sees the next one.",
         "zeros and ones": "This mask is 1 where allowed and 0 elsewhere. The book's is added to "
         "the scores: 0 where allowed, −∞ elsewhere.",
-        "ones and zeros": "This mask is 1 where hidden and 0 elsewhere. The book's is added to the "
-        "scores: −∞ where hidden.",
+        "ones and zeros": "This mask is 1 where hidden; the book's is added, and −∞ there.",
         "booleans": "These are booleans that say what is allowed. The book's mask is added to the "
         "scores: 0 where allowed, −∞ elsewhere.",
         "booleans, hidden": "These are booleans that say what is hidden. The book's mask is added "

@@ -35,8 +35,7 @@ def _rms_cases() -> list[Case]:
         "no eps": "ε is not used.",
         "no root": "The row is divided by its mean square; the root is missing.",
         "length": "The squares are added but not divided by d: that is the row's length.",
-        "mean of sizes": "The row is divided by the mean of its absolute values; it is the root of "
-        "the mean of its squares.",
+        "mean of sizes": "The row is divided by its mean size, not by the root mean square.",
         "multiplied": "The row is multiplied with its root mean square; divide by it.",
         "over tokens": "The mean runs over the tokens; it should run over the features of one row.",
         "all rows together": "The mean square is that of the whole matrix; each row has its own.",
@@ -77,10 +76,9 @@ def _rotation_cases() -> list[Case]:
     _rotation_cases,
     {
         "backwards": "The pairs turn the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
-        "neighbors": "Neighbouring columns are paired, as in the paper; the published weights "
-        "pair column i with i + d_k/2.",
-        "start left out": "Positions begin at 0; the first row stands at `start`.",
-        "from 1": "Positions are one too high: the first row stands at `start` itself.",
+        "neighbors": "Neighboring columns are paired; pair column i with i + d_k/2.",
+        "start left out": "Positions begin at 0; the first row is at `start`.",
+        "from 1": "Positions are one too high: the first row is at `start`.",
         "one position": "All rows turn by the angle of the first; row n stands at start + n.",
         "half the exponent": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
         "twice the exponent": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",

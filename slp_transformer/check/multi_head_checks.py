@@ -86,7 +86,7 @@ def _split_cases() -> list[Case]:
         "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
         "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
-        "heads reversed": "The heads stand in reverse order: head 0 takes the first columns.",
+        "heads reversed": "The heads are in reverse order: head 0 takes the first columns.",
         "sizes confused": "The columns are cut into d_k heads of size A, not A heads of d_k.",
     },
 )
@@ -122,8 +122,7 @@ def _join_cases() -> list[Case]:
     {
         "view without transpose": "The numbers are only cut anew, so a row mixes tokens: transpose "
         "to [N×A×d_v] first, then join the last two axes.",
-        "interleaved": "The heads' columns are interleaved; each head's d_v columns should stay "
-        "side by side, head 1 first.",
+        "interleaved": "The heads' columns are interleaved; keep each head's d_v columns together.",
         "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
         "one below the other": "The heads stand one below the other; set them side by side.",
         "added": "The heads are added up; they should be laid side by side.",

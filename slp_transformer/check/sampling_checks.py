@@ -134,8 +134,7 @@ def _top_p_cases() -> list[Case]:
         "not renormalised": "The rest does not sum to 1: cut before the softmax.",
         "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
         "each above p": "Each probability is compared with p; compare the sum from the largest on.",
-        "each above 1 − p": "Each word's own probability is compared with 1 − p; it should be the "
-        "sum from the most probable on.",
+        "each above 1 − p": "Each probability is compared with 1 − p; compare the sum with p.",
         "share of the largest": "Each probability is compared with p times the largest (min-p); it "
         "should be the sum from the most probable on.",
         "not sorted": "The sum runs over the words in their order, not from the largest on.",

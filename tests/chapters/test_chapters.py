@@ -10,18 +10,17 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import chapter_source
+import execution
 import jupytext
+import links
 import pytest
 from own_process import environment
 
 from slp_transformer._internal.equations import equations
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import chapter_source  # noqa: E402
-import execution  # noqa: E402
-import links  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')

@@ -6,10 +6,10 @@ import http.server
 import json
 import re
 import shutil
-import sys
 import threading
 from pathlib import Path
 
+import audio_page
 import pytest
 
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
@@ -18,9 +18,7 @@ from slp_transformer.guitar.tab_metrics import compute_playable_share
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import audio_page  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets" / "alphatab"
 

@@ -2,9 +2,11 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import diagrams
+import figures
+import links
 import pytest
 import torch
 from test_chapters import CHAPTERS, cells, every_chapter, read
@@ -21,11 +23,7 @@ from slp_transformer.plotting.canvas import (
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import diagrams  # noqa: E402
-import figures  # noqa: E402
-import links  # noqa: E402
 
 WORDS = "the guitarist tuned the string because it was flat".split()
 

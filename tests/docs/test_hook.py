@@ -8,19 +8,18 @@ import sys
 import threading
 from pathlib import Path
 
+import chapter_source
+import execution
+import figures
+import links
 import nbformat
+import notebook_html
+import postprocess
 import pytest
+import reference
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import chapter_source  # noqa: E402
-import execution  # noqa: E402
-import figures  # noqa: E402
-import links  # noqa: E402
-import notebook_html  # noqa: E402
-import postprocess  # noqa: E402
-import reference  # noqa: E402
 
 CHAPTER = """\
 # %% [markdown]

@@ -1,13 +1,11 @@
 """A server after an edit: what it shows is what a fresh build shows."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocs_jupyter")
 
