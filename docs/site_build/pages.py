@@ -269,8 +269,8 @@ def link_from(page) -> Link:
         url = f"{'' if url == './' else url}#eq-{slug}"
         number = equation.numbers[0] if equation.numbers else slug
         short = number.partition(" in the ")[0]
-        said = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
-        return url, f"{said} in chapter {site.summaries[stem].number}"
+        text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
+        return url, f"{text} in chapter {site.summaries[stem].number}"
 
     return found
 
@@ -300,11 +300,11 @@ def you_are_here(chapter: Chapter, page) -> str:
     parts = diagrams.here(site.summaries[chapter.path.stem].number, declared)
     named = diagrams.named(parts) or "the complete model"
     link = link_from(page)
-    said = f"<strong>You are here:</strong> {escape(named)}"
+    words = f"<strong>You are here:</strong> {escape(named)}"
     return (
         f'<figure class="slp-map" data-search-exclude>{diagrams.drawing(link, parts, False)}'
-        f"<figcaption>{said}. Each part leads to its equation.</figcaption></figure>"
-        f'<details class="slp-map-small" data-search-exclude><summary>{said}</summary>'
+        f"<figcaption>{words}. Each part leads to its equation.</figcaption></figure>"
+        f'<details class="slp-map-small" data-search-exclude><summary>{words}</summary>'
         f"{diagrams.drawing(link, parts, True)}</details>"
     )
 

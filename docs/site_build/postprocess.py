@@ -67,8 +67,8 @@ def _katex(tex: str, display: bool) -> str:
     try:
         return _engine().call("katex.renderToString", tex, settings)
     except JSEvalException as error:
-        said = re.search(r"KaTeX parse error: ([^\n]*)", str(error))
-        raise FormulaError(f"{said[1] if said else error}, in the formula {tex}") from None
+        reason = re.search(r"KaTeX parse error: ([^\n]*)", str(error))
+        raise FormulaError(f"{reason[1] if reason else error}, in the formula {tex}") from None
 
 
 @cache

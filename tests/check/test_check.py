@@ -86,7 +86,7 @@ every_check = pytest.mark.parametrize("name", check.CHECKS)
 
 
 @every_check
-def test_every_known_mistake_is_told_from_every_other(name):
+def test_every_known_mistake_differs_from_every_other(name):
     one = check.CHECKS[name]
     assert one(submission_of(one))
     for mistake in one.accepted:
@@ -250,7 +250,7 @@ def test_the_packages_own_modules_pass_with_their_own_parameters():
             assert torch.equal(value, before[key]), f"{name} keeps its {key}"
 
 
-def test_a_wrong_module_is_told_its_mistake():
+def test_a_wrong_module_has_its_mistake_named():
     class MyNorm(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -293,7 +293,7 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
         (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
+def test_what_cannot_be_compared_gets_a_sentence(submission, words):
     found = check.attention(submission)
     assert not found and not found.mistakes
     assert words in found.text, found.text
@@ -302,7 +302,7 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
 # --- Nothing escapes ----------------------------------------------------------------------------
 
 
-def test_an_error_is_told_with_the_readers_line():
+def test_an_error_is_shown_with_the_readers_line():
     def broken(Q, K, V, mask):
         scores = Q @ K.T
         return scores @ undefined  # noqa: F821
@@ -312,7 +312,7 @@ def test_an_error_is_told_with_the_readers_line():
     assert found.example[0].startswith("for       Q = [")
 
 
-def test_leaving_and_recursion_are_told():
+def test_leaving_and_recursion_are_reported():
     def leaves(scores):
         sys.exit(3)
 
@@ -357,7 +357,7 @@ def test_inputs_and_random_generators_stay_as_they_are(unchecked):
     assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
 
 
-def test_changing_an_input_in_place_is_right_but_told():
+def test_changing_an_input_in_place_is_right_but_noted():
     def in_place(scores):
         scores -= scores.amax(-1, keepdim=True)
         return scores.exp() / scores.exp().sum(-1, keepdim=True)
