@@ -134,7 +134,7 @@ def check_vocab_size(
         what = (
             "a token for each byte"
             if token_type == "bpe"
-            else f"a word beside {(*unknown, UNK)[0]}"
+            else f"a word as well as {(*unknown, UNK)[0]}"
         )
         others = [token for token in special_tokens if token_type == "bpe" or token != UNK]
         what += f" and one for {', '.join(others)}" if others else ""

@@ -1,6 +1,6 @@
 """The encoder's output for cross-attention: each source once, however many rows read it.
 
-The beams of a sentence ask the same keys and values. So they are laid out as its queries, [sources
+The beams of a sentence ask the same keys and values. So they are arranged as its queries, [sources
 × queries × d], and nothing of a source is repeated, moved or made anew.
 """
 
@@ -80,7 +80,7 @@ class EncoderOutputs:
     # --- Rows as queries ----------------------------------------------------------------------
 
     def _assign_slots(self) -> None:
-        """Give each row a place: beside the others that read its source, as many for each."""
+        """Give each row a place next to the others that read its source, as many for each."""
         taken, places = [0] * len(self.H_enc), []
         for source in self.source_of_row if self.shared else ():
             places.append((source, taken[source]))

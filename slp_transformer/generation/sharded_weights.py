@@ -102,7 +102,7 @@ def shard_matrices(part: nn.Module, made: dict[nn.Module, nn.Module]) -> nn.Modu
 
     Args:
         part: a model, or a part of one.
-        made: the copies so far: a part that stands in several places stays one.
+        made: the copies so far: a part that is used in several places stays one.
     """
     if part not in made:
         twin = made[part] = copy.copy(part)

@@ -31,7 +31,7 @@ class ModernConfig(TransformerConfig):
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
         qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
-        attention_bias: whether there are biases beside W_Q, W_K, W_V and W_O (GPT-2, BERT).
+        attention_bias: whether attention has biases as well as W_Q, W_K, W_V and W_O (GPT-2, BERT).
         ffn_bias: whether the feedforward layers have biases.
         tied: whether the head's matrix is E (the book's), or one of its own.
         rope_base: base of the rotary frequencies.

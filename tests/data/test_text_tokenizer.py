@@ -202,7 +202,7 @@ def test_a_wrong_kind_or_size_is_explained():
         train_tokenizer(["a"], "characters", 5)
     with pytest.raises(ValueError, match="at least 257 .*each byte and one for <.end.>.*, not 256"):
         train_tokenizer(["a"], "bpe", 256, end_token=True)
-    with pytest.raises(ValueError, match="at least 2 .*beside <unk>.*, not 1"):
+    with pytest.raises(ValueError, match="at least 2 .*as well as <unk>.*, not 1"):
         train_tokenizer(["a"], "words", 1)
 
 

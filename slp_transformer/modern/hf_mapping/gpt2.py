@@ -23,7 +23,7 @@ LINEAR_NAMES = {
 IGNORED_BUFFERS = (
     "attn.bias",
     "attn.masked_bias",
-)  # masks that older files keep beside the weights
+)  # masks that older files keep with the weights
 
 
 def from_hf_config(settings: HFConfigReader) -> ModernConfig:
