@@ -404,7 +404,7 @@ assert first_three.sum() > 0.5
 
 # %% [markdown]
 # Each head has a map of its own, in every layer and in all three attentions.
-# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">attention_pictures</autoref>
+# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">translation_attention_figure</autoref>
 # draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
