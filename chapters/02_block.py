@@ -432,15 +432,15 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (`point` hands each step to whoever
-# watches, and on; `drop` does nothing by default. The lines about `C1` to `C3` are for the
+# The package does the same six steps with all rows at once. (`point` shows each step to whoever
+# records it, and passes it on; `drop` does nothing by default. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> watches: it keeps T1 to T5, H and
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> records: it keeps T1 to T5, H and
 # the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%

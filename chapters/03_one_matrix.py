@@ -686,8 +686,8 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `point` hands each step to whoever watches, as
-# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> does below.
+# The package has these six lines. `point` shows each step to whoever records it, as
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> does below.
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)

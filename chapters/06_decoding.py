@@ -96,7 +96,7 @@ by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
 plotting.show_source(sample)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.sampling.sample">draw</autoref> plays another game with the
+# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> plays another game with the
 # same odds: each word waits for a random time, the shorter the more probable it is, and the first
 # to arrive wins. That takes one division and no running total, for all rows of a batch at once.
 # The odds are the same:
@@ -106,7 +106,7 @@ generator = torch.Generator().manual_seed(6)
 drawn = torch.bincount(sample(u.expand(5000, 4), generator))
 shares = torch.stack([y, by_hand / 5000, drawn / 5000])
 assert (shares - y).abs().max() < 0.03
-plotting.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
+plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 
 # %% [markdown]
 # ### Temperature

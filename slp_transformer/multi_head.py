@@ -11,7 +11,7 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
 from slp_transformer._internal.config_checks import check_dropout, check_size
-from slp_transformer._internal.shape_types import Float, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
@@ -41,7 +41,7 @@ def head_sizes(
     return key_dim, value_dim
 
 
-class AttentionHead(nn.Module):
+class AttentionHead(ShapedModule):
     """One attention head with its own output matrix.
 
     Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and

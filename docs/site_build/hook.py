@@ -16,6 +16,7 @@ import chapter_source
 import execution
 import figures
 import links
+import mistakes_page
 import mkdocs_jupyter.config
 import nbformat
 import notebook_html
@@ -54,12 +55,14 @@ def on_config(config):
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
         {"Hear it": "hear.md"},
+        {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
         {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md"]},
         {
             "Package": [
                 "api/index.md",
                 "command-line.md",
+                "own-task.md",
                 "cluster.md",
                 *([{"Equations, as code": modules}] if modules else []),
                 *([{"Packages": packages}] if packages else []),
@@ -201,6 +204,8 @@ def on_page_content(content, page, config, files):
                 audio_page.pieces(site.root), relative("assets/alphatab/", page)
             )
             content = content.replace(audio_page.MARK, heard)
+        if uri == "break-it.md":
+            content = mistakes_page.fill(content, site.root)
         return _reported(postprocess.drawn, pages.resolved(content, page), uri)
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)

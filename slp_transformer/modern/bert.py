@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import NormOrder, check_size
-from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
@@ -48,7 +48,7 @@ class BertConfig(ModernConfig):
         check_size(num_segments=self.num_segments)
 
 
-class Bert(nn.Module):
+class Bert(ShapedModule):
     """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
 
     Every token sees every other, `bidirectional`. In post-norm, as the

@@ -11,6 +11,7 @@ import torch
 from slp_transformer._internal.atomic_write import fsync_path, read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
+from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping import bert, gpt2, llama
@@ -180,10 +181,12 @@ def save_pretrained(
 
     Raises:
         ValueError: if the folder is there and not empty, or the model has a part that none of
-            these has.
+            these has, or LoRA matrices that are not merged.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
+    if any(iter_lora(model)):
+        raise ValueError("The model has LoRA matrices: merge them into its weights by merge_lora.")
     config, layout = _config_and_family(model)
     settings = layout.to_hf_config(config)
     state = model.state_dict()

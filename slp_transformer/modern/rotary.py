@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import is_traced
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 
 @dataclass(frozen=True)
@@ -133,23 +134,18 @@ class RotaryPositions(nn.Module):
     ) -> Float[Tensor, "*batch N d_k"]:
         """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
-        cos, sin = self._cos_sin(end, X)
+        if is_traced(X):  # a table that grows would tie the program to lengths
+            return apply_rotary(X, *self._cos_sin(torch.arange(start, end, device=X.device), X))
+        cos, sin = self._cached_tables or (X, X)
+        if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
+            rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
+            with torch.inference_mode(False):
+                cos, sin = self._cos_sin(torch.arange(rows, device=X.device), X)
+            self._cached_tables = cos, sin
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
-        kept = self._cached_tables
-        if (
-            kept is None
-            or len(kept[0]) < length
-            or kept[0].device != X.device
-            or kept[0].dtype != X.dtype
-        ):
-            exact = torch.promote_types(X.dtype, torch.float32)
-            rows = 1 << (length - 1).bit_length()  # doubled, so that few tables are ever made
-            with torch.inference_mode(False):
-                positions = torch.arange(rows, device=X.device).to(exact)
-                angles = rotation_angles(positions, self.key_dim, self.base, self.scaling).repeat(
-                    1, 2
-                )
-                kept = self._cached_tables = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
-        return kept
+    def _cos_sin(self, positions: Int[Tensor, "N"], X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cosines and sines in X's type, computed in float32 or better."""
+        exact = positions.to(torch.promote_types(X.dtype, torch.float32))
+        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling).repeat(1, 2)
+        return angles.cos().to(X.dtype), angles.sin().to(X.dtype)
