@@ -99,7 +99,7 @@ def translated_by_marian(model: Marian, corpus: PairCorpus) -> list[str]:
 
 
 def until(ids: list[int], end_id: int) -> list[int]:
-    """What stands before the end."""
+    """Return the ids before the end."""
     return ids[: ids.index(end_id)] if end_id in ids else ids
 
 
@@ -131,7 +131,7 @@ class Learner:
 def told(
     learner: Learner, translate: Callable[[nn.Module, PairCorpus], list[str]], corpus: PairCorpus
 ) -> dict:
-    """What came of it."""
+    """Return the outcome."""
     cpu = time.process_time()
     written = translate(learner.model, corpus)
     cpu = time.process_time() - cpu

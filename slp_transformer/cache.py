@@ -155,7 +155,7 @@ class KVCache:
         return self._blocks[0].self_attention.length if self._blocks else 0
 
     def __getitem__(self, l: int) -> "BlockCache":
-        """What block l of the stack keeps."""
+        """Return the cache of block l."""
         while len(self._blocks) <= l:
             self._blocks.append(BlockCache(self.capacity))
         return self._blocks[l]
@@ -208,7 +208,7 @@ class KVCache:
 
 
 class BlockCache:
-    """What the attention layers of one block keep.
+    """The cached keys and values of one block's attention layers.
 
     Attributes:
         self_attention: of self-attention, as many rows as there are tokens.

@@ -115,7 +115,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
 
 
 class BaseAttention(HookedModule):
-    """What all attention of many heads shares: its matrices, and how heads gather values.
+    """The base of multi-head attention: its matrices, and how heads gather values.
 
     The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
     of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
@@ -158,7 +158,7 @@ class BaseAttention(HookedModule):
 
     @property
     def fused_layout(self) -> dict[str, dict[str, int]]:
-        """Which matrices stand in which, and how many columns each has."""
+        """Return the matrices that each fused matrix holds, and their numbers of columns."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
     def _projection_weight(self, index: int) -> Tensor:

@@ -133,7 +133,7 @@ def mask_disallowed(
 
 
 def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tensor, "V"]:
-    """What `allowed` answered, as one boolean for each word: None names all.
+    """Turn the answer of `allowed` into one boolean per word: None allows all.
 
     Raises:
         ValueError: if it does not fit the vocabulary.

@@ -47,7 +47,7 @@ def pieces(root: Path) -> list[Heard]:
 
 
 def _generated(root: Path) -> Heard:
-    """What a model wrote, as `benchmarks/results/guitar_lm` keeps it."""
+    """Return the piece of a model, as `benchmarks/results/guitar_lm` keeps it."""
     (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
     timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
     how = (

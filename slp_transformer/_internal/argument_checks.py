@@ -1,4 +1,4 @@
-"""What the ground floor refuses: each thing that does not fit, in one sentence."""
+"""Check the arguments of the book's modules; refuse each misfit in one sentence."""
 
 from collections.abc import Sequence
 

@@ -63,7 +63,7 @@ class Beam:
 
     @property
     def can_grow(self) -> bool:
-        """Whether there is a hypothesis to go on with, and room."""
+        """Tell if some hypothesis is unfinished, and there is room to extend it."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
     def advance(

@@ -22,7 +22,7 @@ TechniqueKind = Literal[
 
 
 class Technique(NamedTuple):
-    """How a note is played.
+    """The way a note is played.
 
     Attributes:
         kind: "hammer", "pull" and "slide" lead from this note to the next one on its string;

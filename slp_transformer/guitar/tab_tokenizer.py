@@ -53,7 +53,7 @@ TokenScheme = Literal["plain", "placed"]
 MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
 MAX_LIMIT = 1 << 16  # frets, positions or capos, since each has a token
 DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-"""How many steps a quarter note has in the pieces that models are trained on by default."""
+"""The steps per quarter note in the pieces that models are trained on by default."""
 
 
 @dataclass(frozen=True)

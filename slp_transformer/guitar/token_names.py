@@ -28,7 +28,7 @@ from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_k
 from slp_transformer.guitar.token_grammar import NUM_STRINGS
 
 MAX_BARS_BACK = 128
-"""How many bars back a bar can be called by ``SAME``."""
+"""The farthest bar back that ``SAME`` can repeat."""
 BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
 
 

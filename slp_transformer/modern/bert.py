@@ -19,7 +19,7 @@ from slp_transformer.modern.language_model import make_stack
 
 @dataclass(frozen=True)
 class BertConfig(ModernConfig):
-    """What a BERT is made of; the defaults are those of Devlin et al. 2019.
+    """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
 
     It has every setting of `ModernConfig`.
 

@@ -1,4 +1,4 @@
-"""What today's models choose differently from the book's."""
+"""The options in which modern models differ from the book's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Normalization = Literal["layer", "rms"]
 
 @dataclass(frozen=True)
 class ModernConfig(TransformerConfig):
-    """What a model of today is made of; the defaults are those of Llama.
+    """The sizes and options of a modern model; the defaults are those of Llama.
 
     It has every setting of `TransformerConfig`. With `normalization="layer"`,
     `positions="learned"`, `activation="relu"`, `ffn_bias=True`, `tied=True` and all heads' own keys

@@ -117,7 +117,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 
 
 def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConfig) -> ParamMap:
-    """Where each of our tensors is.
+    """Return the place of each of our tensors.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.

@@ -14,7 +14,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Llama3RopeScaling:
-    """How Llama 3.1 stretches the angles of a model trained on a shorter context.
+    """The way Llama 3.1 stretches the angles of a model trained on a shorter context.
 
     Pairs that turn slowly, less than `low_freq_factor` times in the old context, turn `factor`
     times slower; those that turn more than `high_freq_factor` times stay as they are; between the

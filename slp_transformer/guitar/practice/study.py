@@ -55,7 +55,7 @@ class SeededChooser:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Where the notes of an even line start: a bar of `steps_per_bar` steps, with these onsets."""
+    """Return the starts of an even line's notes: a bar of `steps_per_bar` steps, these onsets."""
 
     name: str
     steps_per_bar: int

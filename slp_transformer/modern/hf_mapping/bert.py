@@ -60,7 +60,7 @@ def detect_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
 
 
 def to_hf_config(config: BertConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if BERT has no such part.
@@ -86,7 +86,7 @@ def to_hf_config(config: BertConfig) -> dict[str, Any]:
 
 
 def param_maps(config: BertConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     E = f"{PREFIX}embeddings"
     yield map_tensor("embedding.tokens.E", f"{E}.word_embeddings.weight")
     yield map_tensor("embedding.positions.P", f"{E}.position_embeddings.weight")

@@ -24,7 +24,7 @@ LINEAR_NAMES = {
 IGNORED_BUFFERS = (
     "attn.bias",
     "attn.masked_bias",
-)  # masks that older files keep beside the weights
+)  # masks that older files keep with the weights
 
 
 def from_hf_config(settings: HFConfigReader) -> ModernConfig:
@@ -56,7 +56,7 @@ def from_hf_config(settings: HFConfigReader) -> ModernConfig:
 
 
 def to_hf_config(config: ModernConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if GPT-2 has no such part.
@@ -94,7 +94,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     yield map_tensor("embedding.tokens.E", f"{PREFIX}wte.weight")
     yield map_tensor("embedding.positions.P", f"{PREFIX}wpe.weight")
     for i in range(config.num_blocks):

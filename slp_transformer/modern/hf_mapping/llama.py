@@ -110,7 +110,7 @@ def read_rope(settings: HFConfigReader) -> tuple[float, RopeScaling | None]:
 
 
 def to_hf_config(config: ModernConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if none of Llama, Qwen2 and Qwen3 has such a part.
@@ -171,7 +171,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     yield map_tensor("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}layers.{i}"
