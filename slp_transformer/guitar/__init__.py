@@ -6,7 +6,8 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
-    from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+    from slp_transformer.guitar.ascii_writer import format_tab
+    from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,

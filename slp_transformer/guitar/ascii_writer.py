@@ -7,9 +7,7 @@ system, which then begins without a bar line.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_time import (
     format_bar_changes,
@@ -67,18 +65,6 @@ def format_tab(
         counted = steps_per_beat is not None or (show_timing and tab.steps_per_quarter is not None)
         lines += ["", *system[0].change_lines, *_draw_system(system, labels, margin, counted)]
     return "\n".join(lines) + "\n"
-
-
-def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
-    """Write `format_tab(tab, width, show_timing=True)` to a file (UTF-8), whole or not at all.
-
-    Raises:
-        ValueError: as `format_tab`.
-        OSError: if the file cannot be written.
-    """
-    path, text = Path(path), format_tab(tab, width, show_timing=True)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:

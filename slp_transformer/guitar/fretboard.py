@@ -104,6 +104,11 @@ def format_pitch(pitch: int) -> str:
     return f"{_SHARP_NAMES[pitch % 12]}{pitch // 12 - 1}"
 
 
+def midi_program(tuning: Tuning) -> int:
+    """Return General MIDI's steel guitar, or finger bass if the lowest string is below B1."""
+    return 33 if min(tuning.open_pitches) < 35 else 25
+
+
 def get_string_names(tuning: Tuning) -> list[str]:
     """Letter names of the open strings without the capo, string 1 (the highest) first.
 

@@ -32,6 +32,7 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
 _NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
+_SIGN_HALF_STEPS = {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
 _TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
@@ -164,19 +165,21 @@ def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
 
     The lowest string comes first, unless most steps lead down and the order is not stated.
     """
-    notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
-    if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
+    pitches = parse_pitches_with_octaves(line)
+    if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
         return None
-    pitches = [
-        12 * (int(octave) + 1)
-        + parse_pitch_class(letter.upper())
-        + {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}[sign]
-        for letter, sign, octave in notes
-    ]
     up = sum(a < b for a, b in zip(pitches, pitches[1:], strict=False))
     down = sum(a > b for a, b in zip(pitches, pitches[1:], strict=False))
     from_high = down > up and not _LOW_FIRST_PATTERN.search(line)
     return tuple(pitches if from_high else pitches[::-1])
+
+
+def parse_pitches_with_octaves(text: str) -> list[int]:
+    """Return the MIDI pitch of each note with an octave in a text."""
+    return [
+        12 * (int(octave) + 1) + parse_pitch_class(letter.upper()) + _SIGN_HALF_STEPS[sign]
+        for letter, sign, octave in _NOTE_WITH_OCTAVE_PATTERN.findall(text)
+    ]
 
 
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:

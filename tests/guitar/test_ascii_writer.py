@@ -8,7 +8,8 @@ import pytest
 from guitar_pieces import random_piece
 
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
-from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab, write_tab
+from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab
+from slp_transformer.guitar.formats.registry import write_tab
 from slp_transformer.guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -241,11 +242,11 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 
 
 def test_nothing_is_left_behind_when_the_rename_fails(tmp_path):
-    target = tmp_path / "taken"
+    target = tmp_path / "taken.txt"
     (target / "inside").mkdir(parents=True)
     with pytest.raises(OSError):
         write_tab(C_AND_RUN, target)
-    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+    assert [file.name for file in tmp_path.iterdir()] == ["taken.txt"]
 
 
 def as_ascii_holds_it(tab):
@@ -267,7 +268,7 @@ def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
             tab = replace(tab, bars=bars, steps_per_quarter=None)
         tabs, problems = parse_ascii_tabs(format_tab(tab, width, show_timing=True))
         assert tabs == [tab] and problems == []
-    write_tab(tab, tmp_path / "tab.txt", width)
+    (tmp_path / "tab.txt").write_text(format_tab(tab, width, show_timing=True), encoding="utf-8")
     assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
 
 
