@@ -1,18 +1,23 @@
-"""The bars of a system of ASCII tablature, as text.
+r"""The bars of a system of ASCII tablature, as text, and the marks of techniques in them.
 
 A bar line is a column where most of the lines have ``|`` (or agree on another upright, such as
 ``I`` or ``[``). If the lines have slipped against each other but hold equally many bars, they are
 lined up again bar by bar. A bar that a line does not reach the end of is reported and left out.
+
+``5h7`` is a hammer, ``7p5`` a pull, ``5/7`` and ``7\5`` slides, ``7~`` a vibrato, ``<12>`` a
+harmonic, ``7b9`` a bend by a whole step: a string is struck once, at the first fret, and bent.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
-from slp_transformer.guitar.ascii_marks import count_dead_notes, encode_bends
-from slp_transformer.guitar.ascii_realign import DIGITS, realign_bar_rows
-from slp_transformer.guitar.ascii_tab import StaffSystem, find_bar_line_columns
+from slp_transformer.guitar.ascii_tab import DIGITS, StaffSystem, find_bar_line_columns
+from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.tab import Technique
 
 
 @dataclass(frozen=True)
@@ -155,3 +160,139 @@ def _has_music(bar: tuple[str, ...], trust_bar_lines: bool) -> bool:
         return any(segment.strip() for segment in bar)
     has_fret = any(mark in DIGITS for segment in bar for mark in segment)
     return has_fret or (len(bar[0]) > 2 and sum(bool(s.strip(" |*:o@.")) for s in bar) > 2)
+
+
+# --- Bars that have slipped ---------------------------------------------------------------------
+
+MAX_SLIP_COLUMNS = 64  # columns; what is longer than the others by more has not slipped
+
+
+def realign_bar_rows(bar_rows: tuple[str, ...]) -> tuple[str, ...]:
+    """Make the six segments of a bar equally wide.
+
+    A segment that is too short or too long for the others gets dashes put in or taken out where its
+    frets then fall on most columns in which the others have frets; after its last fret if that
+    makes no difference. One that has no dashes to spare stays too long.
+    """
+    width, agreeing = Counter(len(segment) for segment in bar_rows).most_common(1)[0]
+    if agreeing == len(bar_rows):
+        return bar_rows
+    columns = {
+        found.start() for s in bar_rows if len(s) == width for found in re.finditer(r"[0-9]+", s)
+    }
+    return tuple(s if len(s) == width else _fit_segment_width(s, width, columns) for s in bar_rows)
+
+
+def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
+    """The segment made `width` wide at the places that best fit `fret_columns`."""
+    if len(segment) > width + MAX_SLIP_COLUMNS:
+        return segment
+    while len(segment) != width:
+        missing = width - len(segment)
+        places = _insertable(segment) if missing > 0 else _removable(segment, -missing)
+        if not places:  # no gap is wide enough: one column at a time, if any is to spare
+            missing, places = -1, _removable(segment, 1)
+        if not places:
+            break
+        segment = _shift_at_best_place(segment, missing, places, fret_columns)
+    return segment
+
+
+def _shift_at_best_place(
+    segment: str, dashes: int, candidate_columns: list[int], fret_columns: set[int]
+) -> str:
+    """The segment with dashes put in, or taken out, at the place that best fits `fret_columns`."""
+    starts = [found.start() for found in re.finditer(r"[0-9]+", segment)]
+    # How well frets fit: those before a place stay where they are, those after it move.
+    staying = [0, *accumulate(_match_score(start, fret_columns) for start in starts)]
+    moved = [0, *accumulate(_match_score(start + dashes, fret_columns) for start in starts)]
+
+    def fit(place: int) -> tuple[int, int]:
+        before = bisect_left(starts, place)
+        return staying[before] + moved[-1] - moved[before], place
+
+    best = max(candidate_columns, key=fit)
+    return segment[:best] + "-" * dashes + segment[best + max(0, -dashes) :]
+
+
+def _match_score(fret_column: int, fret_columns: set[int]) -> int:
+    """Return how well a fret that starts in a column goes with the columns that others start in."""
+    return 2 * (fret_column in fret_columns) - (
+        fret_column - 1 in fret_columns or fret_column + 1 in fret_columns
+    )
+
+
+def _removable(segment: str, num_columns: int) -> list[int]:
+    """Return where so many columns can be taken out without losing a fret or making one of two."""
+    is_digit = [False, *(mark in DIGITS for mark in segment), False]
+    digits = list(accumulate(is_digit))
+    return [
+        i
+        for i in range(len(segment) - num_columns + 1)
+        if digits[i] == digits[i + num_columns]
+        and not (is_digit[i] and is_digit[i + num_columns + 1])
+    ]
+
+
+def _insertable(segment: str) -> list[int]:
+    """Return where dashes can be put in without cutting a number in two."""
+    inner = range(1, len(segment))
+    return [0, *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(DIGITS)), len(segment)]
+
+
+# --- Marks ----------------------------------------------------------------------------------------
+
+_BEND_PATTERN = re.compile(
+    r"(?<=[0-9])b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
+    r"(?:r\(?[0-9]{1,2}\)?)?)?"
+)
+_STRUCK_FRET_PATTERN = re.compile(r"([0-9]{1,2})$")
+WHOLE_STEP_QUARTER_TONES = 4
+"""Quarter tones of a bend that does not say how far it goes: a whole step."""
+BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
+MAX_BEND_QUARTER_TONES = 24
+TECHNIQUE_OF_MARK = {"h": "hammer", "H": "hammer", "p": "pull", "P": "pull", "~": "vibrato"}
+TECHNIQUE_OF_MARK |= {"/": "slide", "\\": "slide"}
+_DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
+
+
+def encode_bends(row: str) -> str:
+    """Replace each bend of a row, and the frets in it, by one mark and dashes."""
+
+    def mark(found: re.Match[str]) -> str:
+        size = WHOLE_STEP_QUARTER_TONES
+        if found["part"]:
+            size = 4 * int(found["part"]) // int(found["of"])  # parts of a whole step
+        elif found["fret"]:
+            struck = _STRUCK_FRET_PATTERN.search(row[: found.start()])
+            size = 2 * (int(found["fret"]) - int(struck[1]))
+            size = size if 0 < size <= MAX_BEND_QUARTER_TONES else WHOLE_STEP_QUARTER_TONES
+        return chr(BEND_MARK_BASE + size) + "-" * (len(found.group()) - 1)
+
+    return _BEND_PATTERN.sub(mark, row)
+
+
+def count_dead_notes(row: str) -> int:
+    """Return how many dead notes a row has."""
+    return len(_DEAD_NOTE_PATTERN.findall(row))
+
+
+def parse_techniques(
+    rows: tuple[str, ...], column: int, notes: tuple[Note, ...]
+) -> tuple[tuple[Technique, ...], ...]:
+    """Return the techniques of the notes that begin in a column; empty if none is marked."""
+    marked = tuple(_techniques_at(rows[note.string - 1], column, str(note.fret)) for note in notes)
+    return marked if any(marked) else ()
+
+
+def _techniques_at(row: str, column: int, fret: str) -> tuple[Technique, ...]:
+    """Return the techniques marked at a fret that begins in this column, or the next."""
+    start = next((c for c in (column, column + 1) if row.startswith(fret, c)), None)
+    if start is None:
+        return ()
+    before, after = row[start - 1 : start], row[start + len(fret) : start + len(fret) + 1]
+    if before == "<" and after == ">":
+        return (Technique("harmonic"),)
+    if after and BEND_MARK_BASE < ord(after) <= BEND_MARK_BASE + MAX_BEND_QUARTER_TONES:
+        return (Technique("bend", ord(after) - BEND_MARK_BASE),)
+    return (Technique(TECHNIQUE_OF_MARK[after]),) if after in TECHNIQUE_OF_MARK else ()

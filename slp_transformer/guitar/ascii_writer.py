@@ -8,7 +8,7 @@ system, which then begins without a bar line.
 
 from dataclasses import dataclass
 
-from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
+from slp_transformer.guitar.ascii_bars import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_time import (
     format_bar_changes,
     format_time_line,

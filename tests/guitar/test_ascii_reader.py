@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.ascii_frets import DigitRun, all_fret_readings, split_run_into_notes
+from slp_transformer.guitar.ascii_bars import realign_bar_rows
+from slp_transformer.guitar.ascii_frets import DigitRun, split_run_into_notes
 from slp_transformer.guitar.ascii_reader import (
     decode_text,
     parse_ascii_tabs,
     read_tab_file,
     read_tab_folder,
 )
-from slp_transformer.guitar.ascii_realign import realign_bar_rows
 from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
@@ -179,13 +179,6 @@ def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
     assert [e[0][1] for e in frets(system(crowded + "--1--12--0--|"))][-4:] == [1, 1, 2, 0]
     high = "--9--12--10--|"
     assert [e[0][1] for e in frets(system(crowded + high))][-3:] == [9, 12, 10]
-
-
-def test_readings_of_digits():
-    assert all_fret_readings("34") == [(3, 4)]
-    assert all_fret_readings("05") == [(0, 5)]
-    assert sorted(all_fret_readings("12")) == [(1, 2), (12,)]
-    assert sorted(all_fret_readings("109")) == [(1, 0, 9), (10, 9)]
 
 
 def test_split_digits_keeps_the_columns():
