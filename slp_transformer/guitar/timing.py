@@ -84,16 +84,16 @@ def _all_step_values(tab: Tab) -> list[int]:
 
 
 def _scale_bar(bar: Bar, factor: Fraction) -> Bar:
-    """A bar whose steps are all multiplied."""
-
-    def times(steps: int) -> int:
-        return int(steps * factor)
-
+    """Return a bar whose steps are all multiplied."""
     events = tuple(
-        replace(event, step=times(event.step), durations=tuple(map(times, event.durations)))
+        replace(
+            event,
+            step=int(event.step * factor),
+            durations=tuple(int(duration * factor) for duration in event.durations),
+        )
         for event in bar.events
     )
-    return replace(bar, steps=times(bar.steps), events=events)
+    return replace(bar, steps=int(bar.steps * factor), events=events)
 
 
 def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:
@@ -177,13 +177,14 @@ def add_time_signatures(tab: Tab) -> Tab:
     Raises:
         ValueError: as `time_signature_of` and `require_steps_per_quarter`.
     """
-    bars = [
-        replace(bar, time_signature=time_signature_of(bar, require_steps_per_quarter(tab)))
-        for bar in _carry_time_signature_and_tempo(tab.bars)
-    ]
-    tempi = [bar.tempo_bpm for bar in tab.bars]
-    changes = zip(drop_repeated_changes(bars), tempi, strict=True)
-    return replace(tab, bars=tuple(replace(bar, tempo_bpm=tempo) for bar, tempo in changes))
+    unit, bars = require_steps_per_quarter(tab), []
+    stated = before = None
+    for bar in tab.bars:
+        stated = bar.time_signature or stated
+        own = time_signature_of(replace(bar, time_signature=stated), unit)
+        bars.append(replace(bar, time_signature=own if own != before else None))
+        before = own
+    return replace(tab, bars=tuple(bars))
 
 
 def expand_repeats(tab: Tab) -> Tab:

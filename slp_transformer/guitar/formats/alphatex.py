@@ -8,7 +8,6 @@ and reported.
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
@@ -118,20 +117,6 @@ def _format_effects(effects: list[str]) -> str:
 
 MAX_FILE_BYTES = 1 << 19
 MAX_BEATS = 100_000
-_TOKEN_PATTERN = re.compile(
-    r"""(?P<space>\s+|//[^\n]*|/\*(?s:.*?)\*/)
-      | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-      | (?P<tag>\\[A-Za-z]+)
-      | (?P<note>(?:\d{1,2}|[xX-])\.\d{1,2})
-      | (?P<length>\.\d{1,3}(?!\d))
-      | (?P<range>:\d{1,3})
-      | (?P<times>\*\s*\d{1,3})
-      | (?P<mark>[(){}|.])
-      | (?P<rest>[rR](?![^\s(){}|"'\\:*.]))
-      | (?P<word>[^\s(){}|"'\\:*.]+)""",
-    re.VERBOSE,
-)
-_INTEGER_PATTERN = re.compile(r"-?\d{1,6}")
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
@@ -147,14 +132,23 @@ TECHNIQUE_OF_EFFECT: dict[str, TechniqueKind] = {
     "vw": "vibrato",
 }
 
-
-class _Token(NamedTuple):
-    """A token: its kind (for a bracket or bar line, itself), its text and its line."""
-
-    kind: str
-    text: str
-    line: int
-
+_STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
+_EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
+_PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
+_WORD = rf""" (?!{_PLACE}|[rR](?:$|[\s.|{{*])) [^\s(){{}}|"'\\:*.]+ """
+_ARGUMENT = rf""" (?:{_STRING}|{_WORD}|\{{[^{{}}]*\}}|\((?!\s*{_PLACE})[^()]*\)) """
+_ITEM_PATTERN = re.compile(
+    rf"""(?P<space>\s+|//[^\n]*|/\*(?s:.*?)\*/|\.(?!\d))
+      | \\(?P<tag>[A-Za-z]+) (?P<arguments>(?:\s*{_ARGUMENT})*)
+      | (?P<bar>\|)
+      | :(?P<range>\d{{1,3}}) (?P<range_effects>{_EFFECTS})
+      | (?P<beat>(?P<note>{_PLACE}{_EFFECTS}) | \((?P<chord>\s*(?:{_PLACE}{_EFFECTS}\s*)*)\) | [rR])
+        (?:\s*\.(?P<length>\d{{1,3}}))? (?P<effects>{_EFFECTS}) (?:\s*\*\s*(?P<times>\d{{1,3}}))?
+        (?=$|[\s(){{|.\\:/])""",
+    re.VERBOSE,
+)
+_NOTE_PATTERN = re.compile(rf"([\dxX-]+)\.(\d+)({_EFFECTS})", re.VERBOSE)
+_STRING_PATTERN = re.compile(_STRING, re.VERBOSE)
 
 _Effects = list[tuple[str, list[int]]]
 
@@ -186,7 +180,7 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
     Raises:
         ValueError: naming the line, where it cannot be understood.
     """
-    parser = _AlphaTexParser(text, source_name or "alphaTex")
+    parser = _AlphaTexParser(text, source_name)
     parser.parse()
     tuning = Tuning(parser.pitches, parser.capo)
     tab, omissions = parser.builder.build_tab(parser.title, tuning, source_name)
@@ -195,13 +189,12 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
 
 
 class _AlphaTexParser:
-    """Reads tokens one after the other into a `TabBuilder`."""
+    """Reads one item after the other into a `TabBuilder`."""
 
     def __init__(self, text: str, source_name: str):
-        """Split the text into tokens and begin before the first bar."""
-        self.source_name = source_name
-        self.tokens = self.tokenize(text)
-        self.index = 0
+        """Begin before the first bar."""
+        self.text, self.source_name = text, source_name
+        self.position = 0
         self.builder = TabBuilder()
         self.warnings: dict[str, int] = {}
         self.title, self.pitches, self.capo = "", STANDARD.open_pitches, 0
@@ -209,165 +202,88 @@ class _AlphaTexParser:
         self.length, self.num_beats = Fraction(1), 0
         self.begin_voice(1)
 
-    def tokenize(self, text: str) -> list[_Token]:
-        """Return the tokens of a text, and one for its end.
-
-        Raises:
-            ValueError: for what is none, naming the line.
-        """
-        tokens, place, line = [], 0, 1
-        while place < len(text):
-            found = _TOKEN_PATTERN.match(text, place)
-            if found is None:
-                raise ValueError(
-                    f"{self.source_name}:{line}: {text[place]!r} is not understood here."
-                )
-            if kind := {"space": "", "mark": found[0]}.get(found.lastgroup or "", found.lastgroup):
-                tokens.append(_Token(kind, found[0], line))
-            line += found[0].count("\n")
-            place = found.end()
-        last_line = tokens[-1].line if tokens else 1
-        return [*tokens, _Token("end", "", last_line)]
+    @property
+    def line_number(self) -> int:
+        """Line of the item at hand, from 1."""
+        return self.text.count("\n", 0, self.position) + 1
 
     def error(self, message: str) -> ValueError:
-        """Return the error of not understanding the next token."""
-        return ValueError(f"{self.source_name}:{self.tokens[self.index].line}: {message}.")
+        """Return the error of not understanding the item at hand."""
+        return ValueError(f"{self.source_name or 'alphaTex'}:{self.line_number}: {message}.")
 
-    def peek(self, *kinds: str) -> _Token | None:
-        """Return the next token, if it is of one of these kinds."""
-        token = self.tokens[self.index]
-        return token if token.kind in kinds else None
-
-    def take(self, *kinds: str) -> _Token | None:
-        """Return the next token and go on, if it is of one of these kinds."""
-        token = self.peek(*kinds)
-        self.index += token is not None
-        return token
+    def warn(self, message: str) -> None:
+        """Keep what is left out, with the line where it is first."""
+        if message not in self.warnings:
+            self.warnings[message] = self.line_number
 
     def parse(self) -> None:
         """Read everything."""
-        while not self.peek("end"):
-            if token := self.take("tag"):
-                self.parse_tag(token)
-            elif self.take("|"):
+        while self.position < len(self.text):
+            found = _ITEM_PATTERN.match(self.text, self.position)
+            if found is None:
+                word = self.text[self.position :].split()[0][:30]
+                raise self.error(f"{word!r} is not understood here")
+            if found["tag"]:
+                name = found["tag"].lower()
+                if name in ("track", "staff") and self.builder.bars:
+                    self.warn("only the first staff is read")
+                    break
+                self.parse_tag(name, found["arguments"])
+            elif found["bar"]:
                 self.finish_bar()
-            elif token := self.take("range"):
-                self.length = self.beat_duration(token.text, self.parse_effects())
-            elif self.peek("note", "(", "rest"):
-                self.parse_beat()
-            elif not self.take("."):  # what older files have between head and music
-                text = self.tokens[self.index].text[:30]
-                raise self.error(f"{text!r} is not understood here")
+            elif found["range"]:
+                effects = _parse_effects(found["range_effects"])
+                self.length = self.beat_duration(found["range"]) * self.tuplet_ratio(effects)
+            elif found["beat"]:
+                self.parse_beat(found)
+            self.position = found.end()
         if self.has_notes:
             self.finish_bar()
         if not self.builder.bars:
             raise self.error("there is no music in it")
 
-    # --- Before the notes ------------------------------------------------------------------
-
-    def parse_tag(self, token: _Token) -> None:
-        """Read a tag and what belongs to it."""
-        match token.text[1:].lower():
+    def parse_tag(self, name: str, arguments: str) -> None:
+        """Read a tag, whose arguments are numbers or words, in brackets or not."""
+        plain = _STRING_PATTERN.sub(" ", arguments)
+        numbers = [int(digits) for digits in re.findall(r"(?<!\S)\(?(\d{1,6})(?![^\s)])", plain)]
+        match name:
             case "title":
-                if title := self.take("string", "word", "rest"):
-                    inside = title.text[1:-1] if title.kind == "string" else title.text
-                    self.title = re.sub(r"\\(.)", r"\1", inside)[:200]
-            case "tempo":
-                self.header.tempo = min(max(self.parse_number("a tempo"), 1), 1000)
-                self.take("string")
+                string = _STRING_PATTERN.search(arguments)
+                title = string[0][1:-1] if string else plain.strip()
+                self.title = re.sub(r"\\(.)", r"\1", title)[:200]
             case "tuning":
-                self.parse_tuning()
-            case "capo":
-                self.capo = self.parse_number("a capo")
+                self.pitches = tuple(parse_pitches_with_octaves(plain))
+                if not MIN_STRINGS <= len(self.pitches) <= MAX_STRINGS:
+                    raise self.error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
             case "ts":
-                self.parse_time_signature()
+                if plain.strip(" ()").lower() == "common":
+                    numbers = [4, 4]
+                if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
+                    raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
+                self.time_signature = self.header.time_signature = numbers[0], numbers[1]
+                self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])
+            case "tempo" | "capo" | "rc" if not numbers:
+                raise self.error(f"\\{name} should have a whole number")
+            case "tempo":
+                self.header.tempo = min(max(numbers[0], 1), 1000)
+            case "capo":
+                self.capo = numbers[0]
+            case "rc":
+                self.header.num_plays = numbers[0]
             case "ro":
                 self.header.starts_repeat = True
-            case "rc":
-                self.header.num_plays = self.parse_number("how often to repeat")
             case "ae":
-                self.header.endings = tuple(sorted(set(self.parse_numbers())))
+                self.header.endings = tuple(sorted(set(numbers)))
             case "voice" if self.builder.bars or self.has_notes:
                 if self.has_notes:
                     self.finish_bar()
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
                 self.begin_voice(2)
-            case "voice":
+            case "voice" | "track" | "staff" | "instrument":
                 pass
-            case "track" | "staff" if self.builder.bars:
-                self.warnings.setdefault("only the first staff is read", token.line)
-                self.index = len(self.tokens) - 1
-            case name:
-                if name not in ("track", "staff", "instrument"):
-                    self.warnings.setdefault(f"\\{name[:30]} is left out", token.line)
-                self.skip_tag_arguments()
-
-    def parse_numbers(self) -> list[int]:
-        """Return some whole numbers, in brackets (with words between them) or not."""
-        in_brackets, numbers = self.take("("), []
-        while token := self.peek("word", *(("string",) if in_brackets else ())):
-            if _INTEGER_PATTERN.fullmatch(token.text):
-                numbers.append(int(token.text))
-            elif not in_brackets:
-                break
-            self.index += 1
-        if in_brackets and not self.take(")"):
-            raise self.error("a bracket is not closed")
-        return numbers
-
-    def parse_number(self, expected: str) -> int:
-        """Return a whole number that is not negative.
-
-        Raises:
-            ValueError: if none comes.
-        """
-        numbers = self.parse_numbers()
-        if not numbers or numbers[0] < 0:
-            raise self.error(f"{expected} should be a whole number")
-        return numbers[0]
-
-    def parse_time_signature(self) -> None:
-        """Read a time signature."""
-        token = self.peek("word")
-        is_common = token is not None and token.text.lower() == "common"
-        self.index += is_common
-        numbers = [4, 4] if is_common else self.parse_numbers()
-        if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
-            raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
-        self.time_signature = self.header.time_signature = numbers[0], numbers[1]
-        self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])
-
-    def parse_tuning(self) -> None:
-        """Read the open strings, the highest first; E2 is the low E of a guitar."""
-        self.take("(")
-        words = []
-        while token := self.take("word", "string"):
-            words.append(token.text)
-        pitches = parse_pitches_with_octaves(" ".join(words))
-        self.take(")")
-        if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
-            raise self.error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
-        self.pitches = tuple(pitches)
-
-    def skip_tag_arguments(self) -> None:
-        """Pass over what belongs to a tag that is not known.
-
-        Raises:
-            ValueError: if a bracket is not closed.
-        """
-        depth = 0
-        while True:
-            is_chord = self.peek("(") and self.tokens[self.index + 1].kind == "note"
-            if depth and self.peek("end"):
-                raise self.error("a bracket is not closed")
-            if depth == 0 and (is_chord or not self.peek("{", "(", "word", "string")):
-                return
-            token = self.tokens[self.index]
-            depth += (token.kind in "({") - (token.kind in ")}")
-            self.index += 1
-
-    # --- Notes ---------------------------------------------------------------------------------
+            case _:
+                self.warn(f"\\{name[:30]} is left out")
 
     def begin_voice(self, voice: int) -> None:
         """Go to the beginning of the piece, in voice 1 or 2."""
@@ -392,59 +308,30 @@ class _AlphaTexParser:
         self.bar_index += 1
         self.begin_bar()
 
-    def parse_beat(self) -> None:
+    def parse_beat(self, found: re.Match[str]) -> None:
         """Read a rest, a note or a chord, with its length."""
-        notes: list[tuple[_Token, _Effects]] = []
-        is_chord = self.take("(")
-        while token := self.take("note"):
-            notes.append((token, self.parse_effects()))
-            if not is_chord:
-                break
-        if is_chord and not self.take(")"):
-            raise self.error("a chord is not closed")
-        if not is_chord and not notes:
-            self.take("rest")
-        if token := self.take("length"):
-            self.length = self.beat_duration(token.text, [])
-        effects = self.parse_effects()
+        if found["length"]:
+            self.length = self.beat_duration(found["length"])
+        notes = _NOTE_PATTERN.findall(found["note"] or found["chord"] or "")
+        beat_effects = _parse_effects(found["effects"])
         if len(notes) == 1:
-            effects += notes[0][1]
-            notes = [(notes[0][0], effects)]
-        length = self.length * self.tuplet_ratio(effects)
-        times = int(token.text[1:]) if (token := self.take("times")) else 1
+            beat_effects += _parse_effects(notes[0][2])
+        length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
         if self.num_beats > MAX_BEATS:
             raise self.error(f"there are more than {MAX_BEATS:,} beats")
         for _ in range(times):
-            for token, own in notes:
-                self.parse_note(token, own, length)
+            for fret, string, effects in notes:
+                own = beat_effects if len(notes) == 1 else _parse_effects(effects)
+                self.parse_note(fret, int(string), own, length)
             self.elapsed += length
         self.has_notes = True
 
-    def parse_effects(self) -> _Effects:
-        """Return the effects in braces, each with its numbers.
-
-        Raises:
-            ValueError: if they are not closed.
-        """
-        effects: _Effects = []
-        while self.take("{"):
-            while not self.take("}"):
-                token = self.take("word", "rest", "string", "(", ")", "note", "length", ".")
-                if token is None:
-                    raise self.error("braces are not closed")
-                if token.kind == "word" and not _INTEGER_PATTERN.fullmatch(token.text):
-                    effects.append((token.text.lower(), []))
-                elif token.kind == "word" and effects:
-                    effects[-1][1].append(int(token.text))
-        return effects
-
-    def beat_duration(self, text: str, effects: _Effects) -> Fraction:
-        """Return a note value (``.8`` or ``:8``) in quarter notes."""
-        denominator = int(text[1:])
-        if denominator not in NOTE_VALUE_DENOMINATORS:
+    def beat_duration(self, denominator: str) -> Fraction:
+        """Return a note value in quarter notes."""
+        if int(denominator) not in NOTE_VALUE_DENOMINATORS:
             raise self.error(f"1/{denominator} is no length of a note")
-        return Fraction(4, denominator) * self.tuplet_ratio(effects)
+        return Fraction(4, int(denominator))
 
     def tuplet_ratio(self, effects: _Effects) -> Fraction:
         """Return the factor of dots and tuplets."""
@@ -460,20 +347,19 @@ class _AlphaTexParser:
                 factor *= Fraction(times, enters)
         return factor
 
-    def parse_note(self, token: _Token, effects: _Effects, duration: Fraction) -> None:
+    def parse_note(self, fret: str, string: int, effects: _Effects, duration: Fraction) -> None:
         """Strike or hold a note."""
-        fret, string = token.text.split(".")
-        number, onset = int(string), self.bar_start + self.elapsed
-        if not 1 <= number <= len(self.pitches):
-            raise self.error(f"string {number} is none of {len(self.pitches)}")
+        onset = self.bar_start + self.elapsed
+        if not 1 <= string <= len(self.pitches):
+            raise self.error(f"string {string} is none of {len(self.pitches)}")
         if fret == "-":
-            struck = self.builder.extend_tied_note(onset, duration, number, self.voice)
+            struck = self.builder.extend_tied_note(onset, duration, string, self.voice)
             if struck is None:
                 return
         else:
             is_dead = fret in "xX"
             techniques = {Technique("dead")} if is_dead else set()
-            note = Note(number, 0 if is_dead else int(fret))
+            note = Note(string, 0 if is_dead else int(fret))
             struck = NoteEvent(onset, duration, note, techniques, self.voice)
             self.builder.add_note(struck)
         for name, numbers in effects:
@@ -483,4 +369,16 @@ class _AlphaTexParser:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 struck.techniques.add(Technique("bend", min(max(size, 1), 24)))
             elif name not in BEAT_EFFECTS:
-                self.warnings.setdefault(f"{{{name[:30]}}} is left out", token.line)
+                self.warn(f"{{{name[:30]}}} is left out")
+
+
+def _parse_effects(text: str) -> _Effects:
+    """Return the effects in braces, each with its numbers."""
+    effects: _Effects = []
+    plain = _STRING_PATTERN.sub(" ", text)
+    for name, number in re.findall(r"([A-Za-z]\w*)|(-?\d{1,6})", plain):
+        if name:
+            effects.append((name.lower(), []))
+        elif effects:
+            effects[-1][1].append(int(number))
+    return effects

@@ -70,11 +70,6 @@ class _MidiContents:
     problems: list[str] = field(default_factory=list)
     length_ticks: int = 0
 
-    def tick_to_step(self, tick: int, steps_per_quarter: int) -> int:
-        """Return the step nearest to a moment in ticks; of two, the later."""
-        ticks = self.ticks_per_quarter
-        return (2 * tick * steps_per_quarter + ticks) // (2 * ticks)
-
 
 def read_midi(
     path: str | Path,
@@ -193,10 +188,11 @@ def _quantize(
 
     Of notes on one channel at one pitch that begin together the longest is kept.
     """
-    unit = steps_per_quarter or _choose_steps_per_quarter(notes, contents.ticks_per_quarter)
+    ticks = contents.ticks_per_quarter
+    unit = steps_per_quarter or _choose_steps_per_quarter(notes, ticks)
 
-    def step(tick: int) -> int:
-        return contents.tick_to_step(tick, unit)
+    def step(tick: int) -> int:  # the nearest; of two, the later
+        return (2 * tick * unit + ticks) // (2 * ticks)
 
     kept: dict[tuple[int, int, int], int] = {}
     for note in notes:
@@ -212,7 +208,7 @@ def _quantize(
         contents.source,
         step(contents.length_ticks),
     )
-    return score, sum(note.start * unit % contents.ticks_per_quarter > 0 for note in notes)
+    return score, sum(note.start * unit % ticks > 0 for note in notes)
 
 
 def _choose_steps_per_quarter(notes: list[_PlayedNote], ticks_per_quarter: int) -> int:
