@@ -246,6 +246,7 @@ _BEND_PATTERN = re.compile(
     r"(?<=[0-9])b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
     r"(?:r\(?[0-9]{1,2}\)?)?)?"
 )
+_FRACTION_PATTERN = re.compile(r"<(\d{1,2}\.\d)>")
 _STRUCK_FRET_PATTERN = re.compile(r"([0-9]{1,2})$")
 WHOLE_STEP_QUARTER_TONES = 4
 """Quarter tones of a bend that does not say how far it goes: a whole step."""
@@ -257,7 +258,10 @@ _DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
 
 
 def encode_bends(row: str) -> str:
-    """Replace each bend of a row, and the frets in it, by one mark and dashes."""
+    """Replace each bend of a row, and the frets in it, by one mark and dashes.
+
+    A harmonic between frets (``<3.2>``) is written at the nearest fret, as Guitar Pro does.
+    """
 
     def mark(found: re.Match[str]) -> str:
         size = WHOLE_STEP_QUARTER_TONES
@@ -269,6 +273,7 @@ def encode_bends(row: str) -> str:
             size = size if 0 < size <= MAX_BEND_QUARTER_TONES else WHOLE_STEP_QUARTER_TONES
         return chr(BEND_MARK_BASE + size) + "-" * (len(found.group()) - 1)
 
+    row = _FRACTION_PATTERN.sub(lambda m: f"<{float(m[1]):.0f}>".ljust(len(m[0]), "-"), row)
     return _BEND_PATTERN.sub(mark, row)
 
 

@@ -40,6 +40,7 @@ _LABEL_PATTERN = re.compile(
 # A name, perhaps a bar line, and hardly any more: the last beat of a bar that a line cut in two.
 _SHORT_LINE_PATTERN = re.compile(r"[A-Ga-g][#b]? {0,2}[ |](?=[-0-9hpbx/~]*-)[-0-9hpbx/~]{1,12}\|?")
 _MEASURE_NUMBER_PATTERN = re.compile(r"^\s*\d{1,3}\s+(?=\|)")
+_STRING_NUMBER_PATTERN = re.compile(r"\s*([1-6])(?=\s*[|:)])")
 _WORD_PATTERN = re.compile(r"[^\W\d_]{4,}")
 _BARRE_PATTERN = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASH_MARKS = "-=\u2013\u2014"
@@ -168,6 +169,11 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     six = [lines[index].expandtabs().rstrip() for index in line_indices]
     if len(six) == NUM_STRINGS and "".join(map(get_string_label, six)).upper()[1:5] == "ADGB":
         six, line_indices = six[::-1], line_indices[::-1]
+    numbers = "".join(found[1] for line in six if (found := _STRING_NUMBER_PATTERN.match(line)))
+    if numbers in ("123456", "654321"):
+        six = [_STRING_NUMBER_PATTERN.sub(" ", line) for line in six]
+        if numbers == "654321":
+            six, line_indices = six[::-1], line_indices[::-1]
     rows = [blank_out_label(line) for line in six]
     width = max(len(row) for row in rows)
     rows = _normalize_bar_lines([row.ljust(width) for row in rows])

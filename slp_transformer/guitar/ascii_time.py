@@ -23,6 +23,7 @@ _TIME_PATTERN = re.compile(
     r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
     r"(?P<columns>\d{1,4}) columns? to a step\s*"
 )
+MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
 _TIME_SIGNATURE_PATTERN = re.compile(r"\s*metre: (?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)\s*")
 _TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4})\s*")
@@ -162,10 +163,21 @@ def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
 
 
 def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
-    """Return bars without the time signatures in front of notes, as in ``G|4-0-``, ``D|4---``.
+    """Return bars without time signatures in front of notes, or in a short bar of their own.
 
-    Who writes so leaves a column free after other bar lines; else two digits there are notes.
+    Who writes ``G|4-0-``, ``D|4---`` leaves a column free after other bar lines; else two digits
+    there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
     """
+    longest = max((bar.steps for bar in bars), default=0)
+    bars = [
+        bar
+        for bar in bars
+        if not (
+            len(bar.events) == 1
+            and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
+            and looks_like_time_signature(bar.events[0].notes)
+        )
+    ]
     begun = [bar for bar in bars if bar.events]
     at_once = [bar for bar in begun if bar.events[0].step == 0]
     if len(at_once) == len(begun) or not all(
