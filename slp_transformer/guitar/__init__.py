@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
         add_time_signatures,
-        change_steps_per_quarter,
         coarsest_grid,
         columns_to_steps,
         expand_repeats,
@@ -72,7 +71,6 @@ __all__ = [
     "expand_repeats",
     "valid_sequence_share",
     "add_time_signatures",
-    "change_steps_per_quarter",
     "write_tab",
 ]
 

@@ -9,7 +9,6 @@ harmonic, ``7b9`` a bend by a whole step: a string is struck once, at the first 
 """
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ class BarRows:
 
 
 def find_bar_spans(row: str) -> list[tuple[int, int]]:
-    """Start and end of every stretch of a row between bar lines."""
+    """Return start and end of every stretch of a row between bar lines."""
     return [found.span() for found in re.finditer(r"[^|]+", row)]
 
 
@@ -184,35 +183,31 @@ def realign_bar_rows(bar_rows: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
-    """The segment made `width` wide at the places that best fit `fret_columns`."""
+    """Return a segment made `width` wide at the gaps between frets that best fit `fret_columns`."""
     if len(segment) > width + MAX_SLIP_COLUMNS:
         return segment
     while len(segment) != width:
-        missing = width - len(segment)
-        places = _insertable(segment) if missing > 0 else _removable(segment, -missing)
-        if not places:  # no gap is wide enough: one column at a time, if any is to spare
-            missing, places = -1, _removable(segment, 1)
-        if not places:
+        shift = width - len(segment)
+        gaps, frets = re.split(r"[0-9]+", segment), re.findall(r"[0-9]+", segment)
+        free = _gaps_with_room(gaps, shift)
+        if not free:  # no gap is wide enough: one column at a time, if any is to spare
+            shift, free = -1, _gaps_with_room(gaps, -1)
+        if not free:
             break
-        segment = _shift_at_best_place(segment, missing, places, fret_columns)
+        # How well frets fit: those before a gap stay where they are, those after it move.
+        starts = [found.start() for found in re.finditer(r"[0-9]+", segment)]
+        stay = [0, *accumulate(_match_score(start, fret_columns) for start in starts)]
+        move = [0, *accumulate(_match_score(start + shift, fret_columns) for start in starts)]
+        best = max(free, key=lambda i: (stay[i] + move[-1] - move[i], i))  # noqa: B023
+        gaps[best] = gaps[best] + "-" * shift if shift > 0 else gaps[best][:shift]
+        segment = "".join(gap + fret for gap, fret in zip(gaps, [*frets, ""], strict=True))
     return segment
 
 
-def _shift_at_best_place(
-    segment: str, dashes: int, candidate_columns: list[int], fret_columns: set[int]
-) -> str:
-    """The segment with dashes put in, or taken out, at the place that best fits `fret_columns`."""
-    starts = [found.start() for found in re.finditer(r"[0-9]+", segment)]
-    # How well frets fit: those before a place stay where they are, those after it move.
-    staying = [0, *accumulate(_match_score(start, fret_columns) for start in starts)]
-    moved = [0, *accumulate(_match_score(start + dashes, fret_columns) for start in starts)]
-
-    def fit(place: int) -> tuple[int, int]:
-        before = bisect_left(starts, place)
-        return staying[before] + moved[-1] - moved[before], place
-
-    best = max(candidate_columns, key=fit)
-    return segment[:best] + "-" * dashes + segment[best + max(0, -dashes) :]
+def _gaps_with_room(gaps: list[str], shift: int) -> list[int]:
+    """Return which gaps can change by so many columns without making one of two frets."""
+    inner = range(1, len(gaps) - 1)
+    return [i for i, gap in enumerate(gaps) if shift > 0 or len(gap) + shift >= (i in inner)]
 
 
 def _match_score(fret_column: int, fret_columns: set[int]) -> int:
@@ -220,24 +215,6 @@ def _match_score(fret_column: int, fret_columns: set[int]) -> int:
     return 2 * (fret_column in fret_columns) - (
         fret_column - 1 in fret_columns or fret_column + 1 in fret_columns
     )
-
-
-def _removable(segment: str, num_columns: int) -> list[int]:
-    """Return where so many columns can be taken out without losing a fret or making one of two."""
-    is_digit = [False, *(mark in DIGITS for mark in segment), False]
-    digits = list(accumulate(is_digit))
-    return [
-        i
-        for i in range(len(segment) - num_columns + 1)
-        if digits[i] == digits[i + num_columns]
-        and not (is_digit[i] and is_digit[i + num_columns + 1])
-    ]
-
-
-def _insertable(segment: str) -> list[int]:
-    """Return where dashes can be put in without cutting a number in two."""
-    inner = range(1, len(segment))
-    return [0, *(i for i in inner if not set(segment[i - 1 : i + 1]) <= set(DIGITS)), len(segment)]
 
 
 # --- Marks ----------------------------------------------------------------------------------------

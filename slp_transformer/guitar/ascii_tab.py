@@ -119,21 +119,17 @@ def group_string_lines(lines: list[str]) -> list[list[int]]:
 def _join_across_blanks(lines: list[str], groups: list[list[int]]) -> list[list[int]]:
     """Join neighboring groups that together are six lines, with nothing but blanks between."""
     joined: list[list[int]] = []
-    position = 0
-    while position < len(groups):
-        group, after = list(groups[position]), position + 1
-        while len(group) < NUM_STRINGS and after < len(groups):
-            between = lines[group[-1] + 1 : groups[after][0]]
+    while groups:
+        group, count = list(groups[0]), 1
+        while len(group) < NUM_STRINGS and count < len(groups):
+            between = lines[group[-1] + 1 : groups[count][0]]
             if len(between) > 2 or any(line.strip() for line in between):
                 break
-            group += groups[after]
-            after += 1
-        if len(group) == NUM_STRINGS:
-            joined.append(group)
-            position = after
-        else:
-            joined.append(groups[position])
-            position += 1
+            group += groups[count]
+            count += 1
+        is_system = len(group) == NUM_STRINGS
+        joined.append(group if is_system else groups[0])
+        groups = groups[count if is_system else 1 :]
     return joined
 
 

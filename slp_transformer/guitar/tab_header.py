@@ -85,11 +85,14 @@ _SINGLE_STRING_PATTERN = re.compile(
     + r"(?![\w#/])",
     re.I,
 )
-_FRET_WORDS = (
-    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
-)
-_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
+_FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii"
+_FRET_NUMBERS = {
+    name: number
+    for names in (_FRET_WORDS.split(), _ROMAN_NUMERALS.split(), map(str, range(1, 13)))
+    for number, name in enumerate(names, start=1)
+}
+_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
     r"(?:^\W*(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
     r"capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
@@ -98,7 +101,6 @@ _CAPO_PATTERN = re.compile(
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
@@ -273,16 +275,7 @@ def parse_capo(line: str) -> int | None:
     """
     line = line[:MAX_STATEMENT_COLUMNS]
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
-    if not found:
-        return None
-    fret = found["fret"].upper()
-    if fret.lower() in _FRET_WORDS:
-        return _FRET_WORDS.index(fret.lower())
-    if fret in _ROMAN_NUMERALS:
-        number = _ROMAN_NUMERALS.index(fret)
-    else:
-        number = int(fret) if fret.isdecimal() else 0
-    return number if 1 <= number <= 12 else None
+    return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
 
 
 def find_title(lines: list[str]) -> str:
