@@ -69,11 +69,9 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     tabs_path = Path(tabs_path)
     if not tabs_path.exists():
         raise ValueError(f"There is no folder {tabs_path}; name one with .txt or .tab files in it.")
-    paths = (
-        [tabs_path]
-        if tabs_path.is_file()
-        else [path for path in list_files(tabs_path) if path.suffix.lower() in TEXT_SUFFIXES]
-    )
+    paths = [tabs_path]
+    if tabs_path.is_dir():
+        paths = [path for path in list_files(tabs_path) if path.suffix.lower() in TEXT_SUFFIXES]
     tabs: list[Tab] = []
     problems: list[ReadProblem] = []
     for path in paths:
@@ -186,7 +184,7 @@ def _find_all_systems(lines: list[str], source: str) -> tuple[list[StaffSystem],
         chosen = split_other_systems(lines, run, guitars) or split_group_into_systems(lines, run)
         systems += [build_system(lines, six) for six in chosen]
         for left_out in _lines_between_systems(run, chosen):
-            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines[left_out[0]]):
+            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
                 message = "a string line too many for six strings, with frets; it is left out"
                 problems.append(ReadProblem(source, left_out[0] + 1, message))
             elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
@@ -205,11 +203,15 @@ def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) ->
     return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
 
 
-def _is_seventh_string_line(line: str) -> bool:
+def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
     """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
+    line = lines[line_index]
     if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
         return False
-    return bool(get_string_label(line)) or line.count("|") > 1
+    bars = [found.start() for found in re.finditer(r"\|", line)]
+    adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
+    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in adjacent)
+    return bool(get_string_label(line)) or (len(bars) > 1 and same)
 
 
 def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:

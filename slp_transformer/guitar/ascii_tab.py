@@ -119,17 +119,18 @@ def group_string_lines(lines: list[str]) -> list[list[int]]:
 def _join_across_blanks(lines: list[str], groups: list[list[int]]) -> list[list[int]]:
     """Join neighboring groups that together are six lines, with nothing but blanks between."""
     joined: list[list[int]] = []
-    while groups:
-        group, count = list(groups[0]), 1
-        while len(group) < NUM_STRINGS and count < len(groups):
-            between = lines[group[-1] + 1 : groups[count][0]]
+    start = 0
+    while start < len(groups):
+        group, end = list(groups[start]), start + 1
+        while len(group) < NUM_STRINGS and end < len(groups):
+            between = lines[group[-1] + 1 : groups[end][0]]
             if len(between) > 2 or any(line.strip() for line in between):
                 break
-            group += groups[count]
-            count += 1
+            group += groups[end]
+            end += 1
         is_system = len(group) == NUM_STRINGS
-        joined.append(group if is_system else groups[0])
-        groups = groups[count if is_system else 1 :]
+        joined.append(group if is_system else groups[start])
+        start = end if is_system else start + 1
     return joined
 
 
