@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from slp_transformer.guitar.ascii_tab import DIGITS, StaffSystem, find_bar_line_columns
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Technique
+from slp_transformer.guitar.tab import Technique, TechniqueKind
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,6 @@ class BarRows:
     rows: tuple[str, ...]
     open_start: bool
     open_end: bool
-
-
-def find_bar_spans(row: str) -> list[tuple[int, int]]:
-    """Return start and end of every stretch of a row between bar lines."""
-    return [found.span() for found in re.finditer(r"[^|]+", row)]
 
 
 def split_system_into_bars(
@@ -55,34 +50,35 @@ def split_system_into_bars(
     rows = tuple(map(encode_bends, system.rows))
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]
-    spans = [[s for s in find_bar_spans(row) if row[slice(*s)].strip()] for row in rows]
-    problems = []
-
-    def report(troubled: Iterable[int], message: str) -> None:
-        problems.extend((system.line_numbers[row], message) for row in sorted(set(troubled)))
-
+    spans = [[s.span() for s in re.finditer(r"[^|]+", row) if s[0].strip()] for row in rows]
+    reports: list[tuple[Iterable[int], str]] = []
     if slipped and len({len(row_spans) for row_spans in spans}) == 1:
         bars = _split_each_row(rows, spans)
-        long = [(bar, row) for bar in bars for row in _is_bar_too_long(bar.rows)]
-        report((row for _, row in long), "this string is too long for its bar; the bar is left out")
+        long = [row for bar in bars for row in _is_bar_too_long(bar.rows)]
+        reports.append((long, "this string is too long for its bar; the bar is left out"))
         bars = [bar for bar in bars if not _is_bar_too_long(bar.rows)]
     else:
         bars, cut = _split_at_common_columns(rows, lines)
         message = "the bar lines of this string are not below the others'; it is read as it is"
-        report(slipped, message)
+        reports.append((slipped, message))
         message = "a fret of this string is where the others have a bar line; the bars on both "
-        report(cut, message + "sides are left out")
-        report(system.overlong_rows, "this string is longer than the others; it is read as it is")
-    dead = (n for n, row in enumerate(rows) if count_dead_notes(row))
-    report(dead, "dead notes (x) are left out: they have no pitch")
-    short = (row for bar in bars for row in _rows_ending_early(bar.rows))
-    report(short, "this string ends before its bar does; the bar is left out")
-    whole = [
+        reports.append((cut, message + "sides are left out"))
+        message = "this string is longer than the others; it is read as it is"
+        reports.append((system.overlong_rows, message))
+    dead = [n for n, row in enumerate(rows) if _DEAD_NOTE_PATTERN.search(row)]
+    reports.append((dead, "dead notes (x) are left out: they have no pitch"))
+    short = [row for bar in bars for row in _rows_ending_early(bar.rows)]
+    reports.append((short, "this string ends before its bar does; the bar is left out"))
+    bars = [
         bar
         for bar in bars
         if _has_music(bar.rows, trust_bar_lines) and not _rows_ending_early(bar.rows)
     ]
-    return whole, problems
+    return bars, [
+        (system.line_numbers[row], message)
+        for troubled, message in reports
+        for row in sorted(set(troubled))
+    ]
 
 
 def _is_bar_too_long(bar: tuple[str, ...]) -> list[int]:
@@ -220,18 +216,24 @@ def _match_score(fret_column: int, fret_columns: set[int]) -> int:
 # --- Marks ----------------------------------------------------------------------------------------
 
 _BEND_PATTERN = re.compile(
-    r"(?<=[0-9])b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
+    r"(?P<struck>[0-9]{1,2})b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
     r"(?:r\(?[0-9]{1,2}\)?)?)?"
 )
 _FRACTION_PATTERN = re.compile(r"<(\d{1,2}\.\d)>")
-_STRUCK_FRET_PATTERN = re.compile(r"([0-9]{1,2})$")
+_DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
 WHOLE_STEP_QUARTER_TONES = 4
 """Quarter tones of a bend that does not say how far it goes: a whole step."""
 BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
 MAX_BEND_QUARTER_TONES = 24
-TECHNIQUE_OF_MARK = {"h": "hammer", "H": "hammer", "p": "pull", "P": "pull", "~": "vibrato"}
-TECHNIQUE_OF_MARK |= {"/": "slide", "\\": "slide"}
-_DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
+TECHNIQUE_OF_MARK: dict[str, TechniqueKind] = {
+    "h": "hammer",
+    "H": "hammer",
+    "p": "pull",
+    "P": "pull",
+    "~": "vibrato",
+    "/": "slide",
+    "\\": "slide",
+}
 
 
 def encode_bends(row: str) -> str:
@@ -245,18 +247,12 @@ def encode_bends(row: str) -> str:
         if found["part"]:
             size = 4 * int(found["part"]) // int(found["of"])  # parts of a whole step
         elif found["fret"]:
-            struck = _STRUCK_FRET_PATTERN.search(row[: found.start()])
-            size = 2 * (int(found["fret"]) - int(struck[1]))
-            size = size if 0 < size <= MAX_BEND_QUARTER_TONES else WHOLE_STEP_QUARTER_TONES
-        return chr(BEND_MARK_BASE + size) + "-" * (len(found.group()) - 1)
+            up = 2 * (int(found["fret"]) - int(found["struck"]))
+            size = up if 0 < up <= MAX_BEND_QUARTER_TONES else size
+        return (found["struck"] + chr(BEND_MARK_BASE + size)).ljust(len(found[0]), "-")
 
     row = _FRACTION_PATTERN.sub(lambda m: f"<{float(m[1]):.0f}>".ljust(len(m[0]), "-"), row)
     return _BEND_PATTERN.sub(mark, row)
-
-
-def count_dead_notes(row: str) -> int:
-    """Return how many dead notes a row has."""
-    return len(_DEAD_NOTE_PATTERN.findall(row))
 
 
 def parse_techniques(

@@ -171,27 +171,27 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
         six = [_STRING_NUMBER_PATTERN.sub(" ", line) for line in six]
         if numbers == "654321":
             six, line_indices = six[::-1], line_indices[::-1]
-    rows = [blank_out_label(line) for line in six]
-    width = max(len(row) for row in rows)
-    rows = _normalize_bar_lines([row.ljust(width) for row in rows])
+    width = max(map(len, six))
+    rows = _normalize_bar_lines([blank_out_label(line).ljust(width) for line in six])
     columns = enumerate(zip(*rows, strict=True))
     text = [i for i, marks in columns if 2 * marks.count(" ") > len(rows)]
     end = width - next((n for n, i in enumerate(reversed(text)) if i != width - 1 - n), len(text))
     ends = [_find_row_end(row, end) for row in rows]
     beyond = tuple(n for n, drawn in enumerate(ends) if drawn > end)
-    rows = tuple(
+    cleared = tuple(
         _overwrite_columns(row, [i for i in text if not end <= i < drawn], " ")
         for row, drawn in zip(rows, ends, strict=True)
     )
     labels = tuple(get_string_label(line) for line in six)
-    return StaffSystem(tuple(i + 1 for i in line_indices), labels, rows, beyond)
+    return StaffSystem(tuple(i + 1 for i in line_indices), labels, cleared, beyond)
 
 
 def _find_row_end(row: str, common_end: int) -> int:
     """Return the end of a string that is still drawn, with frets, after the others end."""
     rest = _STAFF_PATTERN.match(row, common_end)
-    drawn = rest is not None and row[max(0, common_end - 1)] in _DASH_MARKS + DIGITS
-    return rest.end() if drawn and set(rest.group()) & set(DIGITS) else common_end
+    if rest is None or row[max(0, common_end - 1)] not in _DASH_MARKS + DIGITS:
+        return common_end
+    return rest.end() if set(rest.group()) & set(DIGITS) else common_end
 
 
 def _normalize_bar_lines(rows: list[str]) -> list[str]:
@@ -246,7 +246,9 @@ TabPart = tuple[int, list[StaffSystem], OpenPitches | None, int]
 def find_guitar_number(lines: list[str]) -> str | None:
     """Return the guitar that the lines above a system name (``Gtr. 2``, ``Guitar II``), or None."""
     found = [found for line in lines if (found := _GUITAR_NAME_PATTERN.match(line[:60]))]
-    number = found[-1]["number"].lower() if found else None
+    if not found:
+        return None
+    number = str(found[-1]["number"]).lower()
     return _ROMAN_TO_ARABIC.get(number, number)
 
 

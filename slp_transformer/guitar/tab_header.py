@@ -62,7 +62,6 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
-_NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
 _STANDARD_ON_NOTE_PATTERN = re.compile(
     r"(?:\b|^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?(?P<to>tun(?:ed?|ing)\s+(?:down\s+)?to)\s+)"
     r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])(?(to)(?=\s*(?:$|[,;.()\]]|tuning|standard))|[\s-]+standard\b)",
@@ -234,15 +233,10 @@ def _parse_pitch_class(note_name: str) -> int:
 def _parse_half_steps(words: str) -> int:
     """Return how many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
-    if "1/2" in words or "half" in words or "1.5" in words:
-        more = re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words)
-        return 3 if more else _parse_leading_number(words)
-    return _parse_leading_number(words) * (1 if "semitone" in words else 2)
-
-
-def _parse_leading_number(words: str) -> int:
-    """The whole number that words begin with; 1 where they name none."""
-    return _NUMBER_WORDS.get(words.split()[0], 1)
+    if re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words):
+        return 3
+    number = {"two": 2, "2": 2, "three": 3, "3": 3}.get(words.split()[0], 1)
+    return number if re.search("1/2|half|semitone", words) else 2 * number
 
 
 def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
