@@ -347,7 +347,7 @@ def infer_tuning(systems: list[StaffSystem], stated: OpenPitches | None) -> Open
             pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches)
         )
     if labels:
-        pitches = infer_open_pitches(labels)
+        pitches = infer_open_pitches(labels[::-1])
         if pitches not in (None, STANDARD.open_pitches) and not (
             stated and _labels_match_tuning(labels, stated)
         ):

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.guitar.ascii_bars import realign_bar_rows
-from slp_transformer.guitar.ascii_frets import DigitRun, split_run_into_notes
 from slp_transformer.guitar.ascii_reader import (
     decode_text,
     parse_ascii_tabs,
@@ -179,14 +178,6 @@ def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
     assert [e[0][1] for e in frets(system(crowded + "--1--12--0--|"))][-4:] == [1, 1, 2, 0]
     high = "--9--12--10--|"
     assert [e[0][1] for e in frets(system(crowded + high))][-3:] == [9, 12, 10]
-
-
-def test_split_digits_keeps_the_columns():
-    assert split_run_into_notes(DigitRun(1, 5, "1210"), [DigitRun(1, 2, "10")], 20.0) == [
-        (5, 12),
-        (7, 10),
-    ]
-    assert split_run_into_notes(DigitRun(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
 
 
 # Text around --------------------------------------------------------------------------------
@@ -467,33 +458,24 @@ def test_bytes_without_a_meaning_in_windows_are_latin_1():
 # Problems -------------------------------------------------------------------------------------
 
 
-def test_five_lines_are_reported_with_file_and_line():
-    five = "\n".join(PLAIN.splitlines()[:5])
-    tabs, problems = parse_ascii_tabs(f"Lark\n\n{five}\n\n{PLAIN}", "lark.txt")
-    assert tabs[0].bars == only(PLAIN).bars
-    assert [str(problem) for problem in problems] == [
-        "lark.txt:3: 5 string lines where a system has six; they are left out"
-    ]
-
-
-def test_a_string_that_ends_early_costs_its_bar():
+@pytest.mark.parametrize(
+    ("row", "text", "bars", "line", "problem"),
+    [
+        (5, None, 2, 3, "5 string lines where a system has six; they are left out"),
+        (4, "A|-3-------|---", 1, 5, "this string ends before its bar does; the bar is left"),
+        (3, "D|---|-----|---------|", 2, 4, "the bar lines of this string are not below"),
+    ],
+)
+def test_what_is_wrong_with_a_system_is_reported_with_its_line(row, text, bars, line, problem):
     rows = PLAIN.splitlines()
-    rows[4] = rows[4][:15]
-    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
-    assert [[e.notes for e in bar.events] for bar in tabs[0].bars] == [
-        [e.notes for e in only(PLAIN).bars[0].events]
-    ]
-    assert [str(problem) for problem in problems] == [
-        "lark.txt:5: this string ends before its bar does; the bar is left out"
-    ]
-
-
-def test_bar_lines_out_of_place_are_reported():
-    rows = PLAIN.splitlines()
-    rows[3] = "D|---|-----|---------|"
-    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
-    assert len(tabs) == 1
-    assert [(problem.line_number, problem.source) for problem in problems] == [(4, "lark.txt")]
+    if text is None:  # a row is missing, and a good system follows
+        written = "Lark\n\n" + "\n".join(rows[:row]) + "\n\n" + PLAIN
+    else:
+        written = "\n".join([*rows[:row], text, *rows[row + 1 :]])
+    (tab,), (found,) = parse_ascii_tabs(written, "lark.txt")
+    assert str(found).startswith(f"lark.txt:{line}: {problem}")
+    events = [[e.notes for e in bar.events] for bar in tab.bars]
+    assert events == [[e.notes for e in bar.events] for bar in only(PLAIN).bars[:bars]]
 
 
 def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):

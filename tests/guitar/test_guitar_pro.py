@@ -1,10 +1,7 @@
 """Guitar Pro files at the door: what goes out comes back, what is no such file is said."""
 
-import random
-
 import guitarpro
 import pytest
-from guitar_pieces import random_piece
 
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
 from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
@@ -27,12 +24,6 @@ def read_one(path):
     (tab,), problems = read_guitar_pro(path)
     assert problems == []
     return tab
-
-
-def same(tab, back):
-    assert back.bars == tab.bars
-    assert (back.title, back.tuning) == (tab.title, tab.tuning)
-    assert back.steps_per_quarter == tab.steps_per_quarter
 
 
 def test_time_is_cut_where_notes_begin_and_end():
@@ -90,64 +81,12 @@ def test_an_unused_second_voice_has_an_empty_beat(tmp_path):
         assert used.beats and [beat.status.name for beat in unused.beats] == ["empty"]
 
 
-@pytest.mark.parametrize("version", ["gp3", "gp4", "gp5"])
-@pytest.mark.parametrize("strings", [4, 5, 6, 7])
-def test_what_goes_out_comes_back(tmp_path, version, strings):
-    rng = random.Random(strings)
-    for number in range(5):
-        tab = random_piece(rng, strings, plain=version == "gp3", voices=version == "gp5")
-        path = tmp_path / f"{number}.{version}"
-        write_tab(tab, path)
-        same(as_slurred(round_trip_tab(tab)), read_one(path))
-
-
-def as_slurred(tab):
-    """Hammers to a lower fret are pulls: so they are read."""
-    below, bars = {}, []
-    for bar in reversed(tab.bars):
-        events = []
-        for event in reversed(bar.events):
-            notes = []
-            for each in event.tab_notes():
-                if (Technique("hammer"),) == each.techniques:
-                    if below.get(each.note.string, 99) < each.note.fret:
-                        each = each._replace(techniques=(Technique("pull"),))
-                notes.append(each)
-            below |= {each.note.string: each.note.fret for each in notes}
-            events.append(Event.from_notes(event.step, notes))
-        bars.append(Bar(**{**vars(bar), "events": tuple(reversed(events))}))
-    return Tab(**{**vars(tab), "bars": tuple(reversed(bars))})
-
-
-def test_repeats_endings_and_tempi_come_back(tmp_path):
-    notes = (event(0, (1, 0), durations=(16,)),)
-    tab = timed(
-        Bar(16, notes, (4, 4), 100),
-        Bar(16, notes, starts_repeat=True),
-        Bar(16, notes, endings=(1, 2), num_plays=3, tempo_bpm=60),
-        Bar(16, notes, endings=(3,)),
-        Bar(12, (event(0, (2, 5), durations=(12,)),), (6, 8), num_plays=2),
-    )
-    for version in ("gp4", "gp5"):
-        write_tab(tab, tmp_path / f"out.{version}")
-        same(round_trip_tab(tab), read_one(tmp_path / f"out.{version}"))
-
-
 def test_all_techniques_come_back_in_one_order(tmp_path):
     several = (Technique("bend", 3), Technique("let ring"), Technique("vibrato"))
     notes = [TabNote(Note(3, 7), 4, several), TabNote(Note(5, 0), 4, (Technique("harmonic"),))]
     tab = timed(Bar(4, (Event.from_notes(0, notes),), (1, 4), 90))
     write_tab(tab, tmp_path / "out.gp5")
-    same(round_trip_tab(tab), read_one(tmp_path / "out.gp5"))
-
-
-def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
-    tab = timed(
-        Bar(4, (event(0, (2, 3), durations=(9,)), event(1, (2, 5), durations=(9,))), tempo_bpm=90),
-        unit=1,
-    )
-    write_tab(tab, tmp_path / "out.gp5")
-    assert [e.durations for e in read_one(tmp_path / "out.gp5").iter_events()] == [(1,), (3,)]
+    assert read_one(tmp_path / "out.gp5").bars == round_trip_tab(tab).bars
 
 
 def test_what_is_not_said_is_said_when_it_comes_back(tmp_path):

@@ -1,11 +1,9 @@
 """MIDI at the door: any file as pitches in time, tabs with a channel for each string and back."""
 
 import io
-import random
 
 import mido
 import pytest
-from guitar_pieces import random_piece
 
 from slp_transformer.guitar.formats import safe_read
 from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
@@ -13,7 +11,6 @@ from slp_transformer.guitar.formats.registry import write_tab
 from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
 from slp_transformer.guitar.score import ScoreNote
 from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.timing import add_time_signatures, coarsest_grid
 
 
 def midi_file(path, *tracks, ticks=480, kind=1):
@@ -132,27 +129,6 @@ def test_a_program_that_cuts_off_decimals_shows_every_tempo(tmp_path):
     messages = mido.MidiFile(tmp_path / "out.mid").tracks[0]
     shown = [int(60e6 / message.tempo) for message in messages if message.type == "set_tempo"]
     assert shown == list(tempi)
-
-
-def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path):
-    notes = (Event(0, (Note(2, 3),), (4,)), Event(1, (Note(2, 5),), (3,)))
-    tab = Tab(bars=(Bar(4, notes, (4, 4), 90),), steps_per_quarter=1)
-    write_tab(tab, tmp_path / "out.mid")
-    (back,), _ = read_midi_tab(tmp_path / "out.mid")
-    assert [event.durations for event in back.iter_events()] == [(1,), (3,)]
-
-
-@pytest.mark.parametrize("strings", [4, 5, 6, 7, 8])
-def test_what_goes_out_comes_back(tmp_path, strings):
-    rng = random.Random(strings)
-    for number in range(8):
-        tab = random_piece(rng, strings, plain=True)
-        path = tmp_path / f"{number}.mid"
-        write_tab(tab, path)
-        (back,), _ = read_midi_tab(path)
-        wanted = coarsest_grid(add_time_signatures(tab))
-        assert (back.bars, back.tuning, back.title) == (wanted.bars, wanted.tuning, wanted.title)
-        assert back.steps_per_quarter == wanted.steps_per_quarter
 
 
 def test_a_note_that_is_on_no_string_is_named(tmp_path):

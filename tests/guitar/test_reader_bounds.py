@@ -6,10 +6,7 @@ import pytest
 
 from slp_transformer.guitar.ascii_bars import realign_bar_rows
 from slp_transformer.guitar.ascii_frets import (
-    DigitRun,
     find_cheapest_reading,
-    read_events,
-    split_run_into_notes,
 )
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.ascii_tab import split_group_into_systems
@@ -47,30 +44,6 @@ def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
 
         found = find_cheapest_reading(digits, costs.__getitem__, lambda a, b, t=leaps: t[a][b])
         assert found == min(all_readings(digits), key=whole)
-
-
-def test_runs_far_away_do_not_change_a_reading():
-    """What `read_events` leaves out of sight of a run would not have mattered."""
-    rng = random.Random(1)
-    for _ in range(20):
-        runs = sorted(
-            (
-                DigitRun(
-                    string, 3 * column, rng.choice(["1", "5", "12", "34", "11", "109", "0", "17"])
-                )
-                for column in range(30)
-                for string in rng.sample(range(1, 7), rng.randint(0, 6))
-            ),
-            key=lambda run: (run.start_column, -run.string),
-        )
-        read = {(event.step, note) for event in read_events(runs, 4.0, 5.0) for note in event.notes}
-        for run in runs:
-            others = [other for other in runs if other is not run]
-            if len(run.digits) == 3:
-                frets = [fret for _, fret in split_run_into_notes(run, others, 4.0, 5.0)]
-                found = [n.fret for c, n in sorted(read) if n.string == run.string]
-                assert "".join(map(str, frets)) == run.digits
-                assert any(found[i : i + len(frets)] == frets for i in range(len(found)))
 
 
 def test_what_is_far_too_long_has_not_slipped():
