@@ -15,7 +15,7 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
 from slp_transformer.guitar.fingering.playability import FingeringOptions
-from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 

@@ -22,7 +22,7 @@ from slp_transformer.guitar.formats.registry import (
     add_time_if_needed,
     check_writable_suffix,
     read_any_tab_file,
-    write_tab_as,
+    write_tab,
 )
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Tab
@@ -206,7 +206,7 @@ def write_and_show(tab: Tab, path: Path | None, options: Options) -> None:
             "many columns are a quarter note by --steps-per-quarter."
         )
     tab = add_time_if_needed(tab, path, options.steps_per_quarter or 4)
-    write_tab_as(tab, path)
+    write_tab(tab, path)
     begins = replace(tab, bars=tab.bars[:NUM_PREVIEW_BARS])
     print_result(format_tab(begins, steps_per_beat=beat))
     if len(tab.bars) > NUM_PREVIEW_BARS:

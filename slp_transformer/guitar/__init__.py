@@ -6,7 +6,8 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
-    from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+    from slp_transformer.guitar.ascii_writer import format_tab
+    from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
         add_time_signatures,
-        change_steps_per_quarter,
         coarsest_grid,
         columns_to_steps,
         expand_repeats,
@@ -71,7 +71,6 @@ __all__ = [
     "expand_repeats",
     "valid_sequence_share",
     "add_time_signatures",
-    "change_steps_per_quarter",
     "write_tab",
 ]
 
