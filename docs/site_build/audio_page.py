@@ -70,7 +70,7 @@ def _fingered() -> Heard:
     score = Score(
         tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64
     )
-    ((tab, _),) = finger_piece(piece_from_score(score), FingeringOptions()).tabs_and_grips
+    ((tab, _),), _ = finger_piece(piece_from_score(score), FingeringOptions())
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."

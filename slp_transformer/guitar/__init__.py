@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
     from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
     from slp_transformer.guitar.tab_dataset import TabDataset, prepare_tab_dataset
-    from slp_transformer.guitar.tab_metrics import (
-        compute_mean_hand_shift,
-        compute_playable_share,
-        is_playable_event,
-        valid_sequence_share,
-    )
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
         add_time_signatures,
@@ -69,7 +63,6 @@ __all__ = [
     "encode_all_tabs",
     "get_tuning_name",
     "expand_repeats",
-    "valid_sequence_share",
     "add_time_signatures",
     "write_tab",
 ]

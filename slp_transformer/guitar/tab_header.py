@@ -19,12 +19,12 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
     get_string_names,
 )
-from slp_transformer.guitar.styles import is_valid_style
 from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS
 from slp_transformer.guitar.theory import parse_pitch_class
 
 OpenPitches = tuple[int, ...]
 
+MAX_STYLE_CHARACTERS = 40  # characters
 MAX_STATEMENT_COLUMNS = 1000  # columns of a line in which something is stated
 
 _NOTE_NAME_REGEX = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
@@ -294,6 +294,22 @@ def find_style(lines: list[str]) -> str:
         if (match := _STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS]))
     )
     return next(filter(is_valid_style, (" ".join(name.split()) for name in found)), "")
+
+
+def is_valid_style(style_name: str) -> bool:
+    """Return whether a text will do as the name of a style.
+
+    It has 1 to 40 printable characters, none of them ``<`` or ``>``, which tokens have around it,
+    and no spaces but single ones between words. What a tab without a style is called, none, is no
+    style.
+    """
+    return (
+        0 < len(style_name) <= MAX_STYLE_CHARACTERS
+        and style_name == " ".join(style_name.split())
+        and style_name.isprintable()
+        and not set("<>") & set(style_name)
+        and style_name.casefold() != "none"
+    )
 
 
 def _has_letters(line: str) -> bool:

