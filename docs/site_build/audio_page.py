@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from slp_transformer.guitar.fingering.playability import FingeringOptions
+
 from slp_transformer.guitar import (
     Score,
     ScoreNote,
@@ -14,7 +16,6 @@ from slp_transformer.guitar import (
     read_tab_file,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
-from slp_transformer.guitar.fingering.playability import FingeringOptions
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature

@@ -7,8 +7,7 @@ import pytest
 from commands import fine, refused
 
 from slp_transformer.guitar import read_tab_file
-from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig
-from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
+from slp_transformer.guitar.fingering.hand_model import HandModel
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
