@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.playability import FingeringOptions
-
 from slp_transformer.guitar import (
     Score,
     ScoreNote,
@@ -15,7 +13,11 @@ from slp_transformer.guitar import (
     format_tab,
     read_tab_file,
 )
-from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
+    finger_piece,
+    piece_from_score,
+)
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature

@@ -7,6 +7,11 @@ from slp_transformer._internal.lazy import attach
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
     from slp_transformer.guitar.ascii_writer import format_tab
+    from slp_transformer.guitar.corpus_statistics import (
+        compute_mean_hand_shift,
+        compute_playable_share,
+        is_playable_event,
+    )
     from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
