@@ -19,6 +19,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 )
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import (
+    READER_OF_SUFFIX,
     UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
@@ -32,7 +33,6 @@ from slp_transformer.tasks.base import format_table
 
 NUM_PREVIEW_BARS = 4  # bars on a terminal, where the whole goes to a file
 MIDI_SUFFIXES = (".mid", ".midi")
-INPUT_SUFFIXES = (*MIDI_SUFFIXES, ".txt", ".tab", ".gp3", ".gp4", ".gp5", ".atex", ".alphatex")
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
 
 
@@ -86,9 +86,9 @@ def read_piece(options: Options) -> PlayablePiece:
     for flag in ("tracks", "channels"):
         if getattr(options, flag):
             raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
-    if suffix not in INPUT_SUFFIXES:
+    if suffix not in READER_OF_SUFFIX:
         raise ValueError(
-            f"{path} has an unsupported file type; supported are {', '.join(INPUT_SUFFIXES)}."
+            f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
         )
     tabs, problems = read_any_tab_file(path)
     print_problems(problems)

@@ -12,7 +12,6 @@ from statistics import median
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
     DROP_D,
-    HALF_STEP_DOWN,
     OPEN_D,
     OPEN_G,
     STANDARD,
@@ -62,14 +61,14 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
+_NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
 _STANDARD_ON_NOTE_PATTERN = re.compile(
-    r"(?:\b|^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?(?P<to>tun(?:ed?|ing)\s+(?:down\s+)?to)\s+)"
-    r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])(?(to)(?=\s*(?:$|[,;.()\]]|tuning|standard))|[\s-]+standard\b)",
-    re.I,
+    rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|-flat)\s+tuning", re.I
 )
-_HALF_STEP_DOWN_PATTERN = re.compile(
-    r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
-    r"|\bE(?:b|\u266d|-flat)\s+tuning",
+_TUNED_TO_NOTE_PATTERN = re.compile(
+    r"^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?tun(?:ed?|ing)\s+(?:down\s+)?to\s+"
+    + _NOTE_REGEX
+    + r"(?=\s*(?:$|[,;.()\]]|tuning))",
     re.I,
 )
 _STANDARD_TUNING_PATTERN = re.compile(
@@ -108,9 +107,9 @@ _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 def infer_open_pitches(note_names: Sequence[str]) -> OpenPitches | None:
     """Return the open strings that six note names mean, the lowest string first or last.
 
-    Strings rise by less than an octave each, and all of them are at most two half steps above
-    standard tuning, or below it. The names are in that order in which the tuning is more like a
-    standard one that is tuned down; names that are about as good in both begin with the lowest.
+    Each string is less than an octave above the one before, and most are at most two half steps
+    above standard tuning. Of the two orders that one is taken in which the tuning is more like a
+    transposed standard tuning; where both are about as good, the lowest string comes first.
 
     Returns:
         MIDI pitches, string 1 (the highest) first; None if some string would be more than five
@@ -146,10 +145,9 @@ def _distance_from_standard(pitches: OpenPitches) -> float:
 
 
 def format_tuning_line(tuning: Tuning) -> str:
-    """The line of text that states a tuning, low string first, so that `parse_tuning` reads it.
+    """Return the line that states a tuning, low string first, so that `parse_tuning` reads it.
 
-    Octaves (E2) are written where letters alone, which mean what is nearest to standard tuning,
-    would mislead.
+    Octaves (E2) are written where letters alone would mislead.
     """
     letters, pitches = get_string_names(tuning), tuning.open_pitches
     line = "tuning: " + " ".join(letters[::-1])
@@ -206,14 +204,13 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
         chord = found["chord"][0].upper() + found["chord"][1:]
         if stated and chord in _OPEN_TUNING_PITCHES:
             return _OPEN_TUNING_PITCHES[chord]
-    found = _TUNED_DOWN_PATTERN.search(line)
-    if found and (mentions_tuning or not line[: found.start()].strip(" ()[]*.\t")):
+    if found := _TUNED_DOWN_PATTERN.search(line):
         half_steps = _parse_half_steps(found["after"] or found["before"])
-        return _transpose_pitches(STANDARD.open_pitches, -half_steps)
-    if _HALF_STEP_DOWN_PATTERN.search(line):
-        return HALF_STEP_DOWN.open_pitches
-    if found := _STANDARD_ON_NOTE_PATTERN.search(line):
-        half_steps = (_parse_pitch_class(found["note"]) - 4 + 7) % 12 - 7
+        begins_line = not line[: found.start()].strip(" ()[]*.\t")
+        if mentions_tuning or begins_line or half_steps == 1:
+            return _transpose_pitches(STANDARD.open_pitches, -half_steps)
+    if found := _STANDARD_ON_NOTE_PATTERN.search(line) or _TUNED_TO_NOTE_PATTERN.search(line):
+        half_steps = (_parse_pitch_class(found["note"] or "Eb") - 4 + 7) % 12 - 7
         return _transpose_pitches(STANDARD.open_pitches, half_steps)
     return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 

@@ -40,7 +40,7 @@ def require_steps_per_quarter(tab: Tab) -> int:
     if tab.steps_per_quarter is None:
         raise ValueError(
             "This tab's steps are columns of a text, not time; say how many make a quarter note "
-            "with in_time."
+            "with columns_to_steps."
         )
     return tab.steps_per_quarter
 
