@@ -39,7 +39,8 @@ from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
-from slp_transformer.guitar.guitarset import GuitarSetExcerpt, read_guitarset
+from slp_transformer.guitar.guitarset import read_guitarset
+from slp_transformer.guitar.tab import Tab
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"
@@ -70,9 +71,9 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
     return found
 
 
-def fingered(excerpt: GuitarSetExcerpt) -> Passage | None:
+def fingered(excerpt: Tab) -> Passage | None:
     """An excerpt as a passage; None if some moment of it is out of any hand's reach."""
-    passage = passage_from_tab(excerpt.tab)
+    passage = passage_from_tab(excerpt)
     try:
         for pitches in passage.moments:
             find_playable_grips(pitches, passage.tuning)
@@ -81,7 +82,7 @@ def fingered(excerpt: GuitarSetExcerpt) -> Passage | None:
     return passage if passage.moments else None
 
 
-def leave_one_out(excerpts: Sequence[GuitarSetExcerpt], steps: int, draws: int) -> list[dict]:
+def leave_one_out(excerpts: Sequence[Tab], steps: int, draws: int) -> list[dict]:
     """The lines of the table.
 
     Raises:
@@ -89,20 +90,22 @@ def leave_one_out(excerpts: Sequence[GuitarSetExcerpt], steps: int, draws: int) 
     """
     passages = [(excerpt, fingered(excerpt)) for excerpt in excerpts]
     known = [(excerpt, passage) for excerpt, passage in passages if passage is not None]
-    players = sorted({excerpt.player_id for excerpt, _ in known})
+    players = sorted({excerpt.source[:2] for excerpt, _ in known})
     if len(players) < 2:
         raise ValueError(
             f"To leave a player out takes two players or more; here there are {len(players)}."
         )
     lines, counts, by_player = [], {}, {}
     for player in players:
-        learned = [passage for excerpt, passage in known if excerpt.player_id != player]
-        held_out = [(excerpt, passage) for excerpt, passage in known if excerpt.player_id == player]
+        learned = [passage for excerpt, passage in known if excerpt.source[:2] != player]
+        held_out = [
+            (excerpt, passage) for excerpt, passage in known if excerpt.source[:2] == player
+        ]
         for name, way in ways(learned, steps).items():
             found = [compare_fingerings(p.grips, way(p), p.tuning) for _, p in held_out]
             line = {"player": player, "way": name, "excerpts": len(found), **rounded(found)}
             for mode in ("solo", "comp"):
-                own = [a for a, (e, _) in zip(found, held_out, strict=True) if e.mode == mode]
+                own = [a for a, (e, _) in zip(found, held_out, strict=True) if mode in e.source]
                 if own:
                     line[f"{mode} strings"] = rounded(own)["strings"]
             lines.append(line)

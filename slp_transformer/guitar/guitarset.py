@@ -9,18 +9,20 @@ The publisher's known errors are corrected: a note that is twice in 02_Funk2-119
 the notes of 04_BN3-154-E_comp and 04_Jazz1-200-B_comp, which are 0.409 s and 0.309 s late.
 """
 
+import contextlib
 import json
 import math
 import re
 import zipfile
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.folders import list_files
-from slp_transformer.guitar.formats.safe_read import read_bytes, translate_read_errors
+from slp_transformer.guitar.formats.safe_read import translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note
 from slp_transformer.guitar.tab import Bar, Event, ReadProblem, Tab, TabNote
 from slp_transformer.guitar.timing import drop_repeated_changes
@@ -34,27 +36,8 @@ MAX_FRET_READ = 24
 MAX_FILE_BYTES = 16 << 20
 MAX_EXCERPT_SECONDS, MAX_EXCERPTS = 3600.0, 10_000
 _FILE_NAME_PATTERN = re.compile(
-    r"(?P<player>\d\d)_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-"
-    r"[A-G][#b]?_(?P<mode>comp|solo)"
+    r"\d\d_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-[A-G][#b]?_(?:comp|solo)"
 )
-
-
-@dataclass(frozen=True)
-class GuitarSetExcerpt:
-    """One excerpt.
-
-    Attributes:
-        name: as its file is called, ``00_BN1-129-Eb_solo``.
-        player_id: "00" to "05".
-        mode: "comp" for chords, "solo" for a melody.
-        tab: the notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock",
-            "SS" (singer-songwriter) or "Funk".
-    """
-
-    name: str
-    player_id: str
-    mode: str
-    tab: Tab
 
 
 def is_guitarset(path: str | Path) -> bool:
@@ -65,7 +48,7 @@ def is_guitarset(path: str | Path) -> bool:
     return path.is_dir() and any(file.suffix.lower() == ".jams" for file in list_files(path))
 
 
-def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadProblem]]:
+def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read GuitarSet, or a part of it.
 
     Args:
@@ -73,7 +56,9 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
             JAMS file.
 
     Returns:
-        The excerpts, by name; and what of the files could not be read.
+        The excerpts in order of their files, which are named by player, style, tempo, key and
+        "comp" for chords or "solo" for a melody: ``00_BN1-129-Eb_solo.jams``; and what of the files
+        could not be read.
 
     Raises:
         ValueError: if there is no such path, or no excerpt in it could be read.
@@ -81,58 +66,48 @@ def read_guitarset(path: str | Path) -> tuple[list[GuitarSetExcerpt], list[ReadP
     path = Path(path)
     if not path.exists():
         raise ValueError(f"There is no folder or archive {path}.")
-    excerpts, problems = [], []
-    for name, content in _iter_jams_files(path, problems):
-        try:
-            excerpt, omissions = read_jams(content, name)
-        except ValueError as error:
-            problems.append(ReadProblem(Path(name).name, 0, str(error)))
-            continue
-        excerpts.append(excerpt)
-        problems += omissions
+    excerpts: list[Tab] = []
+    problems: list[ReadProblem] = []
+    with contextlib.ExitStack() as stack:
+        for name, open_file in _list_jams_files(path, stack):
+            try:
+                with translate_read_errors(name, "a JAMS file"), open_file() as file:
+                    content = file.read(MAX_FILE_BYTES + 1)
+                if len(content) > MAX_FILE_BYTES:
+                    raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
+                excerpt, omissions = read_jams(content, name)
+            except ValueError as error:
+                problems.append(ReadProblem(name, 0, str(error)))
+                continue
+            excerpts.append(excerpt)
+            problems += omissions
     if not excerpts:
         first = f" First problem: {problems[0]}" if problems else ""
         raise ValueError(f"{path} holds no JAMS file of GuitarSet that can be read.{first}")
-    return sorted(excerpts, key=lambda excerpt: excerpt.name), problems
+    return sorted(excerpts, key=lambda tab: tab.source), problems
 
 
-def _iter_jams_files(path: Path, problems: list[ReadProblem]) -> Iterator[tuple[str, bytes]]:
-    """The name and content of every JAMS file of a folder or archive."""
+def _list_jams_files(
+    path: Path, stack: contextlib.ExitStack
+) -> list[tuple[str, Callable[[], Any]]]:
+    """List the JAMS files of a folder or archive: their names, and what opens them."""
+    found: list[tuple[str, Callable[[], Any]]]
     if path.suffix.lower() == ".zip" and path.is_file():
-        yield from _iter_archive_files(path, problems)
-        return
-    files = [path] if path.is_file() else list_files(path)
-    for file in [file for file in files if file.suffix.lower() == ".jams"][:MAX_EXCERPTS]:
-        try:
-            yield file.name, read_bytes(file, "a JAMS file", MAX_FILE_BYTES)
-        except ValueError as error:
-            problems.append(ReadProblem(file.name, 0, str(error)))
+        with translate_read_errors(path, "a zip archive"):
+            archive = stack.enter_context(zipfile.ZipFile(path))
+        found = [(Path(i.filename).name, partial(archive.open, i)) for i in archive.infolist()]
+    else:
+        files = [path] if path.is_file() else list_files(path)
+        found = [(file.name, partial(file.open, "rb")) for file in files]
+    wanted = [
+        (name, open_file)
+        for name, open_file in found
+        if name.lower().endswith(".jams") and not name.startswith("._")  # macOS adds those
+    ]
+    return wanted[:MAX_EXCERPTS]
 
 
-def _iter_archive_files(path: Path, problems: list[ReadProblem]) -> Iterator[tuple[str, bytes]]:
-    """The same of an archive."""
-    with translate_read_errors(path, "a zip archive"):
-        archive = zipfile.ZipFile(path)
-    with archive:
-        names = [info for info in archive.infolist() if info.filename.lower().endswith(".jams")]
-        for info in names[:MAX_EXCERPTS]:
-            if Path(info.filename).name.startswith("._"):  # what macOS adds to archives
-                continue
-            try:
-                with (
-                    translate_read_errors(info.filename, "a JAMS file"),
-                    archive.open(info) as file,
-                ):
-                    content = file.read(MAX_FILE_BYTES + 1)
-                    if len(content) > MAX_FILE_BYTES:
-                        raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
-            except ValueError as error:
-                problems.append(ReadProblem(info.filename, 0, str(error)))
-                continue
-            yield info.filename, content
-
-
-def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[ReadProblem]]:
+def read_jams(raw_bytes: bytes, file_name: str) -> tuple[Tab, list[ReadProblem]]:
     """Read one excerpt.
 
     Args:
@@ -140,34 +115,27 @@ def read_jams(raw_bytes: bytes, file_name: str) -> tuple[GuitarSetExcerpt, list[
         file_name: its name, which says who plays what and how fast.
 
     Returns:
-        The excerpt; and its notes that no guitar has, or that two of are one.
+        The notes, twelve steps to a quarter, and the style: "Jazz", "BN" (bossa nova), "Rock", "SS"
+        (singer-songwriter) or "Funk"; and notes that no guitar has, or that two of are one.
 
     Raises:
         ValueError: if the name is none of GuitarSet's, or the content not what it should be.
     """
-    stem = Path(file_name).stem
-    found = _FILE_NAME_PATTERN.search(stem)
+    found = _FILE_NAME_PATTERN.search(file_name)
     if found is None:
         raise ValueError(
-            f"{Path(file_name).name} is not named as GuitarSet names excerpts, as in "
-            "00_BN1-129-Eb_solo.jams."
+            f"{file_name} is not named as GuitarSet names excerpts, as in 00_BN1-129-Eb_solo.jams."
         )
-    with translate_read_errors(Path(file_name).name, "a JAMS file of GuitarSet"):
+    with translate_read_errors(file_name, "a JAMS file of GuitarSet"):
         annotations = json.loads(raw_bytes)["annotations"]
         late = LATE_SECONDS_BY_EXCERPT.get(found.group(), 0.0)
         notes, messages = _parse_notes(annotations, late)
         times, positions, time_signature = _parse_beats(annotations)
         bars, doubled = _build_bars(notes, times, positions, time_signature, int(found["tempo"]))
     messages += [f"{doubled} notes begin on a string that is struck already"] if doubled else []
-    source = Path(file_name).name
     title = found.group().split("_", 1)[1].replace("_", " ")
-    excerpt = GuitarSetExcerpt(
-        name=found.group(),
-        player_id=found["player"],
-        mode=found["mode"],
-        tab=Tab(title, STANDARD, tuple(bars), source, STEPS_PER_QUARTER, found["style"]),
-    )
-    return excerpt, [ReadProblem(source, 0, what) for what in messages]
+    tab = Tab(title, STANDARD, tuple(bars), file_name, STEPS_PER_QUARTER, found["style"])
+    return tab, [ReadProblem(file_name, 0, what) for what in messages]
 
 
 def _parse_seconds(value: Any) -> float:
@@ -206,8 +174,7 @@ def _parse_notes(annotations: list[Any], delay_seconds: float) -> tuple[list[Tim
             notes.append((onset, onset + _parse_seconds(one["duration"]), Note(string, fret)))
     kept: list[TimedNote] = []
     for note in sorted(notes):
-        twin = any(note[2] == o[2] and abs(note[0] - o[0]) < 0.002 for o in kept[-6:])
-        if twin:
+        if any(note[2] == o[2] and abs(note[0] - o[0]) < 0.002 for o in kept[-6:]):
             messages.append(f"a note at {note[0]:.3f} s is there twice; it is read once")
         else:
             kept.append(note)
@@ -219,7 +186,7 @@ def _parse_beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[
     (found,) = [each for each in annotations if each["namespace"] == "beat_position"]
     beats = sorted((_parse_seconds(each["time"]), each["value"]) for each in found["data"])
     times = [time for time, _ in beats]
-    if len(beats) < 2 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
+    if len(beats) < 2 or any(b <= a for a, b in pairwise(times)):
         raise ValueError("there should be beats, one after the other")
     first = beats[0][1]
     time_signature = int(first["num_beats"]), int(first["beat_units"])
@@ -236,10 +203,8 @@ def _build_bars(
     tempo: int,
 ) -> tuple[list[Bar], int]:
     """Bars, and how many notes had no room on their string."""
-    beat, whole = (
-        STEPS_PER_QUARTER * 4 // time_signature[1],
-        STEPS_PER_QUARTER * 4 * time_signature[0] // time_signature[1],
-    )
+    beat = STEPS_PER_QUARTER * 4 // time_signature[1]
+    whole = beat * time_signature[0]
 
     def step(seconds: float) -> int:
         """The step nearest to a moment, counted from the first beat; beats go on evenly."""
@@ -247,28 +212,26 @@ def _build_bars(
         share = (seconds - beat_seconds[place]) / (beat_seconds[place + 1] - beat_seconds[place])
         return round((place + share) * beat)
 
-    pickup = (
-        (1 - beat_positions[0]) % time_signature[0] * beat
-    )  # what comes before the first whole bar
     events: dict[int, dict[int, TabNote]] = {}
-    doubled, begun, group = 0, -math.inf, set()
+    doubled, begun = 0, -math.inf
+    strum: set[int] = set()  # strings of the notes that are strummed as one
     for onset, end, note in notes:
-        if onset - begun > MAX_STRUM_SECONDS or note.string in group:
-            begun, group = onset, set()
-        group.add(note.string)
+        if onset - begun > MAX_STRUM_SECONDS or note.string in strum:
+            begun, strum = onset, set()
+        strum.add(note.string)
         at = max(0, step(begun))
         moment = events.setdefault(at, {})
         if note.string in moment:
             doubled += 1
-            continue
-        length = max(1, step(begun + end - onset) - at)
-        moment[note.string] = TabNote(note, length)
-    starts = [0, pickup] if pickup else [0]
+        else:
+            moment[note.string] = TabNote(note, max(1, step(begun + end - onset) - at))
+    # What comes before the first whole bar is a bar of its own.
+    starts = [0, (1 - beat_positions[0]) % time_signature[0] * beat]
     last = max([*events, (len(beat_seconds) - 1) * beat])
     while starts[-1] <= last:
         starts.append(starts[-1] + whole)
     bars = []
-    for start, end in zip(starts, starts[1:], strict=False):
+    for start, end in pairwise(sorted(set(starts))):
         own = sorted(at for at in events if start <= at < end)
         inside = tuple(Event.from_notes(at - start, events[at].values()) for at in own)
         bars.append(Bar(end - start, inside, time_signature, tempo))

@@ -60,8 +60,8 @@ def prepare_tab_dataset(
     """
     tokenizer = tokenizer or TabTokenizer()
     tabs, unseen, problems = read_train_val_tabs(source, val_split)
-    streams = (torch.tensor(encode_all_tabs(part, tokenizer)) for part in (tabs, unseen))
-    return TabDataset(tokenizer, *streams, tabs, unseen, problems)
+    train, val = (torch.tensor(encode_all_tabs(part, tokenizer)) for part in (tabs, unseen))
+    return TabDataset(tokenizer, train, val, tabs, unseen, problems)
 
 
 def read_train_val_tabs(
@@ -99,8 +99,7 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     if source is None:
         return make_practice_corpus(seed=0), []
     if is_guitarset(source):
-        excerpts, problems = read_guitarset(source)
-        return [excerpt.tab for excerpt in excerpts], problems
+        return read_guitarset(source)
     tabs, problems = read_tab_folder(source)
     kept, others = [], []
     for tab in tabs:

@@ -165,7 +165,9 @@ def parse_tuning(line: str) -> OpenPitches | None:
     if about_tuning and (exact := _parse_notes_with_octaves(line)):
         return exact
     six = _SIX_NAMES_PATTERN.search(line)
-    if six and (about_tuning or _is_only_note_names(line, six)):
+    # Without a word about tuning, names alone; chords have gaps between them.
+    alone = six and line.strip(" ()[]*.\t") == six[0] and "  " not in six[0] and six[0][0].isupper()
+    if six and (about_tuning or alone):
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
@@ -275,7 +277,7 @@ def find_title(lines: list[str]) -> str:
         if found := _TITLE_PATTERN.match(line):
             return found["title"].strip()[:100]
     titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
-    return next(filter(_has_letters, titles), "")
+    return next((title for title in titles if re.search(r"[^\W\d_]{3}", title)), "")
 
 
 def is_style_line(line: str) -> bool:
@@ -307,8 +309,3 @@ def is_valid_style(style_name: str) -> bool:
         and not set("<>") & set(style_name)
         and style_name.casefold() != "none"
     )
-
-
-def _has_letters(line: str) -> bool:
-    """Return whether a line holds at least three letters in a row."""
-    return bool(re.search(r"[^\W\d_]{3}", line))

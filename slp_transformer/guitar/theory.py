@@ -54,38 +54,20 @@ def parse_pitch_class(name: str) -> int:
 
 
 def scale_pitch_classes(root: str, scale: str) -> list[int]:
-    """Pitch classes of a scale, root first.
-
-    Raises:
-        ValueError: if the scale is not in `SCALE_HALF_STEPS`.
-    """
-    if scale not in SCALE_HALF_STEPS:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALE_HALF_STEPS)}.")
+    """Pitch classes of a scale of `SCALE_HALF_STEPS`, root first."""
     return [(parse_pitch_class(root) + interval) % 12 for interval in SCALE_HALF_STEPS[scale]]
 
 
-def split_chord_name(chord: str) -> tuple[str, str]:
-    """Root and quality of a chord name: ``F#m7`` is ``F#`` and ``m7``.
-
-    Raises:
-        ValueError: if the root is no note name or the quality is not in `CHORD_HALF_STEPS`.
-    """
+def split_chord_name(chord: str) -> tuple[int, str]:
+    """Pitch class of a chord's root, and its quality: ``F#m7`` is 6 and ``m7``."""
     length = 2 if chord[1:2] in ("#", "b") else 1
-    root, quality = chord[:length], chord[length:]
-    parse_pitch_class(root)
-    if quality not in CHORD_HALF_STEPS:
-        raise ValueError(f"Unknown chord {chord!r}: its quality {quality!r} is not in CHORDS.")
-    return root, quality
+    return parse_pitch_class(chord[:length]), chord[length:]
 
 
 def chord_pitch_classes(chord: str) -> list[int]:
-    """Pitch classes of a chord, root first: ``chord_classes("C")`` is C, E and G.
-
-    Raises:
-        ValueError: as `split_chord_name`.
-    """
+    """Pitch classes of a chord of `CHORD_HALF_STEPS`, root first: those of ``C`` are C, E and G."""
     root, quality = split_chord_name(chord)
-    return [(parse_pitch_class(root) + interval) % 12 for interval in CHORD_HALF_STEPS[quality]]
+    return [(root + interval) % 12 for interval in CHORD_HALF_STEPS[quality]]
 
 
 def chord_above_root(root: str, half_steps: int, quality: str) -> str:

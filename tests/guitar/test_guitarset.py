@@ -53,7 +53,7 @@ def jams(notes, beats=9, first=1, chords=(("C:maj", "C:maj/1"),)):
 def events_of(excerpt):
     return [
         (number, event.step, [tuple(n) for n in event.notes], event.durations)
-        for number, bar in enumerate(excerpt.tab.bars)
+        for number, bar in enumerate(excerpt.bars)
         for event in bar.events
     ]
 
@@ -63,30 +63,29 @@ def test_an_excerpt_by_hand():
     notes += [(2, 2.167, 1.0, 51.9)]
     excerpt, problems = read_jams(jams(notes), "02_Rock3-120-F#_comp.jams")
     assert problems == []
-    assert (excerpt.player_id, excerpt.mode) == ("02", "comp")
-    assert excerpt.tab.title == "Rock3-120-F# comp"
-    assert excerpt.tab.style == "Rock"
+    assert excerpt.title == "Rock3-120-F# comp"
+    assert excerpt.style == "Rock"
     assert events_of(excerpt) == [
         (0, 0, [(6, 3), (1, 3)], (12, 6)),
         (0, 12, [(5, 0)], (5,)),
         (1, 4, [(4, 2)], (24,)),
     ]
-    assert [(bar.steps, bar.time_signature, bar.tempo_bpm) for bar in excerpt.tab.bars] == [
+    assert [(bar.steps, bar.time_signature, bar.tempo_bpm) for bar in excerpt.bars] == [
         (48, (4, 4), 120), (48, None, None), (48, None, None),
     ]  # fmt: skip
-    assert excerpt.tab.steps_per_quarter == 12
+    assert excerpt.steps_per_quarter == 12
 
 
 def test_bars_begin_where_the_beats_say():
     excerpt, _ = read_jams(jams([(0, 0.5, 0.5, 40.0)], first=4), "00_BN1-120-C_solo.jams")
-    assert [bar.steps for bar in excerpt.tab.bars] == [12, 48, 48]
+    assert [bar.steps for bar in excerpt.bars] == [12, 48, 48]
     assert events_of(excerpt) == [(1, 0, [(6, 0)], (12,))]
 
 
 def test_what_no_guitar_has_is_left_out_and_told():
     notes = [(0, 0.0, 0.5, 39.0), (3, 1.0, 0.5, 80.0), (4, 1.5, 0.5, 59.0), (4, 1.52, 0.5, 60.0)]
     excerpt, problems = read_jams(jams(notes), "00_BN1-120-C_solo.jams")
-    assert [tuple(n) for event in excerpt.tab.iter_events() for n in event.notes] == [(2, 0)]
+    assert [tuple(n) for event in excerpt.iter_events() for n in event.notes] == [(2, 0)]
     assert [str(problem) for problem in problems] == [
         "00_BN1-120-C_solo.jams: a note at 0.000 s is left out: string 6, fret -1",
         "00_BN1-120-C_solo.jams: a note at 1.000 s is left out: string 3, fret 25",
@@ -97,7 +96,7 @@ def test_what_no_guitar_has_is_left_out_and_told():
 def test_the_known_errors_are_corrected():
     twice = [(0, 10.860, 0.2, 43.0), (0, 10.860, 0.2, 43.0)]
     excerpt, problems = read_jams(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
-    assert len(list(excerpt.tab.iter_events())) == 1
+    assert len(list(excerpt.iter_events())) == 1
     assert "a note at 10.860 s is there twice; it is read once" in str(problems[0])
     for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
         for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
@@ -118,7 +117,7 @@ def test_a_folder_and_an_archive_give_the_same(tmp_path):
     folder, problems = read_guitarset(tmp_path / "set")
     archive, others = read_guitarset(tmp_path / "annotation.zip")
     assert folder == archive and problems == others == []
-    assert [excerpt.name for excerpt in folder] == ["00_BN1-120-C_comp", "01_SS1-100-A_solo"]
+    assert [excerpt.source[:-5] for excerpt in folder] == ["00_BN1-120-C_comp", "01_SS1-100-A_solo"]
 
 
 def test_a_recipe_reads_it_as_data(tmp_path):
@@ -168,12 +167,12 @@ def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
 @pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
 def test_the_real_files():
     excerpts, problems = read_guitarset(Path(REAL))
-    counts = {e.name: sum(len(event.notes) for event in e.tab.iter_events()) for e in excerpts}
-    assert all(excerpt.tab.style in excerpt.name for excerpt in excerpts)
+    counts = {e.source[:-5]: sum(len(event.notes) for event in e.iter_events()) for e in excerpts}
+    assert all(excerpt.style in excerpt.source for excerpt in excerpts)
     assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71
     for excerpt in excerpts[:2]:
-        assert len(excerpt.tab.bars) == 12
-        assert excerpt.tab.bars[0].tempo_bpm == 129
+        assert len(excerpt.bars) == 12
+        assert excerpt.bars[0].tempo_bpm == 129
         starts = [step for step in range(0, 12 * 48, 48)]
-        assert starts[-1] + excerpt.tab.bars[-1].steps == 48 * 12
+        assert starts[-1] + excerpt.bars[-1].steps == 48 * 12
     assert all("fret 61" in problem.message for problem in problems)

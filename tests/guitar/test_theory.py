@@ -37,13 +37,6 @@ def test_what_is_no_note_name_is_refused(wrong):
         parse_pitch_class(wrong)
 
 
-def test_unknown_scales_and_chords_are_refused():
-    with pytest.raises(ValueError, match="Unknown scale 'locrian'"):
-        scale_pitch_classes("B", "locrian")
-    with pytest.raises(ValueError, match="Unknown chord 'C13'"):
-        chord_pitch_classes("C13")
-
-
 # --- Keys ----------------------------------------------------------------------------------------
 
 

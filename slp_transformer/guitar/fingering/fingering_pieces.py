@@ -57,13 +57,6 @@ class FingeringOptions:
     pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
     unplayable_policy: UnplayablePolicy = "refuse"
 
-    def to_hand_costs(self) -> HandCosts:
-        """Return the costs of a hand with these preferences."""
-        return HandCosts(
-            per_open_string=-OPEN_STRING_COST * self.open_string_preference,
-            preferred_position=self.preferred_position,
-        )
-
 
 class PlayableMoment(NamedTuple):
     """Notes to be fingered together.
@@ -256,7 +249,10 @@ def _find_paths(
 ) -> list[list[Grip]]:
     """Return the cheapest fingerings, best first, without doubles."""
     log_probs = score_grips(passage, choices) if score_grips else None
-    costs = options.to_hand_costs()
+    costs = HandCosts(
+        per_open_string=-OPEN_STRING_COST * options.open_string_preference,
+        preferred_position=options.preferred_position,
+    )
     if score_grips:  # the model knows hands; only the preferences are added
         costs = replace(
             costs,

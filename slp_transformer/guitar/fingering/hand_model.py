@@ -113,7 +113,7 @@ def log_partition(
     return total
 
 
-def hand_model_loss(model: HandModel, batch: LatticeBatch) -> Float[Tensor, ""]:
+def hand_model_loss(model: nn.Module, batch: LatticeBatch) -> Float[Tensor, ""]:
     """Nats that the model is surprised by the written fingerings, summed over their moments."""
     U, M = model(batch)
     there = batch.state_mask[batch.moment_type_ids].float()

@@ -133,7 +133,7 @@ def load_passages(path: Path) -> list[Passage]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train as a command line says; the exit code."""
+    """Train a model and evaluate it, as a command line says; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m slp_transformer.guitar.fingering.hand_training",
         description="Train a model of the hand on tab that people have written.",
@@ -144,8 +144,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="continue the run of the folder")
+    args = parser.parse_args(argv)
     try:
-        run_training(parser.parse_args(argv))
+        train = load_passages(args.tabs)
+        if args.val_data is None:
+            random.Random(0).shuffle(train)  # always the same pieces
+            count = max(1, len(train) // 10)
+            train, val = train[count:], train[:count]
+        else:
+            val = load_passages(args.val_data)
+        print(f"{len(train)} training pieces, {len(val)} validation pieces", file=sys.stderr)
+        trainer = make_hand_trainer(train, val, args.out_dir, steps=args.steps, seed=args.seed)
+        trainer.fit(resume=args.resume)
+        hand = load_hand_ensemble(args.out_dir)
+        found = [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in val]
+        shares = sum_metrics(found).to_shares()
+        print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
     except (ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
@@ -153,28 +167,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(str(stopped).replace("resume=True", "--resume"), file=sys.stderr)
         return 128 + stopped.signal_number
     return 0
-
-
-def run_training(args: argparse.Namespace) -> None:
-    """Read the pieces, train a model, and evaluate it.
-
-    Raises:
-        ValueError: if there is nothing to train on, or nothing to evaluate on.
-    """
-    train = load_passages(args.tabs)
-    if args.val_data is None:
-        random.Random(0).shuffle(train)  # always the same pieces
-        count = max(1, len(train) // 10)
-        train, val = train[count:], train[:count]
-    else:
-        val = load_passages(args.val_data)
-    print(f"{len(train)} training pieces, {len(val)} validation pieces", file=sys.stderr)
-    trainer = make_hand_trainer(train, val, args.out_dir, steps=args.steps, seed=args.seed)
-    trainer.fit(resume=args.resume)
-    hand = load_hand_ensemble(args.out_dir)
-    found = [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in val]
-    shares = sum_metrics(found).to_shares()
-    print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
 
 if __name__ == "__main__":

@@ -122,41 +122,39 @@ NUM_FEATURES = sum(_FEATURE_SIZES.values())
 
 def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "features"]:
     """Return the features of a grip that a hand at this fret takes."""
-    row = torch.zeros(NUM_FEATURES)
-
-    def add(name: str, value: int = 0) -> None:
-        row[FEATURE_OFFSETS[name] + value] += 1.0
-
     frets = [note.fret for note in grip if note.fret]
     strings = [note.string for note in grip]
     fingers = [finger_class(note, hand_fret) for note in grip]
     pairs = [NUM_FINGER_CLASSES * (s - 1) + f for s, f in zip(strings, fingers, strict=True)]
-    add("any")
-    add("size", min(len(grip), MAX_NOTES_PER_GRIP) - 1)
-    add("hand", hand_fret - 1)
+    found = [
+        ("any", 0),
+        ("size", min(len(grip), MAX_NOTES_PER_GRIP) - 1),
+        ("hand", hand_fret - 1),
+        ("span", min(7, max(frets) - min(frets)) if frets else 0),
+        ("fretted", len(frets)),
+        ("strings left out", max(strings) - min(strings) + 1 - len(strings)),
+        ("on the index fret", frets.count(hand_fret)),
+        *(("string", string - 1) for string in strings),
+        *(("finger", finger) for finger in fingers),
+        *(("string and finger", pair) for pair in pairs),
+        *(("fret", note.fret) for note in grip),
+    ]
     if len(frets) < len(grip):
-        add("hand, with an open string", hand_fret - 1)
-    for note, finger, pair in zip(grip, fingers, pairs, strict=True):
-        add("string", note.string - 1)
-        add("finger", finger)
-        add("string and finger", pair)
-        add("fret", note.fret)
+        found.append(("hand, with an open string", hand_fret - 1))
     if len(grip) == 1:
-        add("alone: string and finger", pairs[0])
+        found.append(("alone: string and finger", pairs[0]))
     else:
-        add("bass: string and finger", pairs[0])
-        add("top: string and finger", pairs[-1])
-    add("span", min(7, max(frets) - min(frets)) if frets else 0)
-    add("fretted", len(frets))
-    add("strings left out", max(strings) - min(strings) + 1 - len(strings))
-    add("on the index fret", frets.count(hand_fret))
+        found += [("bass: string and finger", pairs[0]), ("top: string and finger", pairs[-1])]
     for a, b in pairwise(sorted(grip, key=lambda note: -note.string)):
         apart = min(a.string - b.string, 5) - 1
         if a.fret and b.fret:
             reach = max(-5, min(5, b.fret - a.fret)) + 5
-            add("neighbors: strings and frets apart", 11 * apart + reach)
+            found.append(("neighbors: strings and frets apart", 11 * apart + reach))
         else:
-            add("neighbors: one of them open", apart)
+            found.append(("neighbors: one of them open", apart))
+    row = torch.zeros(NUM_FEATURES)
+    for name, value in found:
+        row[FEATURE_OFFSETS[name] + value] += 1.0
     return row
 
 

@@ -8,12 +8,14 @@ or to compare with.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from statistics import median
 
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fretboard import MAX_FRET, Note, Tuning
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.timing import bar_start_steps
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,10 @@ class Passage:
 
     def relative_gaps(self) -> list[float | None]:
         """Time from the moment before, in units of the piece's median; None where not known."""
-        onsets = self.onsets or (None,) * len(self.moments)
-        pairs = zip(onsets, onsets[1:], strict=False)
+        pairs = pairwise(self.onsets or (None,) * len(self.moments))
         steps = [None if a is None or b is None else b - a for a, b in pairs]
-        known = [step for step in steps if step is not None and step > 0]
-        unit = median(known) if known else 1.0
-        scaled = [None if step is None or step < 0 else step / unit for step in steps]
-        return [None, *scaled][: len(self.moments)]
+        unit = median([step for step in steps if step is not None and step > 0] or [1.0])
+        return [None, *(None if step is None or step < 0 else step / unit for step in steps)]
 
 
 def passage_from_grips(
@@ -55,36 +54,32 @@ def passage_from_grips(
     name: str = "",
 ) -> Passage:
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
-    moments, grips, when, long = [], [], [], []
-    for i, event in enumerate(events):
-        durations = (
-            durations_by_moment[i]
-            if durations_by_moment and durations_by_moment[i] is not None
-            else [None] * len(event)
-        )
-        kept = {}
-        for note, duration in zip(event, durations, strict=True):
+    rows = []
+    for event, onset, lengths in zip_longest(events, onsets, durations_by_moment):
+        kept: dict[int, tuple[Note, float | None]] = {}
+        for note, length in zip(event, lengths or [None] * len(event), strict=True):
             if note.fret + tuning.capo <= MAX_FRET:
-                kept.setdefault(note.string, (note, duration))
-        if not kept:
-            continue
-        # By pitch, so that the order says nothing of the strings; of equal ones, low string first.
-        row = sorted(kept.values(), key=lambda each: (tuning.pitch_of(each[0]), -each[0].string))
-        grips.append(tuple(note for note, _ in row))
-        moments.append(tuple(tuning.pitch_of(note) for note, _ in row))
-        when.append(onsets[i] if onsets else None)
-        known = all(duration is not None for _, duration in row)
-        long.append(tuple(duration for _, duration in row) if known else None)
-    return Passage(tuning, tuple(moments), tuple(grips), tuple(when), tuple(long), name)
+                kept.setdefault(note.string, (note, length))
+        if kept:
+            # By pitch, so that the order says nothing of the strings; of equal ones, low string
+            # first.
+            pairs = sorted(kept.values(), key=lambda p: (tuning.pitch_of(p[0]), -p[0].string))
+            grip = tuple(note for note, _ in pairs)
+            durations = tuple(length for _, length in pairs if length is not None)
+            rows.append((grip, onset, durations if len(durations) == len(grip) else None))
+    grips, when, long = zip(*rows, strict=True) if rows else ((), (), ())
+    moments = tuple(tuple(map(tuning.pitch_of, grip)) for grip in grips)
+    return Passage(tuning, moments, grips, when, long, name)
 
 
 def passage_from_tab(tab: Tab) -> Passage:
     """A tab as a passage, with its steps as times."""
-    events, onsets, start = [], [], 0
-    for bar in tab.bars:
-        events += [event.notes for event in bar.events]
-        onsets += [float(start + event.step) for event in bar.events]
-        start += bar.steps
+    places = [
+        (event.notes, float(start + event.step))
+        for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False)
+        for event in bar.events
+    ]
+    events, onsets = zip(*places, strict=True) if places else ((), ())
     return passage_from_grips(tab.tuning, events, onsets, name=tab.title or tab.source)
 
 
@@ -94,29 +89,25 @@ def read_passages_jsonl(path: str | Path) -> list[Passage]:
     Raises:
         ValueError: if there is no such file, or a line is not of that form.
     """
-    path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     passages = []
     for number, line in enumerate(lines, start=1):
         try:
-            passages.append(_passage_from_json(json.loads(line)))
+            piece = json.loads(line)
+            tuning = Tuning(tuple(reversed(piece["open_midi"])))
+            strings = len(tuning.open_pitches)
+            events, onsets, durations = [], [], []
+            for _, notes, *times in piece["events"]:
+                events.append([Note(strings - string, fret) for string, fret in notes])
+                onsets.append(times[0] if times else None)
+                durations.append(times[1] if len(times) > 1 else None)
+            name = piece.get("file", "")
+            passages.append(passage_from_grips(tuning, events, onsets, durations, name))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 f"{path}, line {number}, is no piece with open_midi and events: {error!r}."
             ) from None
     return passages
-
-
-def _passage_from_json(piece: dict) -> Passage:
-    """One piece of such a file."""
-    tuning = Tuning(tuple(reversed(piece["open_midi"])))
-    strings = len(tuning.open_pitches)
-    events, onsets, lengths = [], [], []
-    for _, notes, *times in piece["events"]:
-        events.append([Note(strings - string, fret) for string, fret in notes])
-        onsets.append(times[0] if times else None)
-        lengths.append(times[1] if len(times) > 1 else None)
-    return passage_from_grips(tuning, events, onsets, lengths, piece.get("file", ""))

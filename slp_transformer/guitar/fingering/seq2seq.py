@@ -110,26 +110,26 @@ class FingeringDataset:
         if not self.sources:
             raise ValueError("There is no fingered piece to learn from.")
         # Windows begin at any note of a piece from which on one is full, or at its first.
-        room = torch.tensor([max(1, len(source) - window_notes + 1) for source in self.sources])
-        self.cumulative_starts = room.cumsum(0)
-        self.eval_windows = [
+        self.windows = [
             (n, start)
-            for n, s in enumerate(self.sources)
-            for start in range(0, len(s), window_notes)
+            for n, source in enumerate(self.sources)
+            for start in range(max(1, len(source) - window_notes + 1))
         ]
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Random windows, with noise in what the decoder reads."""
-        drawn = torch.randint(int(self.cumulative_starts[-1]), (batch_size,), generator=generator)
-        pieces = torch.searchsorted(self.cumulative_starts, drawn, right=True).tolist()
-        before = [int(self.cumulative_starts[n - 1]) if n else 0 for n in pieces]
-        cuts = [(n, int(d) - b) for n, d, b in zip(pieces, drawn, before, strict=True)]
-        return self.make_batch(cuts, generator)
+        drawn = torch.randint(len(self.windows), (batch_size,), generator=generator)
+        return self.make_batch([self.windows[i] for i in drawn.tolist()], generator)
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """All windows that do not overlap, without noise."""
-        for start in range(0, len(self.eval_windows), batch_size):
-            yield self.make_batch(self.eval_windows[start : start + batch_size])
+        windows = [
+            (n, start)
+            for n, source in enumerate(self.sources)
+            for start in range(0, len(source), self.window_notes)
+        ]
+        for start in range(0, len(windows), batch_size):
+            yield self.make_batch(windows[start : start + batch_size])
 
     def make_batch(
         self, windows: Sequence[tuple[int, int]], generator: torch.Generator | None = None

@@ -19,7 +19,7 @@ from slp_transformer.guitar.practice.parts import (
     make_study,
     notes_to_bars,
 )
-from slp_transformer.guitar.tab import Bar
+from slp_transformer.guitar.tab import Bar, Tab
 from slp_transformer.guitar.theory import chord_above_root, parse_pitch_class
 
 Progression = tuple[str, Tuning, list[str], list[ChordGrip]]
@@ -133,15 +133,13 @@ def chain_barre_shapes(chords: list[str]) -> list[ChordGrip]:
     grips: list[ChordGrip] = []
     place = 5
     for chord in chords:
-        by_fret = {lowest_fretted_fret(shape): shape for shape in find_barre_shapes(chord)}
+        by_fret = {  # by the lowest fret that a finger presses
+            min((note.fret for note in shape if note.fret), default=0): shape
+            for shape in find_barre_shapes(chord)
+        }
         place = min((fret for fret in by_fret if fret), key=lambda fret: abs(fret - place))
         grips.append(by_fret[place])
     return grips
-
-
-def lowest_fretted_fret(grip: ChordGrip) -> int:
-    """Lowest fret that a finger presses; 0 where none does."""
-    return min((note.fret for note in grip if note.fret > 0), default=0)
 
 
 def make_accompaniment(
@@ -159,7 +157,8 @@ def make_accompaniment(
     bars.append(make_bar(len(pattern), {0: grips[-1]}))
     four_beats = "waltz" not in name and "six-eight" not in name
     unit = len(pattern) // 4 if four_beats else 4
-    return make_study(f"{how} {title}: {name}", tuning, bars, unit, chords)
+    tab = Tab(f"{how} {title}: {name}", tuning, tuple(bars), steps_per_quarter=unit)
+    return tab, tuple(chords)
 
 
 def make_picking_study(draw: SeededChooser) -> Study:
@@ -194,7 +193,7 @@ def make_riff_study(draw: SeededChooser) -> Study:
     grips = [find_chord_shape(chord, DROP_D) for chord in chords]
     bars = [make_pattern_bar(pattern, {"c": grip, "p": [Note(6, 0)]}) for grip in grips[:-1]]
     bars.append(make_bar(len(pattern), {0: grips[-1]}))
-    title = f"Power chord riff, {'-'.join(four)}, drop D"
+    title = f"Power chord riff, {'-'.join(four)}"
     return make_study(title, DROP_D, bars, len(pattern) // 4, chords)
 
 
@@ -223,8 +222,8 @@ def draw_blues(draw: SeededChooser) -> tuple[Tuning, str, str, list[str]]:
     name, degrees = draw.draw_item(_BLUES_FORMS)
     if not draw.draw_bool(0.5):
         degrees = (*degrees[:-1], 0)
-    title = f"{name} in {key}{describe_tuning(tuning)}"
-    return tuning, key, title, [chord_above_root(key, degree, "7") for degree in degrees]
+    chords = [chord_above_root(key, degree, "7") for degree in degrees]
+    return tuning, key, f"{name} in {key}", chords
 
 
 def find_bass_root(root: str, target_fret: int) -> Note:

@@ -1,6 +1,7 @@
 """Single lines and double stops: scales in positions, arpeggios, thirds and sixths, melodies."""
 
 from dataclasses import replace
+from itertools import groupby
 
 from slp_transformer.guitar.fretboard import (
     DADGAD,
@@ -21,7 +22,6 @@ from slp_transformer.guitar.practice.parts import (
     SeededChooser,
     Study,
     describe_position,
-    describe_tuning,
     draw_tuning,
     end_on_root,
     find_indices,
@@ -94,16 +94,11 @@ def make_scale_study(draw: SeededChooser) -> Study:
         if moves := scale_sequence_degrees(name, low, high):
             used = [name, *used][:3]
             places += moves[1:] if places and places[-1] == moves[0] else moves
-    places = drop_repeated_notes(places)[: MAX_STUDY_BARS * len(rhythm.onset_steps) - 1]
+    places = [place for place, _ in groupby(places)]  # none twice in a row
+    places = places[: MAX_STUDY_BARS * len(rhythm.onset_steps) - 1]
     bars = notes_to_bars([(box[i],) for i in end_on_root(places, roots)], rhythm)
     title = f"{root} {scale}, {describe_position(position)}, {' and '.join(reversed(used))}"
-    title += describe_tuning(tuning)
     return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
-
-
-def drop_repeated_notes(notes: list[int]) -> list[int]:
-    """The same places, but none twice in a row."""
-    return [place for i, place in enumerate(notes) if i == 0 or place != notes[i - 1]]
 
 
 _ARPEGGIO_CHORDS = (
@@ -146,7 +141,6 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
         line.append((home_roots[nearest_note_index(home_roots, pitch)],))
         chords.append(chords[0])
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
-    title += describe_tuning(tuning)
     return make_study(title, tuning, notes_to_bars(line, rhythm), rhythm.steps_per_quarter, chords)
 
 
@@ -168,14 +162,14 @@ def make_double_stop_study(draw: SeededChooser) -> Study:
             ladder.append(pair)
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SHUFFLE, WALTZ))
     shape = draw.draw_item(("up and down", "thirds", "groups of three", "groups of four"))
-    places = drop_repeated_notes(scale_sequence_degrees(shape, 0, len(ladder) - 1))
+    places = scale_sequence_degrees(shape, 0, len(ladder) - 1)
+    places = [place for place, _ in groupby(places)]
     while len(places) < 4 * len(rhythm.onset_steps):
-        places = drop_repeated_notes([*places, *places])
+        places = [place for place, _ in groupby(places * 2)]
     places = places[: 8 * len(rhythm.onset_steps) - 1]
     roots = find_indices([pair[0] for pair in ladder], classes[0])
     bars = notes_to_bars([ladder[i] for i in end_on_root(places, roots)], rhythm)
     title = f"{root} {scale} in {name} on strings {low} and {high}, {shape}"
-    title += describe_tuning(tuning)
     return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
 
 
@@ -215,8 +209,8 @@ def make_drone_study(draw: SeededChooser) -> Study:
     a, b = phrase(), phrase()
     end = make_bar(4 * beats, {0: [Note(thumb[0], 0), melody[home]]})
     bars = [*a, *a, *b, *a, end] if draw.draw_bool(0.6) else [*a, *b, *a, end]
-    title = f"Melody over a drone, {root} {scale}{describe_tuning(tuning)}"
-    return make_study(title, tuning, bars[:MAX_STUDY_BARS], 4, f"{root} {scale}")
+    name, bars = f"{root} {scale}", bars[:MAX_STUDY_BARS]
+    return make_study(f"Melody over a drone, {name}", tuning, bars, 4, name)
 
 
 _SWUNG_CELLS = ((0,), (0, 2), (0, 2), (0, 1, 2), (2,), ())
@@ -249,9 +243,14 @@ def make_solo_study(draw: SeededChooser) -> Study:
             places = kept + random_walk(draw, kept[-1], count - len(kept), len(box))
         goals = [box[i] for i in (roots if phrase % 2 else range(len(box)))]
         goal = goals[nearest_note_index(goals, STANDARD.pitch_of(box[places[-1]]))]
-        bars += make_phrase_bars([*(box[i] for i in places), goal], cells)
-    title = f"Blues solo, {key} {scale}{describe_tuning(tuning)}"
-    return make_study(title, tuning, bars, 3, f"{key} {scale}")
+        # Five beats filled by the cells, then the goal, which rings to the end of the second bar.
+        steps = [3 * beat + offset for beat, cell in enumerate(cells) for offset in cell] + [15]
+        played = list(zip(steps, [*(box[i] for i in places), goal], strict=True))
+        for first in (0, 12):
+            bars.append(
+                make_bar(12, {s - first: [n] for s, n in played if first <= s < first + 12})
+            )
+    return make_study(f"Blues solo, {key} {scale}", tuning, bars, 3, f"{key} {scale}")
 
 
 def random_walk(draw: SeededChooser, index: int, num_notes: int, scale_size: int) -> list[int]:
@@ -269,13 +268,3 @@ def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
         cells = [draw.draw_item(_SWUNG_CELLS) for _ in range(5)]
         if sum(map(len, cells)) >= 5:
             return cells
-
-
-def make_phrase_bars(notes: list[Note], cells: list[tuple[int, ...]]) -> list[Bar]:
-    """Two bars: five beats filled by `cells`, then the last note, which rings to the end."""
-    moments = [3 * beat + offset for beat, cell in enumerate(cells) for offset in cell] + [15]
-    played = dict(zip(moments, notes, strict=True))
-    return [
-        make_bar(12, {step - first: [n] for step, n in played.items() if 0 <= step - first < 12})
-        for first in (0, 12)
-    ]

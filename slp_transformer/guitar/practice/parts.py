@@ -90,7 +90,8 @@ def make_study(
     steps_per_quarter: int,
     harmony: str | Sequence[str],
 ) -> Study:
-    """A piece in one scale, or with a chord for each bar."""
+    """A piece in one scale, or with a chord for each bar; its title goes on with the guitar."""
+    title += describe_tuning(tuning)
     tab = Tab(title, tuning, tuple(bars), steps_per_quarter=steps_per_quarter)
     return tab, (harmony,) * len(bars) if isinstance(harmony, str) else tuple(harmony)
 
@@ -234,15 +235,11 @@ def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
 
 
 def find_barre_shapes(chord: str) -> list[ChordGrip]:
-    """The movable shapes of a chord in standard tuning, up to the twelfth fret, lowest fret first.
-
-    Raises:
-        ValueError: as `slp_transformer.guitar.theory.split_chord_name`.
-    """
+    """The movable shapes of a chord in standard tuning to the twelfth fret, lowest fret first."""
     root, quality = split_chord_name(chord)
     shapes = []
     for base, diagrams in _BARRE_SHAPES.items():
-        shift = (parse_pitch_class(root) - parse_pitch_class(base)) % 12
+        shift = (root - parse_pitch_class(base)) % 12
         if quality in diagrams:
             shapes.append((shift, parse_grip_diagram(diagrams[quality], shift)))
     return [shape for _, shape in sorted(shapes)]
