@@ -64,7 +64,7 @@ def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
         fine("train", "text", "fox.txt", "--out-dir", run, *SMALL[:-1], *quiet)
-        for work in ("Vocabulary", "Tokens", "Split"):
+        for work in ("Vocabulary", "Tokens"):
             assert (f"{work}:   0%" in terminal.getvalue()) is not bool(quiet)
 
 

@@ -33,11 +33,6 @@ class Server(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         content = self.behavior.get("content", CONTENT)
         self.asked.append(self.path)
-        if self.path == "/moved":
-            self.send_response(302)
-            self.send_header("Location", "/file")
-            self.end_headers()
-            return
         if self.behavior.get("status"):
             self.send_error(self.behavior["status"])
             return
@@ -95,13 +90,6 @@ def test_a_download_that_breaks_off_leaves_nothing_and_can_be_repeated(server, t
     del behavior["sent"]
     assert fetch_file(file).read_bytes() == CONTENT
     assert asked == ["/file", "/file"]
-
-
-def test_a_moved_file_is_followed(server):
-    _, asked, file = server
-    moved = published(file.url.replace("/file", "/moved"))
-    assert fetch_file(moved).read_bytes() == CONTENT
-    assert asked == ["/moved", "/file"]
 
 
 # --- Another file than published ---------------------------------------------------------------

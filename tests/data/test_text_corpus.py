@@ -139,11 +139,6 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     )
 
 
-def test_a_named_corpus_is_prepared():
-    corpus = prepare_corpus("moby-dick")
-    assert all_of(corpus) == corpus.tokenizer.encode(load_moby_dick())
-
-
 # --- What is held out of several -----------------------------------------------------------------
 
 
@@ -194,28 +189,6 @@ def test_one_odd_document_is_not_what_is_measured_on(tmp_path):
 
 
 # --- Memory ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 100)
-    tokenizer, pieces = train_tokenizer([TEXT], kind), []
-
-    def counted(path, tell):
-        for piece in read_pieces(path, tell):
-            pieces.append(len(piece))
-            yield piece
-
-    read_pieces = preparing_module.read_pieces
-    monkeypatch.setattr(preparing_module, "read_pieces", counted)
-    documents = []
-    ids = preparing_module.encode_files([file], tokenizer, lambda count: None, documents)
-    used = 0
-    for i in ids:
-        assert used >= sum(pieces[:-1])
-        used += len(tokenizer.token_bytes(i))
-    assert used == sum(pieces) == len(TEXT) and len(pieces) > 10
-    assert [document.name for document in documents] == [file.name]
 
 
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
