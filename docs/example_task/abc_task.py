@@ -204,7 +204,7 @@ class TuneTask(Task):
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""
-        from slp_transformer.data.document_windows import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindows
 
         window = config.train.sequence_length or config.model.context_length
         return DocumentWindows(data.train, window, data.tokenizer.ids[BOS]), data.val

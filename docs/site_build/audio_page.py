@@ -13,9 +13,12 @@ from slp_transformer.guitar import (
     format_tab,
     read_tab_file,
 )
-from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
-from slp_transformer.guitar.fingering.playability import FingeringOptions
-from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
+    finger_piece,
+    piece_from_score,
+)
+from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -70,7 +73,7 @@ def _fingered() -> Heard:
     score = Score(
         tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64
     )
-    ((tab, _),) = finger_piece(piece_from_score(score), FingeringOptions()).tabs_and_grips
+    ((tab, _),), _ = finger_piece(piece_from_score(score), FingeringOptions())
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."

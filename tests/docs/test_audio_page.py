@@ -12,8 +12,8 @@ from pathlib import Path
 import audio_page
 import pytest
 
+from slp_transformer.guitar import compute_playable_share
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.tab_metrics import compute_playable_share
 
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 
