@@ -166,7 +166,7 @@ assert says.tolist() == stream[1:].tolist()
 # Which of the words below may a prediction above be made from? The causal mask has the answer:
 # all that come before it in the text.
 
-# %% alt="Eight words that are read stand below, eight words to be said above, shifted by one: above the stands guitarist, above guitarist stands tuned, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out." caption="Each word is predicted from those before it"
+# %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: guitarist is above the, tuned above guitarist, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out." caption="Each word is predicted from those before it"
 from slp_transformer import causal_mask
 
 allowed = causal_mask(N) == 0
@@ -193,7 +193,7 @@ for i in range(N):
 # Each position has a loss of its own, and the loss of the text is their mean (Fig. 8.17 · 7.22). This
 # model has learned nothing yet, so each lies near $\ln 8\approx2.08$, an even guess among eight words:
 
-# %% alt="Bars of the loss at each of eight positions, minus the logarithm of the probability of the word to be said there. The model is untrained, and all of them are near 2.1 nats." caption="The loss at each position, whose mean is the loss" figure="loss-by-position"
+# %% alt="Bars of the loss at each of eight positions, minus the logarithm of the probability of the word to predict there. The model is untrained, and all of them are near 2.1 nats." caption="The loss at each position, whose mean is the loss" figure="loss-by-position"
 each = F.cross_entropy(U, says, reduction="none").detach()
 torch.testing.assert_close(each.mean(), next_token_loss(U, says).detach())
 print(f"mean {each.mean():.3f} nats")

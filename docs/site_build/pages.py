@@ -202,7 +202,7 @@ def resolved(content: str, page) -> str:
     for entry in site.api_pages:
         url = relative(url_of(entry.modules[0]), page)
         if found := kept(entry.path):
-            names = reference.ID.findall(found["content"])
+            names = reference.ids_in(found["content"])
         elif site.deferring:
             paths = [site.modules[name] for name in entry.modules]
             names = [shown_as(n) for path in paths for n in links.public_names(path, site.root)]

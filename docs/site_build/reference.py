@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -111,6 +112,12 @@ def markdown(entry: ApiPage, members: dict[str, list[str]]) -> str:
 ID = re.compile(r'\bid="(slp_transformer[\w.]*)"')
 AUTOREF = re.compile(r"<autoref ([^>]*)>(.*?)</autoref>", flags=re.DOTALL)
 IDENTIFIER = re.compile(r'\bidentifier="?([^"\s>]+)"?')
+
+
+@lru_cache(maxsize=256)
+def ids_in(content: str) -> list[str]:
+    """Return the names of the objects that a page describes."""
+    return ID.findall(content)
 
 
 class Reference:
