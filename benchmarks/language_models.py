@@ -33,7 +33,7 @@ from torch import nn
 
 from slp_transformer import generate
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.training.precision import has_native_bf16
+from slp_transformer.training.devices import has_native_bf16
 
 # --- One step of training ----------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from slp_transformer.tasks.run_config import (
     override,
     read_tables,
 )
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,

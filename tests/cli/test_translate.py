@@ -23,12 +23,12 @@ from slp_transformer.generation.translation import Translator
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
 from slp_transformer.tasks.pairs import PairTask
 from slp_transformer.tasks.run_config import load_config
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     list_checkpoints,
     load_trainer_state,
 )
-from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 

@@ -44,7 +44,7 @@ import tqdm.auto
 
 from slp_transformer.cli import main as command_line
 from slp_transformer.data import load_moby_dick
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
     checkpoint_folder,
     find_checkpoints,
@@ -67,7 +67,7 @@ HOW = [
 TRAIN = ["train", "text", "text.txt", *SIZES, *HOW, "--out-dir"]
 SIGNALS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
-LEFT = {"config.toml", "tokens", "checkpoints.json", "metrics.json"}
+LEFT = {"config.toml", "tokens", "metrics.json"}
 SECONDS = 60.0  # that a command may take at the most
 
 
@@ -261,7 +261,7 @@ def go_on() -> None:
     for which in ("last", "best"):
         mine, whole = (checkpoint_folder(folder, which) for folder in ("run", "whole"))
         check(step_of(mine) == whole.name, f"the {which} is {mine.name}, not {whole.name}")
-        for name in ("model.safetensors", "training.json", "state.pt"):
+        for name in ("model.safetensors", "training.json", "state.safetensors"):
             same = (mine / name).read_bytes() == (whole / name).read_bytes()
             check(same, f"{mine / name} is another one")
     steps = {checkpoint_folder("whole", which).name for which in ("last", "best")}

@@ -19,13 +19,11 @@ from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
 from slp_transformer.training import trainer as training_module
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.devices import pick_device
+from slp_transformer.training.devices import BF16_EMULATED_WARNING, pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
-from slp_transformer.training.optimizer import make_optimizer
-from slp_transformer.training.precision import BF16_EMULATED_WARNING
+from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import Trainer, train, training_step
-from slp_transformer.training.trainer_state import EvalRecord, TrainerState
+from slp_transformer.training.trainer import Trainer, make_optimizer, train, training_step
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
@@ -346,12 +344,13 @@ def test_training_stops_when_patience_is_at_an_end():
 
 
 @pytest.mark.parametrize(
-    ("losses", "since", "best"), [([], 0, True), ([3.0, 2.0], 0, True), ([2.0, 3.0, 2.0], 2, False)]
+    ("losses", "since", "best"),
+    [([], 0, None), ([3.0, 2.0], 0, 2), ([2.0, 3.0, 2.0], 2, 1), ([3.0, 2.0, 2.5], 1, 2)],
 )
 def test_the_best_of_equals_is_the_first(losses, since, best):
     history = [EvalRecord(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
     state = TrainerState(len(losses), TrainConfig(steps=9), eval_history=history)
-    assert (state.evals_since_best(), state.is_best()) == (since, best)
+    assert (state.evals_since_best(), state.best_step()) == (since, best)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_spares_the_checkpoint(tmp_path):

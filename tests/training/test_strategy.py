@@ -13,10 +13,10 @@ from own_process import python
 from safetensors.torch import load_file
 
 from slp_transformer.data.batches import IGNORE_INDEX, Batch
-from slp_transformer.training import distributed
-from slp_transformer.training.checkpoint_files import checkpoint_folder
+from slp_transformer.training import strategy
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.distributed import first_sentence, make_strategy
+from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.strategy import first_sentence, make_strategy
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
@@ -218,7 +218,7 @@ def test_what_pytorch_says_is_cut_to_a_sentence():
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(distributed, "TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(strategy, "TIMEOUT", timedelta(seconds=1))
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not connect to the others"):
         with make_strategy(TrainConfig(steps=1, device="cpu")):
             pass
