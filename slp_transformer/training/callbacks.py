@@ -67,7 +67,9 @@ class MetricsFile(Callback):
         """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
         assert trainer.out_dir is not None
         self.path = trainer.out_dir / METRICS_FILE
-        name = f"{trainer.strategy}{device_name(trainer.strategy.device)}"
+        device, name = trainer.strategy.device, str(trainer.strategy)
+        if device.type == "cuda":
+            name += f" ({torch.cuda.get_device_name(device)})"
         self.head = {"device": name, "peak_flops": trainer.monitor.peak_flops}
         before = self.read_rows()
         self.rows: list[dict[str, Any]] = []
@@ -99,11 +101,6 @@ class MetricsFile(Callback):
         self.rows.append({k: v for k, v in row.items() if v is not None or k == "full_val_loss"})
         with suppress(OSError):
             write_json(self.path, self.head | {"evaluations": self.rows})
-
-
-def device_name(device: torch.device) -> str:
-    """Return the model of a CUDA device, in brackets; nothing for others."""
-    return f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
 
 
 class TensorBoard(Callback):

@@ -469,16 +469,9 @@ def locate_lora_base(folder: Path, base: LoraBase) -> Path:
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    Raises:
-        ValueError: if it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_lora_rank(kind: type[nn.Module], config: TransformerConfig, rank: int) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +17,6 @@ from slp_transformer.training.train_config import TrainConfig
 BLOCK_OVERHEAD_BYTES = 20_000  # bytes of Python objects that a block consists of
 BENCHMARK_MATRIX_SIZES = {"cpu": 1024, "cuda": 8192}
 MEBIBYTE = 2**20
-BF16_EMULATED_WARNING = (
-    "This CPU has no bfloat16 instructions: bf16 takes many times as long as float32 here, so "
-    "leave bf16 out."
-)
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -96,28 +91,13 @@ def float32_matmul_precision(config: TrainConfig, device: torch.device) -> Itera
     With TF32 both sides of a product are rounded to ten bits after the point, and added up in
     float32.
     """
-    if device.type != "cuda":
-        yield
-        return
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if config.tf32 else "highest")
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high" if config.tf32 else "highest")
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def has_native_bf16() -> bool:
-    """Whether this machine's CPU has instructions for products in bfloat16; True if unknown.
-
-    Without them PyTorch computes the same numbers by other means, which take longer than float32.
-    """
-    # PyTorch has no public name for it. Of an x86 CPU, oneDNN also supports what it has to emulate.
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    module = torch.cpu if x86 else torch.ops.mkldnn
-    x86_names = ["_is_avx512_bf16_supported", "_is_amx_tile_supported"]
-    names = x86_names if x86 else ["_is_mkldnn_bf16_supported"]
-    return any(getattr(module, name, lambda: True)() for name in names)
 
 
 # --- Memory --------------------------------------------------------------------------------------

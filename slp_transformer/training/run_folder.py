@@ -5,12 +5,10 @@
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,20 +71,6 @@ class TrainerState:
     data: dict[str, Any] = field(default_factory=dict)
     eval_history: list[EvalRecord] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
-
-    def __post_init__(self):
-        """Refuse a state that no run can have reached.
-
-        Raises:
-            ValueError: saying what is wrong.
-        """
-        if self.step < 0:
-            raise ValueError(f"step must be 0 or more, not {self.step}.")
-        seen = [(r.train_loss, r.val_loss, r.full_val_loss or 0.0) for r in self.eval_history]
-        if not all(map(math.isfinite, [*chain(*seen), *self.losses])):
-            raise ValueError("one of its losses is NaN or infinite.")
-        if any(not 0 <= record.step <= self.step for record in self.eval_history):
-            raise ValueError(f"one of its records is not of a step from 0 to {self.step}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON."""

@@ -68,7 +68,8 @@ class SingleProcess:
 
     def __str__(self) -> str:
         """Return the devices, as in "2 × CUDA"."""
-        return self.device.type.upper()
+        count = f"{self.world_size} × " if self.world_size > 1 else ""
+        return count + self.device.type.upper()
 
     # Computing.
 
@@ -77,19 +78,22 @@ class SingleProcess:
         return model.to(self.device)
 
     def shard(self, batch: Batch) -> Batch:
-        """Return this process's share of a batch."""
-        return batch
+        """Return this process's share of a batch, of the same size in each process."""
+        return batch if self.world_size == 1 else batch.shard(self.rank, self.world_size)
 
     def micro_batches(self, batch: Batch, size: int) -> Iterator[Batch]:
         """Yield this process's share of a batch, at most `size` sequences at once.
 
         Gradients are synchronized after the last one, so they must all be consumed.
         """
-        yield from batch.split(size)
+        parts = self.shard(batch).split(size)
+        for part in parts:
+            with self.gradient_sync(part is parts[-1]):
+                yield part
 
-    def backward(self, loss: Tensor) -> None:
-        """Compute gradients; those of all processes add up to the gradient of the total loss."""
-        loss.backward()
+    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
+        """Return a context in which gradients are synchronized, or accumulated for later."""
+        return nullcontext()
 
     def all_reduce(self, value: Tensor) -> Tensor:
         """Return the sum over all processes."""
@@ -174,10 +178,6 @@ class DDPStrategy(SingleProcess):
         self.pending: tuple[Tensor, dist.Work] | None = None  # a question of `should_stop`
         self.cpu_group: dist.ProcessGroup | None = None  # None if the default one can use the CPU
 
-    def __str__(self) -> str:
-        """Return the devices, as in "2 × CUDA"."""
-        return f"{self.world_size} × {self.device.type.upper()}"
-
     # Connecting.
 
     def __enter__(self) -> "DDPStrategy":
@@ -185,6 +185,7 @@ class DDPStrategy(SingleProcess):
 
         Raises:
             ConnectionError: if they do not come.
+            ValueError: if a variable of the environment, as torchrun sets it, is missing.
         """
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
@@ -267,25 +268,10 @@ class DDPStrategy(SingleProcess):
             dist.broadcast(there, 0)
             tensor.detach().copy_(there)
 
-    def shard(self, batch: Batch) -> Batch:
-        """Return as many sequences as every other process gets."""
-        return batch.shard(self.rank, self.world_size)
-
-    def micro_batches(self, batch: Batch, size: int) -> Iterator[Batch]:
-        """Yield this process's share in parts; gradients are synchronized after the last one."""
-        parts = self.shard(batch).split(size)
-        for part in parts:
-            with self.gradient_sync(part is parts[-1]):
-                yield part
-
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """Return a context in which gradients are synchronized, or accumulated for later."""
         assert isinstance(self.module, nn.parallel.DistributedDataParallel)
         return nullcontext() if enabled else self.module.no_sync()
-
-    def backward(self, loss: Tensor) -> None:
-        """Compute gradients of a sum over processes, where PyTorch takes the mean."""
-        (loss * self.world_size).backward()
 
     def all_reduce(self, value: Tensor) -> Tensor:
         """Return the sum over all processes, which is the same in each."""
@@ -377,51 +363,45 @@ class FSDPStrategy(DDPStrategy):
         from torch.distributed.fsdp import fully_shard
 
         self.broadcast_weights(model)
-        mesh = init_device_mesh(self.device.type, (self.world_size,))
+        self.mesh = init_device_mesh(self.device.type, (self.world_size,))
         self.module = deepcopy(model)
         for part in self.module.modules():
             if isinstance(part, ResidualBlock):
-                fully_shard(part, mesh=mesh)
-        fully_shard(self.module, mesh=mesh)
+                fully_shard(part, mesh=self.mesh)
+        self.sharded = fully_shard(self.module, mesh=self.mesh)
         return self.module.to(self.device)
 
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """Set whether the next gradients are synchronized, or accumulated for later."""
-        from torch.distributed.fsdp import FSDPModule
-
-        assert isinstance(self.module, FSDPModule)
-        self.module.set_requires_gradient_sync(enabled)
+        self.sharded.set_requires_gradient_sync(enabled)
         return nullcontext()
 
     @torch.no_grad()
     def gather_weights(self, model: nn.Module) -> None:
         """Gather the weights into the model, one at a time."""
-        from torch.distributed.fsdp import FSDPModule
-        from torch.distributed.tensor import DTensor
-
-        assert isinstance(self.module, FSDPModule)
-        self.module.reshard()  # evaluation leaves the root's weights gathered
+        self.sharded.reshard()  # evaluation leaves the root's weights gathered
         for full, shard in zip(model.parameters(), self.module.parameters(), strict=True):
-            assert isinstance(shard, DTensor)
-            full.copy_(shard.full_tensor())
+            full.copy_(full_tensor(shard))
 
     def gather_tensor(self, value: Tensor) -> Tensor:
         """Return a tensor as a single process has it, on the CPU of rank 0."""
-        from torch.distributed.tensor import DTensor
-
-        full = value.full_tensor() if isinstance(value, DTensor) else value
+        full = full_tensor(value)
         if self.rank > 0:
             return torch.empty(0)
         return torch.empty_like(full, device="cpu").copy_(full)  # without the shards' padding
 
     def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
         """Return this process's shard of a tensor; all of one that is not of the weight's shape."""
-        from torch.distributed.tensor import DTensor, distribute_tensor
+        from torch.distributed.tensor import Shard, distribute_tensor
 
         if value.shape != weight.shape:
             return super().broadcast_tensor(value, weight)
-        assert isinstance(weight, DTensor)
-        return distribute_tensor(value.to(self.device), weight.device_mesh, weight.placements)
+        return distribute_tensor(value.to(self.device), self.mesh, [Shard(0)])
+
+
+def full_tensor(value: Tensor) -> Tensor:
+    """Return a tensor of which this process may have a shard."""
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
 def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> SingleProcess:
@@ -432,21 +412,13 @@ def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> SinglePro
         out_dir: the run's folder, if it has one.
 
     Raises:
-        ValueError: if the environment of a started process is incomplete, or this machine has fewer
-            devices than processes.
+        ValueError: if this machine has fewer devices than processes.
     """
     initialized = dist.is_available() and dist.is_initialized()
     world_size = dist.get_world_size() if initialized else int(os.environ.get("WORLD_SIZE", "1"))
     if world_size == 1:
         return SingleProcess(pick_device(config.device))
-    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-    missing = [name for name in names if name not in os.environ]
-    if missing and not initialized:
-        raise ValueError(
-            f"WORLD_SIZE says that this is one of {world_size} processes, but {missing[0]} is not "
-            "set: start them with torchrun."
-        )
-    rank = dist.get_rank() if initialized else int(os.environ["RANK"])
+    rank = dist.get_rank() if initialized else int(os.environ.get("RANK", "0"))
     device = device_for_rank(config.device, int(os.environ.get("LOCAL_RANK", "0")))
     kind = FSDPStrategy if config.parallel == "fsdp" else DDPStrategy
     return kind(device, rank, world_size, out_dir)

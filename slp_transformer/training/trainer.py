@@ -44,11 +44,9 @@ from slp_transformer.training.checkpoints import (
     set_rng_state,
 )
 from slp_transformer.training.devices import (
-    BF16_EMULATED_WARNING,
     DeviceMonitor,
     autocast,
     float32_matmul_precision,
-    has_native_bf16,
 )
 from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
 from slp_transformer.training.run_folder import (
@@ -475,9 +473,6 @@ class Trainer:
             )
         if self.config.compile:
             self.log("Compiling: the first steps may take minutes.")
-        cpu = self.strategy.device.type == "cpu"
-        if self.config.bf16 and cpu and not has_native_bf16():
-            self.log(BF16_EMULATED_WARNING)
 
     def log_eval(self, record: EvalRecord) -> None:
         """Log an evaluation, and the speed of the steps since the one before."""
@@ -524,7 +519,7 @@ def training_step(
         with autocast(config, device):
             summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
         share = summed / count
-        strategy.backward(share)
+        (share * strategy.world_size).backward()  # of a sum, where DDP takes the mean
         total += share.detach()
     if config.max_grad_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)

@@ -233,9 +233,7 @@ for large in ({"state": {"x": torch.zeros(9_000)}}, {"tokenizer": "x" * 30_000})
     assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == ["step-00000001"]
 
 
-@pytest.mark.parametrize(
-    "name", [WEIGHTS_FILE, STATE_FILE, "config.json", "training.json"]
-)
+@pytest.mark.parametrize("name", [WEIGHTS_FILE, STATE_FILE, "config.json", "training.json"])
 @pytest.mark.parametrize("harm", ["cut", "missing", "other"])
 def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name, harm):
     run(tmp_path, steps=2)

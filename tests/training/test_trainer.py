@@ -17,9 +17,8 @@ from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, pa
 from slp_transformer.data.batches import IGNORE_INDEX, DataSource, PaddedPairs, TokenWindows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
-from slp_transformer.training import trainer as training_module
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.devices import BF16_EMULATED_WARNING, pick_device
+from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
@@ -189,16 +188,6 @@ def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
     records = train(model, STREAM, STREAM, steps=2, bf16=True)
     assert seen == {torch.bfloat16} and math.isfinite(records[-1].val_loss)
     assert all(p.dtype == torch.float32 for p in model.parameters())
-
-
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize("bf16", [False, True])
-def test_bf16_on_a_cpu_without_it_is_said_to_be_slow(bf16, there, monkeypatch, caplog):
-    monkeypatch.setattr(training_module, "has_native_bf16", lambda: there)
-    with caplog.at_level("INFO", "slp_transformer"):
-        train(language_model(), STREAM, STREAM, steps=2, bf16=bf16, device="cpu")
-    said = [line for line in caplog.messages if "leave bf16 out" in line]
-    assert said == [BF16_EMULATED_WARNING] * (bf16 and not there)
 
 
 class Compiled(torch.nn.Module):
