@@ -56,10 +56,9 @@ from slp_transformer.training.run_folder import (
     CheckpointChoice,
     LoraBase,
     ModelSpec,
-    best_checkpoint,
     checkpoint_folder,
+    delete_old_checkpoints,
     find_checkpoints,
-    list_checkpoints,
     load_lora_base,
     load_model_spec,
     load_trainer_state,
@@ -135,14 +134,7 @@ def save_checkpoint(
             f"The checkpoint of step {step} could not be written to {run} "
             f"({error_message(error)}): {kept}. Make room or choose another folder, then resume."
         ) from error
-    folders = find_checkpoints(run)
-    keep = {best_checkpoint(folders), *folders[-keep_last:]}
-    for old in list_checkpoints(run):
-        if old not in keep:
-            # What Windows will not rename, because this process has it open, goes the next time.
-            with contextlib.suppress(OSError):
-                old.rename(temp)
-                shutil.rmtree(temp)
+    delete_old_checkpoints(run, keep_last)
     return target
 
 

@@ -6,6 +6,7 @@
 import contextlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -259,6 +260,25 @@ def best_checkpoint(folders: list[Path]) -> Path:
     state = load_trainer_state(folders[-1])
     best = None if state is None else state.best_step()
     return next((path for path in folders if step_of(path) == best), folders[-1])
+
+
+def delete_old_checkpoints(run: Path, keep_last: int) -> None:
+    """Delete what a killed process left, and checkpoints neither the best nor among the last.
+
+    Raises:
+        ValueError: if the last checkpoint cannot be read.
+    """
+    folders, temp = find_checkpoints(run), run / TEMP_FOLDER
+    keep = {best_checkpoint(folders), *folders[-keep_last:]}
+    shutil.rmtree(temp, ignore_errors=True)
+    for unfinished in run.glob(".*.writing"):  # by `atomic_write`
+        unfinished.unlink()
+    for old in list_checkpoints(run):
+        if old not in keep:
+            # What Windows will not rename, because this process has it open, goes the next time.
+            with contextlib.suppress(OSError):
+                old.rename(temp)
+                shutil.rmtree(temp)
 
 
 def step_of(folder: Path) -> int:

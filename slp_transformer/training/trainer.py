@@ -55,6 +55,7 @@ from slp_transformer.training.run_folder import (
     TrainerState,
     check_unchanged,
     checkpoint_folder,
+    delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
     run_lock,
@@ -444,6 +445,7 @@ class Trainer:
         matrices, vectors = split_decay_groups(self.model)
         tensors = load_training_state(folder, [*matrices, *vectors])
         load_weights(self.model, folder)
+        delete_old_checkpoints(out_dir, self.config.keep_last)
         self.state.step, self.state.losses = saved.step, saved.losses
         self.state.eval_history = saved.eval_history
         return tensors

@@ -59,17 +59,8 @@ def files(folder: Path) -> dict[str, bytes]:
 # --- Going on ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the runs are forked; Windows has no fork")
-def test_killed_at_any_moment_and_resumed_gives_the_same_weights(tmp_path):
-    result = python(HERE.parent / "helpers" / "killed_run.py", tmp_path)
-    assert result.returncode == 0, result.stderr
-    killed, of, ways = result.stdout.split()
-    assert killed == ways, f"{killed} of {ways} were killed"
-
-
 def test_stopped_and_resumed_gives_the_same_weights_and_records(tmp_path):
-    """As the test above, within one process and so on Windows too."""
+    """As the campaign of interruptions, within one process and so on Windows too."""
     expected, records = run(tmp_path / "whole")
 
     def stop(record):
