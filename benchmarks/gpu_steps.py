@@ -29,10 +29,9 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.generation import cuda_graphs, generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
-from slp_transformer.training.device_monitor import measure_matmul_flops, synchronize
-from slp_transformer.training.optimizer import make_optimizer
+from slp_transformer.training.devices import measure_matmul_flops, synchronize
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train, training_step
+from slp_transformer.training.trainer import make_optimizer, train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
@@ -479,7 +478,7 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
     from slp_transformer.training.devices import device_for_rank
-    from slp_transformer.training.distributed import FSDPStrategy
+    from slp_transformer.training.strategy import FSDPStrategy
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])

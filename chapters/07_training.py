@@ -401,7 +401,7 @@ def step_by_hand(model, batch, memory, step, settings):
 from copy import deepcopy
 
 from slp_transformer.training import training_step
-from slp_transformer.training.optimizer import make_optimizer
+from slp_transformer.training.trainer import make_optimizer
 
 twin = deepcopy(model)
 settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)

@@ -90,7 +90,7 @@ def check_run(command: str, options: Any) -> None:
     """
     from slp_transformer.modern.published_folders import is_pretrained_folder
     from slp_transformer.tasks.loaded_run import find_task
-    from slp_transformer.training.checkpoint_files import checkpoint_folder
+    from slp_transformer.training.run_folder import checkpoint_folder
 
     task = find_task(options.run)
     if command == "generate":

@@ -17,16 +17,16 @@ from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
 from slp_transformer.tasks.loaded_run import find_config, find_task
 from slp_transformer.tasks.run_config import PRESETS
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.devices import pick_device
+from slp_transformer.training.run_folder import (
+    ModelSpec,
+    TrainerState,
     checkpoint_folder,
-    find_checkpoints,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
 )
-from slp_transformer.training.devices import pick_device
-from slp_transformer.training.trainer_state import TrainerState
 
 
 def execute(options: Info) -> None:
@@ -112,11 +112,11 @@ def run_info(folder: Path) -> dict[str, Any]:
         return task.info(folder)
     last = checkpoint_folder(folder, "last")
     spec, state = load_model_spec(last), load_trainer_state(last)
-    run_config, config = find_config(folder), spec.config
+    run_config, config = find_config(folder), spec.to_dict()["config"]
     tokenizer = load_tokenizer(folder, "last")
     about = {
-        "model": {"kind": spec.model} | (config.to_dict() if config else {}),
-        "parameters": parameter_counts(spec.model, config) if config else None,
+        "model": {"kind": spec.model} | (config or {}),
+        "parameters": parameter_counts(spec),
         "lora": lora_info(last),
         "tokenizer": None if tokenizer is None else task.tokenizer_info(tokenizer),
         "training": progress(folder, state),
@@ -127,9 +127,11 @@ def run_info(folder: Path) -> dict[str, Any]:
     return {head: rows for head, rows in about.items() if rows is not None}
 
 
-def parameter_counts(kind: str, config: TransformerConfig) -> dict[str, int]:
-    """Return the number of parameters of each part."""
-    count = count_parameters(config, encoder_decoder=kind == "EncoderDecoder")
+def parameter_counts(spec: ModelSpec) -> dict[str, int] | None:
+    """Return the number of parameters of each part of the book's models; None for others."""
+    if type(spec.config) is not TransformerConfig:
+        return None
+    count = count_parameters(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
     return dataclasses.asdict(count) | {"total": count.total}
 
 
@@ -157,7 +159,9 @@ def progress(folder: Path, state: TrainerState | None) -> dict[str, Any] | None:
 def files(folder: Path) -> dict[str, str]:
     """Return the run's checkpoints, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return find_checkpoints(folder) | {
+    return {
+        "last": checkpoint_folder(folder, "last").name,
+        "best": checkpoint_folder(folder, "best").name,
         "folder": str(folder.resolve()),
         "megabytes": round(size / 1e6, 2),
     }

@@ -29,14 +29,6 @@ from slp_transformer.tasks.base import TOKENS, Dataset, Task
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoint_files import (
-    TEMP_FOLDER,
-    LoraBase,
-    checkpoint_folder,
-    find_checkpoints,
-    load_checkpoint_index,
-    load_lora_base,
-)
 from slp_transformer.training.checkpoints import (
     check_lora_rank,
     load_weights,
@@ -44,10 +36,17 @@ from slp_transformer.training.checkpoints import (
     make_lora_base,
 )
 from slp_transformer.training.devices import check_memory
-from slp_transformer.training.distributed import make_strategy
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import (
+    TEMP_FOLDER,
+    EvalRecord,
+    LoraBase,
+    checkpoint_folder,
+    find_checkpoints,
+    load_lora_base,
+    run_lock,
+)
+from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
-from slp_transformer.training.trainer_state import EvalRecord
 
 
 def execute(options: Train) -> None:
@@ -70,10 +69,6 @@ def execute(options: Train) -> None:
                 raise ValueError(
                     f"{folder} holds a run already: resume it with --resume, or choose another "
                     "folder."
-                )
-            if find_checkpoints(folder) and not load_checkpoint_index(folder):
-                print_status(
-                    f"{folder} has no valid checkpoints.json: it is restored from the checkpoints."
                 )
             stack.enter_context(cleanup_on_error(folder))
         try:

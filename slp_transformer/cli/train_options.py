@@ -22,13 +22,15 @@ from slp_transformer.tasks.run_config import (
     override,
     read_tables,
 )
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
+    delete_old_checkpoints,
     find_checkpoints,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
+    run_lock,
 )
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
@@ -180,6 +182,9 @@ def exit_if_finished(config: RunConfig, folder: Path) -> None:
         more = ("--early-stopping-patience", "None")
     else:
         return
+    if rank() == 0:
+        with run_lock(folder):  # which goes with all that a killed process left
+            delete_old_checkpoints(folder, config.train.keep_last)
     further = command("train", "--out-dir", folder, "--resume", *more)
     print_result(f"The run in {folder} is finished: {why}. To train it further:\n  {further}")
     raise SystemExit(EXIT_OK)

@@ -229,7 +229,7 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
 
 def keep_tokenizer(config: "RunConfig", folder: Path) -> "RunConfig":
     """Return a configuration that prepares lost tokens again with the tokenizer of the run."""
-    from slp_transformer.training.checkpoint_files import find_checkpoints
+    from slp_transformer.training.run_folder import find_checkpoints
 
     run = folder.parent
     return replace(config, init_from=str(run)) if find_checkpoints(run) else config

@@ -8,7 +8,7 @@ from slp_transformer.tasks.base import LoadedRun, Task
 from slp_transformer.tasks.published import PublishedTask
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig, load_config, read_tables
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_tokenizer,

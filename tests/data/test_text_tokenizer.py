@@ -9,8 +9,8 @@ import torch
 
 from slp_transformer.data import TextTokenizer, load_moby_dick, train_tokenizer
 from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN, byte_alphabet
-from slp_transformer.training.checkpoint_files import load_tokenizer
 from slp_transformer.training.checkpoints import save_checkpoint
+from slp_transformer.training.run_folder import load_tokenizer
 
 KINDS = ("characters", "words", "bpe")
 TEXTS = [

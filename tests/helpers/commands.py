@@ -5,7 +5,7 @@ import re
 import pytest
 
 from slp_transformer.cli import main
-from slp_transformer.training.checkpoint_files import checkpoint_folder
+from slp_transformer.training.run_folder import checkpoint_folder
 
 for needed in ("safetensors", "tomli_w"):
     pytest.importorskip(needed, reason="keeping a run needs the text extra")

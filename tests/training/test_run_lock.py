@@ -1,6 +1,5 @@
 """One process owns a run: others are told, the dead let go, and what others put there stays."""
 
-import json
 import os
 import re
 import signal
@@ -10,20 +9,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import SMALL, fine, refused, weights
+from commands import SMALL, fine, refused
 from own_process import OWN
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.cli import main
 from slp_transformer.tasks.text import TextTask
-from slp_transformer.training.checkpoint_files import scan_checkpoints
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import run_lock
 from slp_transformer.training.trainer import train
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import run_lock
 with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(300)
@@ -115,52 +112,19 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     assert Path("fox.txt").exists() and not Path("config.toml").exists()
 
 
-# --- checkpoints.json ----------------------------------------------------------------------------
+# --- The checkpoints -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harm", [None, "", "{", "[]", '{"last": "../a", "best": 3}'])
-def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
+def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    index, whole = Path("run/checkpoints.json"), weights("run")
-    written = index.read_text(encoding="utf-8")
-    before = sorted(path.name for path in Path("run").iterdir())
-    index.unlink() if harm is None else index.write_text(harm, encoding="utf-8")
+    for path in Path("run").glob("step-*/checkpoint.json"):
+        path.unlink()
     assert "holds a run already" in refused(
         capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL
     )
-    assert main(["generate", "run", "--max-new-tokens", "3"]) == 0
-    assert main(["train", "--out-dir", "run", "--resume", "--quiet"]) in (0, 2)  # it is finished
-    now = sorted(path.name for path in Path("run").iterdir())
-    assert [n for n in now if n != index.name] == [n for n in before if n != index.name]
-    assert weights("run") == whole
-    assert scan_checkpoints(Path("run")) == json.loads(written)
-    capsys.readouterr()
-    fine("train", "--out-dir", "run", "--resume", "--steps", "6", "--quiet")
-    assert "run has no valid checkpoints.json" in capsys.readouterr().err
-
-
-def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    for path in (*Path("run").glob("step-*/checkpoint.json"), Path("run/checkpoints.json")):
-        path.unlink()
-    for words in (["text", "fox.txt", *SMALL], ["--resume"]):
-        said = refused(capsys, "train", *words, "--out-dir", "run")
-        assert "is a whole checkpoint: move them away" in said
-    assert len(list(Path("run").glob("step-*/model.safetensors"))) >= 1
-
-
-def test_a_folder_in_the_index_s_place_is_named_before_a_step_is_made(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    index = Path("run/checkpoints.json")
-    index.unlink()
-    index.mkdir()
-    before = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
-    for words in (["train", "--out-dir", "run", "--resume", "--steps", "99"], ["generate", "run"]):
-        assert f"{index} is a folder, where a file should be" in refused(capsys, *words)
-    after = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
-    assert {p: t for p, t in after.items() if p.name != ".lock"} == {
-        p: t for p, t in before.items() if p.name != ".lock"
-    }
+    for words in (["train", "--out-dir", "run", "--resume"], ["generate", "run"]):
+        assert "checkpoint.json cannot be read" in refused(capsys, *words)
+    assert len(list(Path("run").glob("step-*/model.safetensors"))) == 1
 
 
 def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
