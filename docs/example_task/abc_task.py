@@ -13,8 +13,14 @@ from typing import Any, ClassVar
 
 from abc_notation import METERS, Bars, fillable, length_of, notes, read_tune, read_tunes, write_abc
 
-from slp_transformer.tasks.base import Dataset, DataSettings, LoadedRun, Report, Task
-from slp_transformer.tasks.flag_types import Positional
+from slp_transformer.tasks.base import (
+    Dataset,
+    DataSettings,
+    LoadedRun,
+    Positional,
+    Report,
+    Task,
+)
 
 BOS, EOS = "<tune>", "<end>"
 

@@ -9,7 +9,6 @@ import importlib
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message, require_extra
@@ -30,8 +29,8 @@ from slp_transformer.cli.console import (
     rank,
     set_utf8_output,
     silence_broken_pipe,
+    torch_import_notice,
 )
-from slp_transformer.cli.torch_loading import torch_import_notice
 
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
@@ -48,57 +47,6 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} tab song.mid                               guitar tab that can be played
 
 {PROGRAM} COMMAND --help lists the options of a command."""
-
-
-def parse(args: Sequence[str]) -> tuple[str, Any]:
-    """Parse the arguments.
-
-    Returns:
-        The command's name, and its options.
-
-    Raises:
-        SystemExit: with 2 if they are wrong, after a message; with 0 after help.
-        ValueError: if an option is impossible.
-    """
-    if not args or args[0] in ("-h", "--help", "--version"):
-        print_result(slp_transformer.__version__ if args and args[0] == "--version" else USAGE)
-        raise SystemExit(EXIT_OK if args else BAD_INPUT)
-    tyro = require_extra("tyro", "Commands")
-    from slp_transformer.cli.options import COMMANDS
-    from slp_transformer.tasks.run_config import closest_match
-
-    command = args[0]
-    if command not in COMMANDS:
-        raise ValueError(f'There is no command "{command}": {closest_match(command, COMMANDS)}')
-    if command == "train":
-        from slp_transformer.cli.train_options import parse_train
-
-        return command, parse_train(args[1:])
-    quiet = rank() > 0
-    prog = f"{PROGRAM} {command}"
-    options = tyro.cli(COMMANDS[command], args=args[1:], prog=prog, console_outputs=not quiet)
-    if getattr(options, "run", None) is not None:
-        check_run(command, options)
-    return command, options
-
-
-def check_run(command: str, options: Any) -> None:
-    """Refuse a folder without a run, and options that its task has no use for, without PyTorch.
-
-    Raises:
-        ValueError: saying what is wrong.
-    """
-    from slp_transformer.modern.published_folders import is_pretrained_folder
-    from slp_transformer.tasks.loaded_run import find_task
-    from slp_transformer.training.checkpoint_files import checkpoint_folder
-
-    task = find_task(options.run)
-    if command == "generate":
-        task.check_generate(options)
-    elif command == "evaluate":
-        task.check_evaluate(options)
-    if not is_pretrained_folder(options.run):
-        checkpoint_folder(options.run, getattr(options, "checkpoint", "last"))
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -119,6 +67,12 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
+        if not args or args[0] in ("-h", "--help", "--version"):
+            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
+            return EXIT_OK if args else BAD_INPUT
+        require_extra("tyro", "Commands")
+        from slp_transformer.cli.options import parse
+
         command, options = parse(args)
         with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
             module = importlib.import_module(f"slp_transformer.cli.{command}")

@@ -110,22 +110,44 @@ def run_info(folder: Path) -> dict[str, Any]:
     """
     task = find_task(folder)
     if is_pretrained_folder(folder):
-        return task.info(folder)
+        return published_info(folder)
     last = checkpoint_folder(folder, "last")
     spec, state = load_model_spec(last), load_trainer_state(last)
     run_config, config = find_config(folder), spec.config
-    tokenizer = load_tokenizer(folder, "last")
+    tokenizer, base = load_tokenizer(folder, "last"), load_lora_base(last)
     about = {
         "model": {"kind": spec.model} | (config.to_dict() if config else {}),
         "parameters": parameter_counts(spec.model, config) if config else None,
-        "lora": lora_info(last),
+        "lora": {"rank": base.rank, "base": base.checkpoint} if base else None,
         "tokenizer": None if tokenizer is None else task.tokenizer_info(tokenizer),
         "training": progress(folder, state),
         "settings": state.config.to_dict() if state else None,
         "data": run_config and {"task": task.name} | vars(run_config.data),
-        "files": files(folder),
+        "files": find_checkpoints(folder) | folder_size(folder),
     }
     return {head: rows for head, rows in about.items() if rows is not None}
+
+
+def published_info(folder: Path) -> dict[str, Any]:
+    """Return what is known of a published model, without loading its weights.
+
+    Raises:
+        ValueError: if it has a part that is not supported.
+    """
+    from slp_transformer.modern.hf_tokenizer import TOKENIZER_FILE, load_tokenizer
+    from slp_transformer.modern.pretrained import build_on_meta, read_config
+
+    config = read_config(folder)
+    model = build_on_meta(config)
+    about = {
+        "model": {"kind": type(model).__name__, **config.to_dict()},
+        "parameters": {"total": sum(W.numel() for W in model.parameters())},
+        "files": folder_size(folder),
+    }
+    if (folder / TOKENIZER_FILE).is_file():
+        tokenizer = load_tokenizer(folder, config)
+        about["tokenizer"] = {"kind": tokenizer.kind, "tokens": tokenizer.vocab_size}
+    return about
 
 
 def parameter_counts(kind: str, config: TransformerConfig) -> dict[str, int]:
@@ -134,18 +156,12 @@ def parameter_counts(kind: str, config: TransformerConfig) -> dict[str, int]:
     return dataclasses.asdict(count) | {"total": count.total}
 
 
-def lora_info(folder: Path) -> dict[str, Any] | None:
-    """Return rank and base of a LoRA checkpoint; None for others."""
-    base = load_lora_base(folder)
-    return base and {"rank": base.rank, "base": base.checkpoint}
-
-
 def progress(folder: Path, state: TrainerState | None) -> dict[str, Any] | None:
     """Return the progress of a run."""
     if state is None:
         return None
     finished = state.finished()
-    done = {"step": state.step, "of": state.config.steps, "finished": finished}
+    done: dict[str, Any] = {"step": state.step, "of": state.config.steps, "finished": finished}
     if history := state.eval_history:
         last, best = history[-1], min(history, key=lambda record: record.val_loss)
         done |= {"train_loss": last.train_loss, "val_loss": last.val_loss}
@@ -155,10 +171,7 @@ def progress(folder: Path, state: TrainerState | None) -> dict[str, Any] | None:
     return done
 
 
-def files(folder: Path) -> dict[str, str]:
-    """Return the run's checkpoints, and the size of all of its files."""
+def folder_size(folder: Path) -> dict[str, Any]:
+    """Return where a folder is, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return find_checkpoints(folder) | {
-        "folder": str(folder.resolve()),
-        "megabytes": round(size / 1e6, 2),
-    }
+    return {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from slp_transformer._internal.atomic_write import read_json, require_extra
 from slp_transformer._internal.progress_bar import progress_bars_disabled
@@ -21,12 +22,10 @@ from slp_transformer.cli.console import (
     rank,
 )
 from slp_transformer.cli.options import Train
-from slp_transformer.cli.train_options import STDIN_COPY
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Dataset, Task
-from slp_transformer.tasks.registry import load_task
+from slp_transformer.tasks.base import TOKENS, Dataset, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoint_files import (
@@ -48,6 +47,8 @@ from slp_transformer.training.distributed import make_strategy
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.trainer import train
 from slp_transformer.training.trainer_state import EvalRecord
+
+STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 
 
 def execute(options: Train) -> None:
@@ -107,8 +108,8 @@ def run(options: Train, folder: Path) -> list[EvalRecord]:
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
     base = None
-    if config.lora_rank is not None:
-        base = attach_lora(model, config, folder)
+    if config.lora_rank is not None and config.init_from is not None:
+        base = attach_lora(model, config.init_from, config.lora_rank, folder)
     elif config.init_from is not None and not find_checkpoints(folder):
         load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
     print_overview(task, data, model, train_data)
@@ -143,14 +144,14 @@ def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Da
     return data
 
 
-def attach_lora(model: TransformerLM, config: RunConfig, folder: Path) -> LoraBase:
+def attach_lora(model: nn.Module, init_from: str, rank: int, folder: Path) -> LoraBase:
     """Load the weights of the base into a model, and add A and B.
 
     Raises:
         ValueError: if the base is gone, or was changed since the run was started.
     """
     last = checkpoint_folder(folder) if find_checkpoints(folder) else None
-    base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
+    base = load_lora_base(last) if last else make_lora_base(init_from, rank)
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
     load_weights(model, locate_lora_base(last, base) if last else Path(base.checkpoint))

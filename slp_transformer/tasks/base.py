@@ -1,12 +1,22 @@
 """What a task brings to the one trainer and the one command line. Nothing here needs PyTorch."""
 
+import importlib
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from slp_transformer._internal.config_checks import check_size
+
+T = TypeVar("T")
+try:
+    from tyro.conf import Positional
+except ImportError:  # only commands need tyro
+    Positional = Annotated[T, "no flag"]  # type: ignore[misc]  # a second alias, as generic
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,6 +25,13 @@ if TYPE_CHECKING:
     from slp_transformer.tasks.generation_session import GenerationSession
     from slp_transformer.tasks.run_config import RunConfig
 
+TASKS = {
+    "text": "slp_transformer.tasks.text:TextTask",
+    "pairs": "slp_transformer.tasks.pairs:PairTask",
+    "tabs": "slp_transformer.tasks.tabs:TabTask",
+    **{entry.name: entry.value for entry in entry_points(group="slp_transformer.tasks")},
+}
+"""Each task's class, as "module:name". Other packages add theirs as entry points of this group."""
 TOKENS = "tokens"  # a run's tokens, in its folder
 
 
@@ -83,11 +100,23 @@ class DataSettings:
     task: ClassVar[str]
     paths: ClassVar[tuple[str, ...]] = ()
 
+    def __post_init__(self):
+        """Refuse an impossible share of held-out data, or size of the vocabulary.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        share, size = getattr(self, "val_split", 0.1), getattr(self, "vocab_size", None)
+        if not 0 < share < 1:
+            raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
+        if size is not None:
+            check_size(vocab_size=size)
+
 
 class Task(ABC):
     """A kind of data, with the model that is trained on it.
 
-    A task is a class with these attributes and methods, named in `slp_transformer.tasks.registry`.
+    A task is a class with these attributes and methods, named in `TASKS`.
     Its module imports PyTorch inside its methods, so that `--help` does not wait for it.
 
     Attributes:
@@ -103,7 +132,6 @@ class Task(ABC):
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
     generates: ClassVar[bool] = True
-    loss: ClassVar[Callable | None] = None
 
     # --- training ---
 
@@ -216,6 +244,16 @@ class Task(ABC):
             reject_unused_flags(options, ("max_new_tokens", "seed"), why)
 
 
+def load_task(name: str) -> Task:
+    """Import the module of a task, and return the task.
+
+    Raises:
+        KeyError: if there is no such task.
+    """
+    module, _, attribute = TASKS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)()
+
+
 def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
     """Refuse flags that would have no effect.
 
@@ -233,16 +271,6 @@ def keep_tokenizer(config: "RunConfig", folder: Path) -> "RunConfig":
 
     run = folder.parent
     return replace(config, init_from=str(run)) if find_checkpoints(run) else config
-
-
-def check_split(val_split: float) -> None:
-    """Refuse a share of held-out data that is not between 0 and 1.
-
-    Raises:
-        ValueError: naming the share.
-    """
-    if not 0 < val_split < 1:
-        raise ValueError(f"val_split must be a share between 0 and 1, not {val_split}.")
 
 
 def check_windows(data: Dataset, length: int, val_split: float | None) -> None:

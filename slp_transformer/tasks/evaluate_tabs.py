@@ -1,7 +1,7 @@
 """Evaluation of tab models: bits per note, and statistics compared with held-out tabs."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -115,7 +115,7 @@ def compute_statistics(
     tokenizer: TabTokenizer,
     held_out: Sequence[list[int]],
     train_pieces: Sequence[list[int]],
-    written: dict[str, Sequence[GeneratedText]],
+    written: Mapping[str, Sequence[GeneratedText]],
 ) -> dict[str, dict[str, Any]]:
     """Return statistics of the held-out pieces and of each group of generated ones.
 

@@ -1,12 +1,10 @@
-"""The task of modeling text."""
+"""The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
@@ -14,13 +12,17 @@ from slp_transformer.tasks.base import (
     Dataset,
     DataSettings,
     LoadedRun,
+    Positional,
     Report,
     Task,
-    check_split,
     check_windows,
     keep_tokenizer,
 )
-from slp_transformer.tasks.flag_types import Positional
+from slp_transformer.tasks.generation_session import GenerationSession
+
+if TYPE_CHECKING:
+    from slp_transformer.data import TextTokenizer
+    from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 
 OTHER = "other"  # folder of the tokens of another source that is held out
 
@@ -47,16 +49,6 @@ class TextData(DataSettings):
     val_data: str | None = None
     tokenizer: TokenType = "characters"
     vocab_size: int | None = None
-
-    def __post_init__(self):
-        """Refuse what cannot be split or counted.
-
-        Raises:
-            ValueError: naming the setting.
-        """
-        check_split(self.val_split)
-        if self.vocab_size is not None:
-            check_size(vocab_size=self.vocab_size)
 
 
 def check_no_pair_batches(config: Any) -> None:
@@ -149,10 +141,6 @@ class TextTask(Task):
 
         return TextTokenizer.from_json(content)
 
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return tokenizer.to_json()
-
     def tokenizer_settings(self, content: Any) -> dict[str, Any]:
         """Return what a token is."""
         return {"tokenizer": content.get("kind")}
@@ -162,10 +150,8 @@ class TextTask(Task):
         tokenizer = self.load_tokenizer(content)
         return {"kind": tokenizer.token_type, "tokens": tokenizer.vocab_size}
 
-    def session(self, run: LoadedRun, options: Any) -> Any:
+    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what continues text."""
-        from slp_transformer.tasks.generation_session import TextSession
-
         return TextSession(run.tokenizer)
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
@@ -190,8 +176,8 @@ class TextTask(Task):
             stream = prepare_corpus(options.source, val_split=0.0, tokenizer=tokenizer).train_data
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
-        said = stream[1 : values["tokens"] + 1].tolist()
-        if unknown := said.count(tokenizer.unknown_id):
+        ids = stream[1 : values["tokens"] + 1].tolist()
+        if unknown := ids.count(tokenizer.unknown_id):
             values["unknown"] = unknown
             rows["bits per byte"] = (
                 f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does "
@@ -201,10 +187,124 @@ class TextTask(Task):
             add_bits(
                 values,
                 rows,
-                tokenizer.decode(said),
-                sum(len(tokenizer.token_bytes(i)) for i in said),
+                tokenizer.decode(ids),
+                sum(len(tokenizer.token_bytes(i)) for i in ids),
             )
         return with_samples(self, run, options, values, rows)
+
+
+class PublishedTask(TextTask):
+    """Text in the tokens of a model that others have published."""
+
+    name = "published"
+
+    def load(self, folder: Path, device: Any) -> LoadedRun:
+        """Load a published model, with its tokenizer.
+
+        Raises:
+            ValueError: if one of them is missing, cannot be loaded, or writes no text.
+        """
+        from slp_transformer.language_model import TransformerLM
+        from slp_transformer.modern.hf_tokenizer import load_tokenizer
+        from slp_transformer.modern.pretrained import from_pretrained, read_config
+
+        tokenizer = load_tokenizer(folder, read_config(folder))
+        model = from_pretrained(folder, device=device)
+        if not isinstance(model, TransformerLM):
+            raise ValueError(
+                f"{folder} holds no language model, but a {type(model).__name__}: it predicts "
+                "masked words and cannot continue a text."
+            )
+        return LoadedRun(self, folder, model, tokenizer, None)
+
+    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
+        """Return what continues text."""
+        return PublishedSession(run.tokenizer)
+
+    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+        """Measure the loss, and bits per character and byte, on a text.
+
+        Raises:
+            ValueError: if none is named, or it has fewer than two tokens.
+        """
+        import torch
+
+        from slp_transformer.data.text_files import read_documents
+        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
+
+        if options.source is None:
+            raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
+        texts = read_documents(options.source)
+        stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
+        if len(stream) < 2:
+            raise ValueError("There is too little to evaluate on: it takes two tokens.")
+        values = mean_window_loss(run, stream)
+        rows = loss_rows(values)
+        decoded = run.tokenizer.decode(stream[1 : values["tokens"] + 1])
+        add_bits(values, rows, decoded, len(decoded.encode()))
+        return with_samples(self, run, options, values, rows)
+
+
+class TextSession(GenerationSession):
+    """Text: any token may follow any other."""
+
+    def __init__(self, tokenizer: "TextTokenizer"):
+        """Generate a tokenizer's tokens."""
+        self.tokenizer, self.stop = tokenizer, tokenizer.end_id
+
+    def begin(self, prompt: str | None) -> list[int]:
+        """Return the tokens of a prompt; without one, of what precedes a new text or line.
+
+        Raises:
+            ValueError: if it is empty, or has a character that is not in the vocabulary.
+        """
+        if prompt is None:
+            first = self.tokenizer.ids.get("\n", 0)
+            end = self.tokenizer.end_id
+            return [first if end is None else end]
+        if not prompt:
+            raise ValueError("The prompt is empty: give at least one character.")
+        return self.tokenizer.encode(prompt)
+
+    def render(self, ids: list[int]) -> str:
+        """Return tokens as text."""
+        return self.tokenizer.decode(ids)
+
+    def stream(self) -> Any:
+        """Return what turns one token after the other into text."""
+        return self.tokenizer.stream_decoder()
+
+
+class PublishedSession(GenerationSession):
+    """Text in the tokens of a published model."""
+
+    def __init__(self, tokenizer: "PretrainedTokenizer"):
+        """Generate its tokens, and stop at any of those that end a text."""
+        self.tokenizer, self.stop = tokenizer, tokenizer.end_ids
+
+    def begin(self, prompt: str | None) -> list[int]:
+        """Return the tokens of a prompt; without one, of what precedes a text.
+
+        Raises:
+            ValueError: if it is empty, or there is none and the model has no token to begin with.
+        """
+        if prompt is None:
+            begins = [self.tokenizer.begin_id, self.tokenizer.end_id]
+            first = next((i for i in begins if i is not None), None)
+            if first is None:
+                raise ValueError("This model has no token to begin a text with: give a --prompt.")
+            return [first]
+        if not (ids := self.tokenizer.encode(prompt, whole=True)):
+            raise ValueError("The prompt is empty: give at least one character.")
+        return ids
+
+    def render(self, ids: list[int]) -> str:
+        """Return tokens as text."""
+        return self.tokenizer.decode(ids)
+
+    def stream(self) -> Any:
+        """Return what turns one token after the other into text."""
+        return self.tokenizer.stream_decoder()
 
 
 def add_bits(values: dict[str, Any], rows: dict[str, str], text: str, num_bytes: int) -> None:
@@ -221,8 +321,3 @@ def add_bits(values: dict[str, Any], rows: dict[str, str], text: str, num_bytes:
 def window_of(config: Any) -> int:
     """Return the number of tokens in a training window."""
     return config.train.sequence_length or config.model.context_length
-
-
-def perplexity(loss: float) -> float | None:
-    """Return the exponential of a loss; None if it is too large for a float."""
-    return math.exp(loss) if loss < math.log(sys.float_info.max) else None

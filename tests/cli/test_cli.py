@@ -27,9 +27,10 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
-from slp_transformer.tasks.generation_session import TextSession, continue_prompts
+from slp_transformer.tasks.generation_session import continue_prompts
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
+from slp_transformer.tasks.text import TextSession
 from slp_transformer.training.checkpoints import load_model
 
 # --- From text to text ---------------------------------------------------------------------------
@@ -310,7 +311,7 @@ LONG = ["--context-length", "999"]
     ("words", "sentence"),
     [
         (["trian"], 'did you mean "train"?'),
-        ([*TRAIN, "--stpes", "3"], "Perhaps you meant: --steps"),
+        ([*TRAIN, "--stpes", "3"], "--stpes, 3: did you mean --steps?"),
         ([*TRAIN, "--steps", "x"], "Error parsing --steps: invalid literal for int()"),
         ([*TRAIN, "--steps", "0"], "steps must be a whole number of 1"),
         ([*TRAIN, "--context-length", "9", "--num-heads", "3"], "num_heads = 3"),

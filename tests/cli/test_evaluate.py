@@ -67,12 +67,16 @@ def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
     numbers = capsys.readouterr().out
     fine("evaluate", "a", "--samples", "2", *which)
     said = capsys.readouterr()
-    assert said.out == f"{numbers}\n{texts.out}"
+    note = "The model's window of 13 tokens was full: it continued from the last half window, "
+    assert said.out == f"{numbers}\n{texts.out}\n{note}without what came before.\n"
     fine("generate", "a", "--num-samples", "2", *which, "--json")
     listed = json.loads(capsys.readouterr().out)
     fine("evaluate", "a", "--samples", "2", *which, "--json")
     measured = json.loads(capsys.readouterr().out)
     assert measured["samples"] == listed and "events" not in measured
+    assert measured["note"].startswith(note)
+    fine("evaluate", "a", "--samples", "2", "--max-new-tokens", "11", "--json")  # 12 with the first
+    assert "note" not in json.loads(capsys.readouterr().out)
     fine("evaluate", "a", "--json")
     assert "samples" not in json.loads(capsys.readouterr().out)
 

@@ -168,7 +168,7 @@ START = ["--init-from", "a", "--lora-rank"]
         (["--lora-rank", "2"], "lora_rank fine-tunes the model of another run"),
         ([*START, "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
         (["--init-from", "b", "--lora-rank", "2"], "merge it with its base first"),
-        (["--init-from", "b"], "merge it with its base first, by slp-transformer merge "),
+        (["--init-from", "b"], "(`slp-transformer merge`)"),
     ],
 )
 def test_what_lora_cannot_do_is_refused_before_the_data(at, capsys, monkeypatch, words, sentence):

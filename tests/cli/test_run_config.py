@@ -8,7 +8,7 @@ import pytest
 from commands import SENTENCE, SMALL, fine, refused, weights
 
 from slp_transformer import TransformerConfig
-from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.base import TASKS, load_task
 from slp_transformer.tasks.run_config import FROM_DATA, PRESETS, load_config
 from slp_transformer.training.train_config import TrainConfig
 
@@ -65,10 +65,10 @@ def test_the_saved_configuration_repeats_the_run(at, monkeypatch):
         ("[train]\nstpes = 3", '[train] has no "stpes": did you mean "steps"?'),
         ("[trani]\nsteps = 3", 'A configuration has no "trani": did you mean "train"?'),
         ("steps = 3", 'A configuration has no "steps"'),
-        ("train = 3", "train must be a table"),
+        ("train = 3", "train should be an object, not 3"),
         ('[train]\nsteps = "many"', "steps should be a valid integer, not 'many'"),
         ("[train]\nsteps = true", "steps should be a valid integer, not True"),
-        ("init_from = 3", "init_from must be a path, not 3"),
+        ("init_from = 3", "init_from should be a valid string, not 3"),
         ("[train]\nsteps = 2.5", "steps should be a valid integer"),
         ("[train]\nbf16 = 1", "bf16 should be a valid boolean, not 1"),
         ('[model]\nnorm = "none"', "norm should be 'pre' or 'post', not None"),
@@ -97,7 +97,7 @@ def test_resume_refuses_what_contradicts(at, capsys):
     assert "started with eval_interval 2, not 3" in message
     Path("wolf.txt").write_text(SENTENCE * 20, encoding="utf-8")
     assert "source" in refused(capsys, "train", "text", "wolf.txt", "--out-dir", "a", "--resume")
-    assert "of the task text, not tabs" in refused(
+    assert "configures another task than tabs" in refused(
         capsys, "train", "tabs", "--out-dir", "a", "--resume"
     )
     assert "holds a run already" in refused(capsys, "train", "text", "fox.txt", "--out-dir", "a")

@@ -281,8 +281,6 @@ def test_attention_is_drawn(at, capsys):
 
 
 REFUSED = {
-    "a language it does not know": (["x", "--target-language", "Thai"], 'into "Thai"'),
-    "a source language": (["x", "--source-language", "Spanish"], "from English into Spanish"),
     "a long sentence": (["five", "five " * 40], "Line 2 has 41 tokens"),
     "no beams": (["x", "--num-beams", "0"], "--num-beams"),
     "fewer beams than asked for": (["x", "--num-beams", "2", "--n-best", "3"], "--num-beams 3"),

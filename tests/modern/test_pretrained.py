@@ -16,7 +16,7 @@ from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
-from slp_transformer.tasks.published import PublishedTask
+from slp_transformer.tasks.text import PublishedTask
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
@@ -193,7 +193,7 @@ def test_loading_never_holds_the_weights_twice(tmp_path):
 import sys, torch, safetensors.torch
 from own_process import peak
 from slp_transformer.modern import ModernConfig, from_pretrained
-from slp_transformer.tasks.published import PublishedTask
+from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.modern.pretrained import build_on_meta
 build_on_meta(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
 before = peak()

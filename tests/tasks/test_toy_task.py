@@ -7,7 +7,7 @@ from commands import fine, refused, weights
 from toy_task import MOVES
 
 from slp_transformer.cli import main
-from slp_transformer.tasks.registry import TASKS
+from slp_transformer.tasks.base import TASKS
 from slp_transformer.training.trainer import training_step
 
 SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "9"]
