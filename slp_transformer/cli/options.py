@@ -19,7 +19,13 @@ from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TASKS, DataSettings, Positional, load_task
 from slp_transformer.tasks.loaded_run import config_from_run, find_task
-from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig, closest_match, load_config
+from slp_transformer.tasks.run_config import (
+    CONFIG_FILE,
+    TOKENIZER_SETTINGS,
+    RunConfig,
+    closest_match,
+    load_config,
+)
 from slp_transformer.training.checkpoint_files import (
     checkpoint_folder,
     find_checkpoints,
@@ -159,7 +165,7 @@ class Translate(RunOptions):
       slp-transformer translate runs/en-de --input captions.en --output captions.de
       cat captions.en | slp-transformer translate runs/en-de > captions.de
       slp-transformer translate runs/en-de "A man rides." --attention heads.html
-      slp-transformer translate runs/en-de                     asks for sentences, on a terminal
+      slp-transformer translate runs/en-de                     reads sentences, a line each
 
     Each line is a sentence, and an empty line is translated by an empty line.
 
@@ -228,7 +234,6 @@ class Evaluate(RunOptions):
         json: print JSON.
         target: for pairs, the file whose lines translate those of SOURCE.
         num_beams: for pairs, the beam width [4].
-        length_penalty: for pairs, the power of its length that a log probability is divided by [1].
         samples: generate this many texts too.
         temperature: of the samples [0.8].
         max_new_tokens: maximum number of tokens of a sample [500].
@@ -239,7 +244,6 @@ class Evaluate(RunOptions):
     json: bool = False
     target: str | None = None
     num_beams: int | None = None
-    length_penalty: float | None = None
     samples: int | None = None
     temperature: float | None = None
     max_new_tokens: int | None = None
@@ -464,11 +468,6 @@ def parse_train(args: Sequence[str]) -> Train:
     if saved is not None:
         config = check_resume(load_config(saved), config, options.out_dir)
         return replace(options, run=config)
-    if find_checkpoints(options.out_dir):
-        raise ValueError(
-            f"{options.out_dir} holds a run already: resume it with --resume, or choose another "
-            "folder."
-        )
     if config.init_from is not None:
         check_init_from(layered, config)
     task.check(config)
@@ -518,7 +517,7 @@ def check_init_from(before: RunConfig, config: RunConfig) -> None:
     Raises:
         ValueError: naming the setting.
     """
-    fixed = {*vars(config.model), "tokenizer", "vocab_size", "shared_vocabulary"} - {"dropout"}
+    fixed = {*vars(config.model), *TOKENIZER_SETTINGS} - {"dropout"}
     for name, (kept, asked) in before.changes(config).items():
         if name in fixed:
             raise ValueError(

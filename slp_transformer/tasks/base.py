@@ -5,7 +5,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
@@ -124,14 +124,12 @@ class Task(ABC):
         Data: the settings of its data.
         model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
         unit: what its data are counted in.
-        generates: whether `generate` continues prompts with its models.
     """
 
     name: ClassVar[str]
     Data: ClassVar[type[DataSettings]]
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
-    generates: ClassVar[bool] = True
 
     # --- training ---
 
@@ -195,13 +193,9 @@ class Task(ABC):
         """Return a tokenizer as JSON."""
         return tokenizer.to_json()
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return the data settings that a tokenizer, given as JSON, determines."""
-        return {}
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
+    def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
-        return {"kind": self.name, "tokens": self.load_tokenizer(content).vocab_size}
+        return {"tokens": tokenizer.vocab_size}
 
     def check_generate(self, options: Any) -> None:
         """Refuse options of `generate` that this task has no use for.
@@ -238,7 +232,7 @@ class Task(ABC):
             ValueError: naming the first one.
         """
         why = f"{options.run} does not translate"
-        reject_unused_flags(options, ("target", "num_beams", "length_penalty"), why)
+        reject_unused_flags(options, ("target", "num_beams"), why)
         if options.samples is None:
             why = "it is for --samples N, which is not given"
             reject_unused_flags(options, ("max_new_tokens", "seed"), why)
@@ -263,14 +257,6 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
     for name in names:
         if getattr(options, name, None) is not None:
             raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
-
-
-def keep_tokenizer(config: "RunConfig", folder: Path) -> "RunConfig":
-    """Return a configuration that prepares lost tokens again with the tokenizer of the run."""
-    from slp_transformer.training.checkpoint_files import find_checkpoints
-
-    run = folder.parent
-    return replace(config, init_from=str(run)) if find_checkpoints(run) else config
 
 
 def check_windows(data: Dataset, length: int, val_split: float | None) -> None:

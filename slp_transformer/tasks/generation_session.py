@@ -66,14 +66,6 @@ class GeneratedText:
     windows: int = 0
     finish_reason: str = ""
 
-    def append(self, new: list[int], stopped: bool) -> None:
-        """Add new tokens, up to the maximum."""
-        stopped = stopped and len(new) <= self.remaining
-        self.ids += new[: self.remaining]
-        self.remaining -= min(self.remaining, len(new))
-        self.windows += 1
-        self.finish_reason = "stop" if stopped else "" if self.remaining else "length"
-
 
 def continue_prompts(
     model: "TransformerLM",
@@ -125,7 +117,12 @@ def continue_prompts(
             **options,
         )
         for row, each in zip(rows, generated, strict=True):
-            texts[row].append(each.new_ids, each.finish_reason == "stop")
+            text, new = texts[row], each.new_ids[: texts[row].remaining]
+            stopped = each.finish_reason == "stop" and new == each.new_ids
+            text.ids += new
+            text.remaining -= len(new)
+            text.windows += 1
+            text.finish_reason = "stop" if stopped else "" if text.remaining else "length"
 
     while rows := [row for row, text in enumerate(texts) if not text.finish_reason]:
         first = texts[rows[0]].windows == 0

@@ -8,8 +8,7 @@ from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task, load_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
-    FROM_DATA,
-    ModelSettings,
+    TOKENIZER_SETTINGS,
     RunConfig,
     load_config,
     read_tables,
@@ -19,7 +18,6 @@ from slp_transformer.training.checkpoint_files import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,
-    load_model_spec,
     load_tokenizer,
 )
 
@@ -104,17 +102,14 @@ def config_from_run(config: RunConfig, task: Task, run: Path) -> RunConfig:
     Raises:
         ValueError: if there is no such run, or it is of another task.
     """
-    found = find_task(run)
-    folder = checkpoint_folder(run, "best")
-    spec, tokenizer = load_model_spec(folder), load_tokenizer(run, "best")
-    if found.name != task.name:
-        raise ValueError(f"{run} was trained for the task {found.name}, not {task.name}.")
-    if spec.model != task.model_kind or spec.config is None or tokenizer is None:
-        raise ValueError(f"{run} holds no {task.model_kind} with its tokenizer.")
-    if load_lora_base(folder) is not None:
+    name, found = find_task(run).name, find_config(run)
+    if name != task.name:
+        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
+    if load_lora_base(checkpoint_folder(run, "best")) is not None:
         raise ValueError(
             f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
         )
-    model = {n: v for n, v in spec.config.to_dict().items() if n not in FROM_DATA}
-    data = replace(config.data, **task.tokenizer_settings(tokenizer))
-    return replace(config, data=data, model=ModelSettings(**model))
+    if found is None:
+        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
+    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
+    return replace(config, data=replace(config.data, **same), model=found.model)

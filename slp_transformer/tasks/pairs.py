@@ -19,6 +19,7 @@ from slp_transformer.tasks.base import (
 )
 
 NUM_SHOWN = 3  # translations shown after each evaluation
+PROGRESS_BATCH = 256  # sentences translated before the bar moves
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
@@ -65,7 +66,6 @@ class PairTask(Task):
     Data = PairData
     model_kind = "EncoderDecoder"
     unit = "pairs"
-    generates = False
 
     def check(self, config: Any) -> None:
         """Refuse files that do not exist, and what only language models have.
@@ -194,18 +194,12 @@ class PairTask(Task):
 
         return PairTokenizer.from_json(content)
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, and whether the languages share their vocabulary."""
-        shared = content.get("target") is None
-        return {"tokenizer": content.get("source", {}).get("kind"), "shared_vocabulary": shared}
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, the languages, and how many tokens there are."""
-        tokenizer = self.load_tokenizer(content)
-        info = {"kind": tokenizer.source.token_type, "from": tokenizer.languages[0]}
-        info |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
+    def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
+        """Return the languages, and how many tokens there are."""
+        languages = dict(zip(("from", "into"), tokenizer.languages, strict=True))
         own = tokenizer.source_vocab_size
-        return info if own is None else info | {"source_tokens": own}
+        source = {} if own is None else {"source_tokens": own}
+        return languages | {"tokens": tokenizer.vocab_size} | source
 
     def check_generate(self, options: Any) -> None:
         """Refuse to generate text with a translator.
@@ -249,7 +243,7 @@ class PairTask(Task):
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
         values = loss_values(mean_pair_loss(run, ids), run)
         beams = options.num_beams or 4
-        predictions = translate_all(translator, [source for source, _ in pairs], beams, options)
+        predictions = translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
         scores, score_rows = translation_scores(predictions, references)
@@ -329,21 +323,14 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
         return mean_loss(run.model, data, on_batch=on_batch)
 
 
-def translate_all(translator: Any, sources: list[str], num_beams: int, options: Any) -> list[str]:
-    """Return the best translation of each source, those of similar length in one batch."""
+def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[str]:
+    """Return the best translation of each source."""
     from slp_transformer._internal.progress_bar import progress_bar
-    from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE
 
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    written = [""] * len(sources)
-    penalty = 1.0 if options.length_penalty is None else options.length_penalty
+    found: list[str] = []
     with progress_bar("Translate", len(sources), " sentences") as on_batch:
-        for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
-            batch = order[first : first + TRANSLATE_BATCH_SIZE]
-            found = translator.best_translations(
-                [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
-            )
-            for i, text in zip(batch, found, strict=True):
-                written[i] = text
+        for first in range(0, len(sources), PROGRESS_BATCH):
+            batch = sources[first : first + PROGRESS_BATCH]
+            found += translator.best_translations(batch, num_beams=num_beams)
             on_batch(len(batch))
-    return written
+    return found

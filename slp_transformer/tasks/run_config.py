@@ -40,6 +40,7 @@ PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*
 CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
 GROUPS = ("data", "model", "train")  # tables of a configuration
+TOKENIZER_SETTINGS = ("tokenizer", "vocab_size", "shared_vocabulary")  # of a task's data
 FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
 DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
@@ -134,16 +135,9 @@ class RunConfig(Generic[DataT]):
         return f"{head}\n\n{content}"
 
     def save(self, path: Path) -> None:
-        """Write the configuration to a file; sources in the same folder by their names alone."""
-        folder = path.parent.resolve()
-        inside = {
-            name: Path(value).name
-            for name, value in vars(self.data).items()
-            if name in self.data.paths and value and Path(value).parent == folder
-        }
-        text = replace(self, data=replace(self.data, **inside)).to_toml()
+        """Write the configuration to a file."""
         with atomic_write(path) as unfinished:
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
+            unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""

@@ -24,7 +24,6 @@ from slp_transformer.tasks.base import (
     Report,
     Task,
     check_windows,
-    keep_tokenizer,
 )
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import closest_match
@@ -118,8 +117,6 @@ class TabTask(Task):
             TokenStore,
         )
 
-        if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(keep_tokenizer(config, folder), folder)
         tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
         train, val = (
             TokenStore(folder / name, tokenizer.vocab_size)
@@ -140,10 +137,6 @@ class TabTask(Task):
     def tokenizer_to_json(self, tokenizer: Any) -> Any:
         """Return a tokenizer as JSON."""
         return json.loads(tokenizer.to_json())
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return how many tokens there are."""
-        return {"kind": "guitar tablature", "tokens": self.load_tokenizer(content).vocab_size}
 
     def check_generate(self, options: Any) -> None:
         """Refuse a tuning, key or time signature that is not known, and files of another kind.
@@ -213,17 +206,9 @@ class TabTask(Task):
             "model": sample(session, run, options),
             "unconstrained": sample(free, run, options),
         }
-        shares = tabs.playable_shares(
-            [run.tokenizer.decode(text.ids).tab for text in groups["model"]]
-        )
-        for what in ("events", "chords"):
-            share = shares[f"playable_{what}"]
-            rows[f"playable {what}"] = (
-                "none generated" if share is None else f"{share:.1%} of {shares[what]:,}"
-            )
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
         text = f"{format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
-        report = Report(values | shares | {"statistics": statistics}, text)
+        report = Report(values | {"statistics": statistics}, text)
         return add_samples(report, run, session, groups["model"], options.seed)
 
 

@@ -1,14 +1,14 @@
 """The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
-    TOKENS,
     Dataset,
     DataSettings,
     LoadedRun,
@@ -16,13 +16,8 @@ from slp_transformer.tasks.base import (
     Report,
     Task,
     check_windows,
-    keep_tokenizer,
 )
 from slp_transformer.tasks.generation_session import GenerationSession
-
-if TYPE_CHECKING:
-    from slp_transformer.data import TextTokenizer
-    from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 
 OTHER = "other"  # folder of the tokens of another source that is held out
 
@@ -115,10 +110,7 @@ class TextTask(Task):
             ValueError: if they are damaged or missing.
         """
         from slp_transformer.data import load_corpus
-        from slp_transformer.data.token_file import TOKENIZER_FILE
 
-        if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(keep_tokenizer(config, folder), folder)
         text = load_corpus(folder)
         val = text.val_data
         return Dataset(
@@ -127,32 +119,34 @@ class TextTask(Task):
             load_corpus(folder / OTHER).train_data if val is None else val,
         )
 
-    def next_command(self, folder: Path) -> list[str | Path]:
-        """Return a command that continues two words of the training text."""
-        from slp_transformer.data import load_corpus
-
-        text = load_corpus(folder / TOKENS)
-        words = text.tokenizer.decode(text.train_data[:200].tolist()).split()
-        return ["generate", folder, "--prompt", " ".join(words[:2])]
-
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
         from slp_transformer.data import TextTokenizer
 
         return TextTokenizer.from_json(content)
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return what a token is."""
-        return {"tokenizer": content.get("kind")}
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, and how many there are."""
-        tokenizer = self.load_tokenizer(content)
-        return {"kind": tokenizer.token_type, "tokens": tokenizer.vocab_size}
-
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what continues text."""
-        return TextSession(run.tokenizer)
+        return TextSession(run.tokenizer, run.tokenizer.end_id)
+
+    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
+        """Return the tokens to evaluate on: a source's, or what the run held out.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        from slp_transformer.data import prepare_corpus
+        from slp_transformer.tasks.evaluation import val_data
+
+        if source is None:
+            return val_data(run).val
+        return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train_data
+
+    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int | None:
+        """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""
+        if tokenizer.unknown_id in ids:
+            return None
+        return sum(len(tokenizer.token_bytes(i)) for i in ids)
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
@@ -160,36 +154,27 @@ class TextTask(Task):
         Raises:
             ValueError: if there is none, or too little.
         """
-        from slp_transformer.data import prepare_corpus
-        from slp_transformer.data.text_tokenizer import UNKNOWN_TOKEN
-        from slp_transformer.tasks.evaluation import (
-            loss_rows,
-            mean_window_loss,
-            val_data,
-            with_samples,
-        )
+        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
 
-        tokenizer = run.tokenizer
-        if options.source is None:
-            stream = val_data(run).val
-        else:
-            stream = prepare_corpus(options.source, val_split=0.0, tokenizer=tokenizer).train_data
+        stream = self.read_stream(run, options.source)
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         ids = stream[1 : values["tokens"] + 1].tolist()
-        if unknown := ids.count(tokenizer.unknown_id):
-            values["unknown"] = unknown
+        num_bytes = self.count_bytes(run.tokenizer, ids)
+        if num_bytes is None:
+            values["unknown"] = ids.count(run.tokenizer.unknown_id)
             rows["bits per byte"] = (
-                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does "
-                "not predict"
+                f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
+                "model does not predict"
             )
-        else:
-            add_bits(
-                values,
-                rows,
-                tokenizer.decode(ids),
-                sum(len(tokenizer.token_bytes(i)) for i in ids),
-            )
+            return with_samples(self, run, options, values, rows)
+        bits = values["loss"] * values["tokens"] / math.log(2)
+        sizes = {"character": len(run.tokenizer.decode(ids)), "byte": num_bytes}
+        for unit, size in sizes.items():
+            values[f"{unit}s"] = size
+            if size:
+                values[f"bits_per_{unit}"] = bits / size
+                rows[f"bits per {unit}"] = f"{bits / size:.4f}"
         return with_samples(self, run, options, values, rows)
 
 
@@ -219,10 +204,10 @@ class PublishedTask(TextTask):
 
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what continues text."""
-        return PublishedSession(run.tokenizer)
+        return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
 
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
-        """Measure the loss, and bits per character and byte, on a text.
+    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
+        """Return the tokens of a source.
 
         Raises:
             ValueError: if none is named, or it has fewer than two tokens.
@@ -230,27 +215,26 @@ class PublishedTask(TextTask):
         import torch
 
         from slp_transformer.data.text_files import read_documents
-        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
 
-        if options.source is None:
+        if source is None:
             raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
-        texts = read_documents(options.source)
+        texts = read_documents(source)
         stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
         if len(stream) < 2:
             raise ValueError("There is too little to evaluate on: it takes two tokens.")
-        values = mean_window_loss(run, stream)
-        rows = loss_rows(values)
-        decoded = run.tokenizer.decode(stream[1 : values["tokens"] + 1])
-        add_bits(values, rows, decoded, len(decoded.encode()))
-        return with_samples(self, run, options, values, rows)
+        return stream
+
+    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int:
+        """Return the bytes of what the tokens stand for, in UTF-8."""
+        return len(tokenizer.decode(ids).encode())
 
 
 class TextSession(GenerationSession):
     """Text: any token may follow any other."""
 
-    def __init__(self, tokenizer: "TextTokenizer"):
-        """Generate a tokenizer's tokens."""
-        self.tokenizer, self.stop = tokenizer, tokenizer.end_id
+    def __init__(self, tokenizer: Any, stop: int | Collection[int] | None):
+        """Generate a tokenizer's tokens, until one that ends a text."""
+        self.tokenizer, self.stop = tokenizer, stop
 
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt; without one, of what precedes a new text or line.
@@ -259,11 +243,18 @@ class TextSession(GenerationSession):
             ValueError: if it is empty, or has a character that is not in the vocabulary.
         """
         if prompt is None:
-            first = self.tokenizer.ids.get("\n", 0)
-            end = self.tokenizer.end_id
-            return [first if end is None else end]
-        if not prompt:
+            return [self.first_id()]
+        if not (ids := self.encode(prompt)):
             raise ValueError("The prompt is empty: give at least one character.")
+        return ids
+
+    def first_id(self) -> int:
+        """Return the token that precedes a new text, or a new line."""
+        end = self.tokenizer.end_id
+        return self.tokenizer.ids.get("\n", 0) if end is None else end
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt."""
         return self.tokenizer.encode(prompt)
 
     def render(self, ids: list[int]) -> str:
@@ -275,47 +266,23 @@ class TextSession(GenerationSession):
         return self.tokenizer.stream_decoder()
 
 
-class PublishedSession(GenerationSession):
+class PublishedSession(TextSession):
     """Text in the tokens of a published model."""
 
-    def __init__(self, tokenizer: "PretrainedTokenizer"):
-        """Generate its tokens, and stop at any of those that end a text."""
-        self.tokenizer, self.stop = tokenizer, tokenizer.end_ids
-
-    def begin(self, prompt: str | None) -> list[int]:
-        """Return the tokens of a prompt; without one, of what precedes a text.
+    def first_id(self) -> int:
+        """Return the token that precedes a text.
 
         Raises:
-            ValueError: if it is empty, or there is none and the model has no token to begin with.
+            ValueError: if the model has none.
         """
-        if prompt is None:
-            begins = [self.tokenizer.begin_id, self.tokenizer.end_id]
-            first = next((i for i in begins if i is not None), None)
-            if first is None:
-                raise ValueError("This model has no token to begin a text with: give a --prompt.")
-            return [first]
-        if not (ids := self.tokenizer.encode(prompt, whole=True)):
-            raise ValueError("The prompt is empty: give at least one character.")
-        return ids
+        for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
+            if first is not None:
+                return first
+        raise ValueError("This model has no token to begin a text with: give a --prompt.")
 
-    def render(self, ids: list[int]) -> str:
-        """Return tokens as text."""
-        return self.tokenizer.decode(ids)
-
-    def stream(self) -> Any:
-        """Return what turns one token after the other into text."""
-        return self.tokenizer.stream_decoder()
-
-
-def add_bits(values: dict[str, Any], rows: dict[str, str], text: str, num_bytes: int) -> None:
-    """Add bits per character and per byte of a text to the results of an evaluation."""
-    bits = values["loss"] * values["tokens"] / math.log(2)
-    sizes = {"character": len(text), "byte": num_bytes}
-    values |= {f"{unit}s": size for unit, size in sizes.items()}
-    for unit, size in sizes.items():
-        if size:
-            values[f"bits_per_{unit}"] = bits / size
-            rows[f"bits per {unit}"] = f"{bits / size:.4f}"
+    def encode(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt, after the one that begins a text."""
+        return self.tokenizer.encode(prompt, whole=True)
 
 
 def window_of(config: Any) -> int:

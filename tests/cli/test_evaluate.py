@@ -12,14 +12,10 @@ from commands import SENTENCE, SMALL, fine, refused
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import load_corpus
 from slp_transformer.guitar import (
-    Bar,
-    Event,
-    Note,
-    Tab,
     make_practice_corpus,
     write_tab,
 )
-from slp_transformer.tasks.evaluate_tabs import piece_bits, playable_shares
+from slp_transformer.tasks.evaluate_tabs import piece_bits
 from slp_transformer.tasks.run_config import PRESETS
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
@@ -81,26 +77,6 @@ def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
     assert "samples" not in json.loads(capsys.readouterr().out)
 
 
-def test_evaluate_says_how_much_of_its_tabs_can_be_played(at, capsys):
-    Path("tabs").mkdir()
-    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
-        write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    which = ["--samples", "2", "--max-new-tokens", "80", "--seed", "5"]
-    capsys.readouterr()
-    fine("evaluate", "g", *which, "--json")
-    measured = json.loads(capsys.readouterr().out)
-    assert 0 < measured["chords"] < measured["events"] and len(measured["samples"]) == 2
-    assert measured["playable_chords"] < measured["playable_events"] < 1  # it hardly learned
-    fine("evaluate", "g", *which)
-    said = capsys.readouterr().out
-    for what in ("events", "chords"):
-        share = f"{measured[f'playable_{what}']:.1%} of {measured[what]}"
-        assert re.search(rf"^playable {what} +{re.escape(share)}$", said, re.MULTILINE)
-    fine("evaluate", "g", "--samples", "1", "--max-new-tokens", "1")  # no room for a chord
-    assert re.search("^playable chords +none generated$", capsys.readouterr().out, re.MULTILINE)
-
-
 def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     Path("tabs").mkdir()
     for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
@@ -119,7 +95,7 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     assert 0 < people["longest_copy"] < people["events"] and "well_formed" not in people
     assert model["pieces"] == free["pieces"] == 2
     assert model["well_formed"] == 1 > free["well_formed"]
-    assert model["events"] == measured["events"]
+    assert model["playable_chords"] < model["playable_events"] < 1
     fine("evaluate", "g", *which)
     said = capsys.readouterr().out
     assert re.search(r"^ +people +model +unconstrained$", said, re.MULTILINE)
@@ -139,19 +115,6 @@ def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
         expected -= u.log_softmax(-1)[piece[told]].item() / math.log(2)
     assert piece_bits(model, piece) == pytest.approx(expected, rel=1e-5)
     assert piece_bits(model, piece[:1]) == 0
-
-
-def test_what_is_playable_is_counted_over_all_samples():
-    single, chord = (Note(6, 3),), (Note(5, 3), Note(4, 2))
-    out_of_reach, open_string = (Note(6, 1), Note(1, 9)), (Note(6, 0), Note(1, 9))
-    pieces = [[single, out_of_reach, chord], [open_string], [single, single, out_of_reach]]
-    tabs = [
-        Tab(bars=(Bar(16, tuple(Event(step, notes) for step, notes in enumerate(piece))),))
-        for piece in pieces
-    ]
-    assert playable_shares(tabs) == {
-        "events": 7, "playable_events": 5 / 7, "chords": 4, "playable_chords": 2 / 4,
-    }  # fmt: skip
 
 
 def test_info_tells_of_a_run_and_of_this_machine(at, capsys):

@@ -136,7 +136,6 @@ def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
     assert scan_checkpoints(Path("run")) == json.loads(written)
     capsys.readouterr()
     fine("train", "--out-dir", "run", "--resume", "--steps", "6", "--quiet")
-    assert "run has no valid checkpoints.json" in capsys.readouterr().err
 
 
 def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):
