@@ -9,9 +9,12 @@ import importlib
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import error_message, require_extra
+from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.progress_bar import can_redraw
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -32,6 +35,19 @@ from slp_transformer.cli.console import (
     torch_import_notice,
 )
 
+LIBRARIES = {
+    "train": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
+    "merge": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
+    "generate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "translate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "evaluate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "info": ("tyro", "pydantic"),
+    "tab": ("tyro",),
+}
+"""The libraries, beyond PyTorch, that each command always needs."""
+GUITAR_LIBRARIES = {".mid": "mido", ".midi": "mido"} | dict.fromkeys(
+    (".gp3", ".gp4", ".gp5"), "guitarpro"
+)
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
 Train small language models on your own text or guitar tabs, and generate with them.
@@ -47,6 +63,34 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} tab song.mid                               guitar tab that can be played
 
 {PROGRAM} COMMAND --help lists the options of a command."""
+
+
+def check_libraries(command: str, options: Any = None) -> None:
+    """Refuse to begin what would end for want of a library.
+
+    Raises:
+        ImportError: naming all that are missing, and how to install them.
+    """
+    needed = dict.fromkeys(
+        LIBRARIES.get(command, ("tyro",)), "guitar" if command == "tab" else "text"
+    )
+    if command == "train" and options is not None:
+        when = {
+            "tokenizers": getattr(options.run.data, "tokenizer", "characters") != "characters",
+            "tqdm": can_redraw() and not options.quiet,
+            "tensorboard": options.tensorboard,
+        }
+        needed |= {name: "text" for name, asked in when.items() if asked}
+    for name in ("song", "output"):
+        path = getattr(options, name, None)
+        if path is not None and path.suffix.lower() in GUITAR_LIBRARIES:
+            needed[GUITAR_LIBRARIES[path.suffix.lower()]] = "guitar"
+    if missing := [name for name in needed if find_spec(name) is None]:
+        extras = ",".join(sorted({needed[name] for name in missing}))
+        raise ImportError(
+            f"{command} needs {' and '.join(missing)}, which can be installed by: "
+            f'python -m pip install "slp-transformer[{extras}]".'
+        )
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -70,10 +114,12 @@ def run(args: Sequence[str]) -> int:
         if not args or args[0] in ("-h", "--help", "--version"):
             print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
             return EXIT_OK if args else BAD_INPUT
-        require_extra("tyro", "Commands")
+        if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
+            check_libraries(args[0])
         from slp_transformer.cli.options import parse
 
         command, options = parse(args)
+        check_libraries(command, options)
         with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)

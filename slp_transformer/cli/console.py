@@ -82,6 +82,11 @@ def out_of_memory_hint(command: str) -> str:
     return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count and a noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def command(*words: str | Path, program: str = PROGRAM) -> str:
     """Return a command as it can be pasted into this system's shell."""
     line = [*program.split(), *map(str, words)]

@@ -1,5 +1,6 @@
 """Show a run's model, tokenizer and progress; without a run, this machine and the presets."""
 
+import contextlib
 import dataclasses
 import platform
 from pathlib import Path
@@ -59,6 +60,9 @@ def format_value(value: Any) -> str:
 def machine_info() -> dict[str, Any]:
     """Return versions, devices, corpora and presets."""
     devices = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    folder = {}
+    with contextlib.suppress(ImportError):  # without pooch there are no downloads
+        folder["folder"] = str(data_dir())
     presets = {name: path.read_text("utf-8").splitlines()[0] for name, path in PRESETS.items()}
     return {
         "versions": {
@@ -71,7 +75,7 @@ def machine_info() -> dict[str, Any]:
             "devices": [name for name, there in devices.items() if there] + ["cpu"],
             "threads": torch.get_num_threads(),
         },
-        "data": {"folder": str(data_dir()), "corpora": list_corpora()},
+        "data": folder | {"corpora": list_corpora()},
         "presets": {name: comment.removeprefix("# ") for name, comment in presets.items()},
     }
 

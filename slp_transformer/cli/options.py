@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
 
-from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, print_result, rank
+from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TASKS, DataSettings, Positional, load_task
@@ -54,7 +54,7 @@ class RunOptions:
     device: str | None = None
 
     def __post_init__(self):
-        """Refuse counts below 1.
+        """Refuse counts below 1, and temperatures below 0.
 
         Raises:
             ValueError: naming the flag.
@@ -62,6 +62,8 @@ class RunOptions:
         for name in COUNTS:
             if (count := getattr(self, name, None)) is not None and count < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
+        if (heat := getattr(self, "temperature", None)) is not None and not heat >= 0:
+            raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
 
 
 @dataclass(frozen=True)
@@ -422,8 +424,16 @@ def check_run(name: str, options: Any) -> None:
         task.check_generate(options)
     elif name == "evaluate":
         task.check_evaluate(options)
-    if not is_pretrained_folder(options.run):
+    if is_pretrained_folder(options.run):
+        return
+    state = load_trainer_state(
         checkpoint_folder(options.run, getattr(options, "checkpoint", "last"))
+    )
+    if name in ("generate", "translate") and state is not None and state.step == 0:
+        raise ValueError(
+            f"The model in {options.run} has not been trained yet: its run ended before the first "
+            "evaluation."
+        )
 
 
 def parse_train(args: Sequence[str]) -> Train:
@@ -497,14 +507,14 @@ def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig
     steps, state = config.train.steps, replace(state, config=config.train)
     if state.step > steps:
         raise ValueError(
-            f"The run in {folder} has made {state.step} steps already: choose as many or more, "
-            f"not {steps}."
+            f"The run in {folder} has made {plural(state.step, 'step')} already: choose as many or "
+            f"more, not {steps}."
         )
     if not state.finished():
         return config
-    why, more = f"all of its {steps:,} steps are done", ("--steps", str(2 * steps))
+    why, more = f"it has made {plural(steps, 'step')}", ("--steps", str(2 * steps))
     if state.step < steps:
-        why = f"it stopped early, after {state.step:,} of {steps:,} steps"
+        why = f"it stopped early, after step {state.step:,} of {steps:,}"
         more = ("--early-stopping-patience", "None")
     further = command("train", "--out-dir", folder, "--resume", *more)
     print_result(f"The run in {folder} is finished: {why}. To train it further:\n  {further}")

@@ -16,6 +16,7 @@ from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
     MODULE,
     command,
+    plural,
     print_result,
     print_status,
     processes,
@@ -214,9 +215,9 @@ def print_summary(folder: Path, config: RunConfig, records: Sequence[EvalRecord]
     """Print the result, and a command that uses the model."""
     best, last = min(records, key=lambda record: record.val_loss), records[-1]
     early = " (stopped early)" if last.step < config.train.steps else ""
-    steps = f"{last.step:,} step{'' if last.step == 1 else 's'}"
     print_result(
-        f"Trained {steps}{early}. Best val loss {best.val_loss:.4f}, at step {best.step:,}."
+        f"Trained {plural(last.step, 'step')}{early}. Best val loss {best.val_loss:.4f}, at step "
+        f"{best.step:,}."
     )
     if last.full_val_loss is not None:
         print_result(

@@ -152,6 +152,8 @@ class TabTask(Task):
                 raise ValueError(
                     f'--{flag} has no choice "{value}": {closest_match(value, choices)}'
                 )
+        if options.output is not None and not options.json:
+            is_music_file(options.output)
 
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what generates tabs.
@@ -280,16 +282,8 @@ class TabSession(GenerationSession):
         return format_tab(self.tokenizer.decode(ids).tab)
 
     def writes(self, path: Path) -> bool:
-        """Return whether a path's suffix is that of a music file.
-
-        Raises:
-            ValueError: if there is a suffix, and no format has it.
-        """
-        suffix = path.suffix.lower()
-        if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
-            return False
-        check_writable_suffix(path)
-        return True
+        """Return whether a path's suffix is that of a music file."""
+        return is_music_file(path)
 
     def write(self, path: Path, ids: list[int]) -> list[str]:
         """Write a tab to a music file, and return remarks on it.
@@ -311,6 +305,19 @@ class TabSession(GenerationSession):
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
         write_tab_as(timed, path)
         return remarks
+
+
+def is_music_file(path: Path) -> bool:
+    """Return whether a path's suffix is that of a music file, rather than of text.
+
+    Raises:
+        ValueError: if there is a suffix, and no format has it.
+    """
+    suffix = path.suffix.lower()
+    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+        return False
+    check_writable_suffix(path)
+    return True
 
 
 def check_style(style: str, styles: Sequence[str]) -> None:

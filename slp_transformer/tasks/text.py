@@ -19,6 +19,7 @@ from slp_transformer.tasks.base import (
 )
 from slp_transformer.tasks.generation_session import GenerationSession
 
+TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
 
 
@@ -124,6 +125,20 @@ class TextTask(Task):
         from slp_transformer.data import TextTokenizer
 
         return TextTokenizer.from_json(content)
+
+    def check_generate(self, options: Any) -> None:
+        """Refuse options for guitar, and files that do not hold text.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        super().check_generate(options)
+        output = options.output
+        if output is not None and not options.json and output.suffix not in TEXT_SUFFIXES:
+            raise ValueError(
+                f"{options.run} writes text, and {output.name} is no file of text: let it end in "
+                ".txt or .md."
+            )
 
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what continues text."""

@@ -21,6 +21,7 @@ index is replaced, which is where the new checkpoint takes over from the old. So
 killed at any moment: the index names whole checkpoints before and after.
 """
 
+import contextlib
 import hashlib
 import json
 import pickle
@@ -66,6 +67,7 @@ from slp_transformer.training.checkpoint_files import (
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.optimizer import split_decay_groups
 
+KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 FLOATS = ("F64", "F32", "F16", "BF16")  # safetensors' names of floating-point dtypes
 MODELS = {kind.__name__: kind for kind in (TransformerLM, EncoderDecoder)}
 
@@ -139,7 +141,7 @@ def save_checkpoint(
         ) from error
     recent = [path.name for path in list_checkpoints(run) if step_of(path) <= step][-keep_last:]
     for old in list_checkpoints(run):
-        if old.name not in (*named.values(), *recent):
+        if old.name not in (*named.values(), *recent) and not (old / KEPT_FILE).exists():
             # What Windows will not delete, because this process has it open, goes the next time.
             shutil.rmtree(old, ignore_errors=True)
     return target
@@ -417,7 +419,7 @@ def all_finite(tensor: Tensor) -> bool:
 
 
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
-    """Describe a checkpoint as the base of a LoRA adapter.
+    """Describe a checkpoint as the base of a LoRA adapter, and mark it as one that is kept.
 
     Raises:
         ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
@@ -428,6 +430,8 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             f"{run} is a LoRA adapter already: merge it into its base first, by "
             "slp-transformer merge."
         )
+    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
+        (folder / KEPT_FILE).touch()
     return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
 
 
