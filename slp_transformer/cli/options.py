@@ -407,10 +407,12 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
             raise
         box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
         message, *more = re.split("─{9,}", box.partition("\n")[2])
-        sentence = " ".join(message.split()).rstrip(".")
+        sentence = " ".join(message.split())
+        if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
+            raise ValueError(found[1]) from None  # one of our own sentences
         meant = re.search(r"Perhaps you meant:\s+(-[\w-]+)", " ".join(more))
         end = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
-        raise ValueError(sentence + end) from None
+        raise ValueError(sentence.rstrip(".") + end) from None
 
 
 def check_run(name: str, options: Any) -> None:
