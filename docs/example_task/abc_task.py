@@ -13,8 +13,15 @@ from typing import Any, ClassVar
 
 from abc_notation import METERS, Bars, fillable, length_of, notes, read_tune, read_tunes, write_abc
 
-from slp_transformer.tasks.base import Dataset, DataSettings, LoadedRun, Report, Task
-from slp_transformer.tasks.flag_types import Positional
+from slp_transformer.tasks.base import (
+    Dataset,
+    DataSettings,
+    LoadedRun,
+    Positional,
+    Report,
+    Task,
+)
+from slp_transformer.tasks.generation_session import GenerationSession
 
 BOS, EOS = "<tune>", "<end>"
 
@@ -65,7 +72,7 @@ class TuneTokenizer:
         return [self.words[i] for i in ids if self.words[i] not in (BOS, EOS)]
 
 
-class TuneSession:
+class TuneSession(GenerationSession):
     """Tunes that keep to the rule of `Bars`: a meter, a key, then bars that add up."""
 
     def __init__(self, tokenizer: TuneTokenizer):
@@ -110,9 +117,6 @@ class TuneSession:
         """Return a tune as ABC."""
         words = self.tokenizer.decode(ids)
         return write_abc(words) if len(words) > 1 else ""
-
-    def stream(self) -> None:
-        """Return None: a tune is shown when it is complete."""
 
     def writes(self, path: Path) -> bool:
         """Tell if a path's suffix is one that `write` knows."""

@@ -65,7 +65,7 @@ from slp_transformer.training.run_folder import (
     step_of,
 )
 
-STATE_FILE = "state.safetensors"
+KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 FLOATS = ("F64", "F32", "F16", "BF16")  # safetensors' names of floating-point dtypes
 MODEL_MODULES = {
     "TransformerLM": "slp_transformer.language_model",
@@ -134,7 +134,11 @@ def save_checkpoint(
             f"The checkpoint of step {step} could not be written to {run} "
             f"({error_message(error)}): {kept}. Make room or choose another folder, then resume."
         ) from error
-    delete_old_checkpoints(run, keep_last)
+    recent = [path.name for path in list_checkpoints(run) if step_of(path) <= step][-keep_last:]
+    for old in list_checkpoints(run):
+        if old.name not in (*named.values(), *recent) and not (old / KEPT_FILE).exists():
+            # What Windows will not delete, because this process has it open, goes the next time.
+            shutil.rmtree(old, ignore_errors=True)
     return target
 
 
@@ -417,7 +421,7 @@ def rng_place(device: torch.device) -> tuple[torch.device, ...]:
 
 
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
-    """Describe a checkpoint as the base of a LoRA adapter.
+    """Describe a checkpoint as the base of a LoRA adapter, and mark it as one that is kept.
 
     Raises:
         ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
@@ -428,6 +432,8 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             f"{run} is a LoRA adapter already: merge it into its base first, by "
             "slp-transformer merge."
         )
+    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
+        (folder / KEPT_FILE).touch()
     return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
 
 

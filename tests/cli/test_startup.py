@@ -44,7 +44,7 @@ sys.exit(main(sys.argv[1:]))
         (["generate", "--help"], 0, "sample from the k most probable tokens alone"),
         (["evaluate", "--help"], 0, "--samples"),
         (["trian"], 2, 'did you mean "train"?'),
-        (["train", "text", "--stpes", "3"], 2, "Perhaps you meant"),
+        (["train", "text", "--stpes", "3"], 2, "did you mean --steps?"),
         (["train", "text", "nowhere.txt", "--out-dir", "a"], 2, "nor a corpus of that name"),
         (["train", "tabs", "nowhere", "--out-dir", "a"], 2, "There is no folder"),
         (["train", "text", "moby-dick", "--out-dir", "a", "--dropout", "2"], 2, "share to drop"),

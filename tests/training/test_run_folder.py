@@ -218,7 +218,7 @@ def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
     capsys.readouterr()
     fine("train", "--out-dir", "a", "--resume")
     said = capsys.readouterr()
-    assert "is finished: all of its 4 steps are done" in said.out
+    assert "is finished: it has made 4 steps" in said.out
     assert "slp-transformer train --out-dir a --resume --steps 8" in said.out
     fine("train", "--out-dir", "a", "--resume", "--steps", "7", "--quiet")
     memory = load_trainer_state(checkpoint_folder("a"))
