@@ -29,10 +29,9 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.generation import cuda_graphs, generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
-from slp_transformer.training.device_monitor import measure_matmul_flops, synchronize
-from slp_transformer.training.optimizer import make_optimizer
+from slp_transformer.training.devices import measure_matmul_flops, synchronize
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train, training_step
+from slp_transformer.training.trainer import make_optimizer, train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
@@ -48,7 +47,7 @@ class Skipped(Exception):
 
 
 class Result(dict):
-    """What a step found, written down whenever there is more."""
+    """The results of a step, saved whenever there is more."""
 
     def __init__(self, path: Path):
         """Begin with nothing."""
@@ -110,7 +109,7 @@ def need(*libraries: str) -> None:
 
 
 def step_machine(asked: argparse.Namespace, result: Result) -> None:
-    """What this is, and how fast products of matrices are on it."""
+    """Describe the device, and measure its products of matrices."""
     device = device_of(asked)
     result.note("Python", platform.python_version())
     result.note("PyTorch", torch.__version__)
@@ -327,8 +326,7 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 
 def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a preset says, and write each measurement down as it comes."""
-    from slp_transformer.tasks.base import Dataset
-    from slp_transformer.tasks.registry import load_task
+    from slp_transformer.tasks.base import Dataset, load_task
     from slp_transformer.tasks.run_config import load_config
 
     device, preset = device_of(asked), load_config(name)
@@ -441,7 +439,7 @@ def be_killed(folder: str, how: str) -> None:
 
 
 def die_at(step: int) -> Callable[[Any], None]:
-    """What kills its process once a step is reached."""
+    """A callback that kills its process once a step is reached."""
 
     def report(record: Any) -> None:
         if record.step >= step:
@@ -479,7 +477,7 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
     from slp_transformer.training.devices import device_for_rank
-    from slp_transformer.training.distributed import FSDPStrategy
+    from slp_transformer.training.strategy import FSDPStrategy
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])

@@ -1,4 +1,4 @@
-"""How fast this package trains and writes, and how much memory it takes, next to its peers.
+"""Measure speed and memory of training and writing, compared with other libraries.
 
 Usage::
 
@@ -18,6 +18,7 @@ printed is the median over the rounds of the peer's time divided by ours: above 
 
 import argparse
 import contextlib
+import platform
 import statistics
 import subprocess
 import sys
@@ -33,7 +34,6 @@ from torch import nn
 
 from slp_transformer import generate
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.training.precision import has_native_bf16
 
 # --- One step of training ----------------------------------------------------------------------
 
@@ -117,6 +117,19 @@ def product(sides: int, dtype: torch.dtype, device: str) -> Callable[[], None]:
 # --- Memory of a step --------------------------------------------------------------------------
 
 
+def has_native_bf16() -> bool:
+    """Return whether this machine's CPU has instructions for products in bfloat16; True if unknown.
+
+    Without them PyTorch computes the same numbers by other means, which take longer than float32.
+    """
+    # PyTorch has no public name for it. Of an x86 CPU, oneDNN also supports what it has to emulate.
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    module = torch.cpu if x86 else torch.ops.mkldnn
+    x86_names = ["_is_avx512_bf16_supported", "_is_amx_tile_supported"]
+    names = x86_names if x86 else ["_is_mkldnn_bf16_supported"]
+    return any(getattr(module, name, lambda: True)() for name in names)
+
+
 def memory(settings: argparse.Namespace) -> dict:
     """Peak memory of a few training steps above that of the loaded process.
 
@@ -135,7 +148,7 @@ def memory(settings: argparse.Namespace) -> dict:
 
 
 def peak_of(*what: str) -> float:
-    """What `print_peak` prints in a process of its own."""
+    """Return the output of `print_peak` in a process of its own."""
     command = [sys.executable, "-c", "import language_models; language_models.print_peak()", *what]
     here = Path(__file__).parent
     found = subprocess.run(command, cwd=here, check=True, capture_output=True, text=True)

@@ -78,7 +78,7 @@ class ResidualBlock(HookedModule):
         self.drop = Dropout(dropout)
 
     def sublayers(self) -> list[nn.Module]:
-        """What writes to the residual stream: attention, cross-attention if any, feedforward."""
+        """Return the sublayers: attention, cross-attention if any, feedforward."""
         return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
 
     def forward(

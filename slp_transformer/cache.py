@@ -155,7 +155,7 @@ class KVCache:
         return self._blocks[0].self_attention.length if self._blocks else 0
 
     def __getitem__(self, l: int) -> "BlockCache":
-        """What block l of the stack keeps."""
+        """Return the cache of block l."""
         while len(self._blocks) <= l:
             self._blocks.append(BlockCache(self.capacity))
         return self._blocks[l]
@@ -164,6 +164,11 @@ class KVCache:
         """Let what the blocks have written count; the stack does so when all of them have."""
         for layer in self._layers():
             layer.commit()
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens after the first `length`, as where a guess was wrong."""
+        for block in self._blocks:
+            block.self_attention.length = min(length, block.self_attention.length)
 
     def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
@@ -203,7 +208,7 @@ class KVCache:
 
 
 class BlockCache:
-    """What the attention layers of one block keep.
+    """The cached keys and values of one block's attention layers.
 
     Attributes:
         self_attention: of self-attention, as many rows as there are tokens.

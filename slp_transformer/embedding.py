@@ -1,6 +1,7 @@
 """The input: a row of X for each token, from what it is and where it stands."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ from slp_transformer._internal.config_checks import (
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 
 
 def one_hot_lookup(
@@ -33,7 +34,7 @@ def one_hot_lookup(
     return F.one_hot(ids.long(), len(E)).to(E.dtype) @ E
 
 
-class TokenEmbedding(nn.Module):
+class TokenEmbedding(ShapedModule):
     """The embedding matrix: row w is what the model knows of word w before any context.
 
     Source: `onehot`. No √d factor, as in the book.
@@ -95,7 +96,7 @@ class ScaledEmbedding(TokenEmbedding):
         return math.sqrt(self.E.shape[1]) * super().forward(ids)
 
 
-class PositionTable(nn.Module):
+class PositionTable(ShapedModule):
     """Positions that are the rows of a matrix P [N×d]."""
 
     P: Tensor
@@ -235,6 +236,7 @@ class InputEncoding(nn.Module):
             self.tokens = TokenEmbedding(vocab_size, model_dim)
         self.positions = kind(context_length, model_dim)
         self.drop = Dropout(dropout)
+        self.register_load_state_dict_post_hook(_compute_missing_positions)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
         """The rows of X for a sequence of ids.
@@ -251,3 +253,10 @@ class InputEncoding(nn.Module):
                 f"Token ids must be a sequence [... × N], but have shape {format_shape(ids)}."
             )
         return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
+
+
+def _compute_missing_positions(encoding: InputEncoding, _: Any) -> None:
+    """Compute sinusoids, which no file holds, for a model that was made without memory."""
+    E, positions = encoding.tokens.E, encoding.positions
+    if positions.P.is_meta and not E.is_meta:
+        positions.to_empty(device=E.device)

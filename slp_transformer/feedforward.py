@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import check_choice, check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 
 PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
 
-class FeedForward(nn.Module):
+class FeedForward(ShapedModule):
     r"""The feedforward layer: the same two-layer network at every position.
 
     $$\mathrm{FFN}(\mathbf x)=\mathrm{ReLU}(\mathbf x\mathbf W_1+b_1)\mathbf W_2+b_2$$
@@ -77,7 +77,7 @@ class FeedForward(nn.Module):
         return affine(hidden, self.W_2, self.b_2)
 
 
-class SwiGLU(nn.Module):
+class SwiGLU(ShapedModule):
     r"""The gated feedforward layer of today's models.
 
     $$\mathrm{FFN}_{SwiGLU}(\mathbf x)=(\mathrm{Swish}_1(\mathbf x\mathbf W_1+b_1)\otimes

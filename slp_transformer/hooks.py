@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 Hook = Callable[[str, Tensor], Tensor]
 BlockActivations = dict[str, Tensor]
 
 
-class HookedModule(nn.Module):
+class HookedModule(ShapedModule):
     """A part of a model with named points.
 
     Attributes:

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
@@ -43,7 +43,7 @@ def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*bat
     return torch.softmax(U, dim=-1)
 
 
-class TransformerLM(nn.Module):
+class TransformerLM(ShapedModule):
     """The decoder-only language model of the book.
 
     Source: `X`, `stack`, `final-ln`, `logits`.

@@ -4,10 +4,10 @@ import torch.nn.functional as F
 from torch import nn, ones, zeros
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
-class LayerNorm(nn.Module):
+class LayerNorm(ShapedModule):
     r"""Layer norm: each token's row to mean 0 and deviation 1, then a learned gain and offset.
 
     $$\mathrm{LayerNorm}(\mathbf x)=\gamma\frac{\mathbf x-\mu}{\sigma}+\beta$$

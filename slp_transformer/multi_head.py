@@ -11,7 +11,7 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
 from slp_transformer._internal.config_checks import check_dropout, check_size
-from slp_transformer._internal.shape_types import Float, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
@@ -41,7 +41,7 @@ def head_sizes(
     return key_dim, value_dim
 
 
-class AttentionHead(nn.Module):
+class AttentionHead(ShapedModule):
     """One attention head with its own output matrix.
 
     Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and
@@ -115,7 +115,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
 
 
 class BaseAttention(HookedModule):
-    """What all attention of many heads shares: its matrices, and how heads gather values.
+    """The base of multi-head attention: its matrices, and how heads gather values.
 
     The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
     of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
@@ -158,7 +158,7 @@ class BaseAttention(HookedModule):
 
     @property
     def fused_layout(self) -> dict[str, dict[str, int]]:
-        """Which matrices stand in which, and how many columns each has."""
+        """Return the matrices that each fused matrix holds, and their numbers of columns."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
     def _projection_weight(self, index: int) -> Tensor:

@@ -11,8 +11,8 @@ from twins import Pair, Twin, stack_pairs, twin_layer
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
 from slp_transformer.embedding import ScaledEmbedding
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
+from slp_transformer.training.trainer import make_optimizer
 
 V, B, M, N, D, A, D_FF = 23, 3, 13, 11, 14, 2, 19
 SMALL = {"model_dim": D, "num_heads": A, "num_blocks": 2, "hidden_dim": D_FF, "dropout": 0.0}

@@ -6,11 +6,11 @@ import torch
 from test_trainer import encoder_decoder, language_model, pairs
 
 from slp_transformer import generate, padding_mask
-from slp_transformer.data.bucketing import LengthBucketedPairs
+from slp_transformer.data.batches import LengthBucketedPairs
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.training import load_model, train
+from slp_transformer.training.checkpoints import get_rng_state, set_rng_state
 from slp_transformer.training.devices import pick_device
-from slp_transformer.training.rng_state import get_rng_state, set_rng_state
 
 STREAM = torch.arange(7).repeat(5)
 VARIANTS = [

@@ -18,7 +18,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     finger_piece,
     piece_from_score,
 )
-from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -50,7 +50,7 @@ def pieces(root: Path) -> list[Heard]:
 
 
 def _generated(root: Path) -> Heard:
-    """What a model wrote, as `benchmarks/results/guitar_lm` keeps it."""
+    """Return the piece of a model, as `benchmarks/results/guitar_lm` keeps it."""
     (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
     timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
     how = (

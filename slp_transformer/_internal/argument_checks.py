@@ -1,4 +1,4 @@
-"""What the ground floor refuses: each thing that does not fit, in one sentence."""
+"""Check the arguments of the book's modules; refuse each misfit in one sentence."""
 
 from collections.abc import Sequence
 
@@ -100,6 +100,12 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
         )
 
 
+def is_traced(X: Tensor) -> bool:
+    """Tell if X stands for values that cannot be looked at: compiled, transformed or fake."""
+    transformed = torch._C._are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or transformed or type(X) is not torch.Tensor
+
+
 def check_ids(ids: Tensor, vocab_size: int) -> None:
     """Refuse ids that are not 32- or 64-bit whole numbers from 0 to `vocab_size` − 1.
 
@@ -114,8 +120,7 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
             "Token ids must be whole numbers of type torch.int64 or torch.int32, but these are of "
             f"type {ids.dtype}."
         )
-    transformed = torch._C._are_functorch_transforms_active()  # vmap has no values to look at
-    if torch.compiler.is_compiling() or ids.device.type != "cpu" or transformed:
+    if ids.device.type != "cpu" or is_traced(ids):
         return
     outside = (ids < 0) | (ids >= vocab_size)
     if outside.any():

@@ -11,7 +11,7 @@ import torch
 
 from slp_transformer._internal.shape_types import Bool, Float, Tensor
 
-DROPOUT_STEPS = 2**16  # as many shares can be told apart
+DROPOUT_STEPS = 2**16  # the number of different shares
 
 
 def try_fast_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."] | None:

@@ -11,6 +11,7 @@ done at once. A package lists its names in imports that only type checkers and t
 
 import ast
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -24,12 +25,10 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
         AttributeError: by `__getattr__`, for a name that is neither exported nor a submodule.
     """
     module = sys.modules[package]
-    modules = {
-        alias.name: node.module
-        for node in ast.walk(ast.parse(module.__spec__.loader.get_source(package)))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith(f"{package}.")
-        for alias in node.names
-    }
+    modules: dict[str, str] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            modules |= {alias.name: str(node.module) for alias in node.names}
 
     def get(name: str) -> Any:
         if name in modules:

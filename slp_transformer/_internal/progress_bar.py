@@ -33,16 +33,24 @@ def progress_bar(
     except ImportError:
         yield lambda amount: None
         return
-    how = {"unit_scale": True, "dynamic_ncols": True, "leave": False, "delay": BAR_DELAY_S}
-    how["disable"] = None if BARS_ENABLED.get() else True  # None: unless stderr is a terminal
-    bar = tqdm(desc=description, total=total, unit=unit, file=sys.stderr, **how)
+    bar = tqdm(
+        desc=description,
+        total=total,
+        unit=unit,
+        file=sys.stderr,
+        unit_scale=True,
+        dynamic_ncols=True,
+        leave=False,
+        delay=BAR_DELAY_S,
+        disable=None if BARS_ENABLED.get() else True,  # None: unless stderr is a terminal
+    )
 
-    def tell(amount: int) -> None:
+    def advance(amount: int) -> None:
         with ignore_display_errors():
             bar.update(amount)
 
     try:
-        yield tell
+        yield advance
     finally:
         with ignore_display_errors():
             bar.close()

@@ -1,4 +1,4 @@
-"""Whether the faster ways are taken: yes, unless somebody asks for the plain ones."""
+"""The switch between the faster paths, taken by default, and the reference ones."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ _fast_paths = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
 
 
 def fast_paths_enabled() -> bool:
-    """Whether to look for a faster way."""
+    """Tell if faster paths may be taken."""
     return _fast_paths
 
 

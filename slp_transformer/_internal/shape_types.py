@@ -21,14 +21,14 @@ check every call against them. Without it they are plain `Tensor`s: the package 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 else:
     try:
         from jaxtyping import Bool, Float, Int
-    except ImportError:
+    except (ImportError, NameError):  # jaxtyping before 0.3.4 needs numpy, and does not say so
 
         class _Unchecked:
             """Stands in for a jaxtyping type: keeps the tensor type, forgets the shape."""
@@ -38,10 +38,19 @@ else:
 
         Bool = Float = Int = _Unchecked
 
-__all__ = ["Bool", "Float", "Int", "Tensor", "format_shape"]
+__all__ = ["Bool", "Float", "Int", "ShapedModule", "Tensor", "format_shape"]
 
 
 def format_shape(tensor: Tensor | Sequence[int]) -> str:
     """The shape of a tensor, or a shape, as the book writes it, for messages: `[2×7×5]`."""
     shape = tensor.shape if isinstance(tensor, Tensor) else tensor
     return "[" + "×".join(str(size) for size in shape) + "]"
+
+
+class ShapedModule(nn.Module):
+    """A module that shows its own matrices and their shapes when it is printed."""
+
+    def extra_repr(self) -> str:
+        """Return their names and shapes: `W_QKV [32×96], W_O [32×32]`."""
+        own = [*self.named_parameters(recurse=False), *self.named_buffers(recurse=False)]
+        return ", ".join(f"{name} {format_shape(W)}" for name, W in own)

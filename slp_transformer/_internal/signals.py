@@ -9,6 +9,7 @@ import signal
 import stat
 import threading
 from types import FrameType
+from typing import Any
 
 SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last one is Windows' own
 STOP_SIGNALS = tuple(getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name))
@@ -47,7 +48,7 @@ class SignalHandler:
         """
         self.defer, self.ignore_afterwards = defer, ignore_afterwards
         self.signal_number: int | None = None
-        self.previous_handlers: dict[int, object] = {}
+        self.previous_handlers: dict[int, Any] = {}
 
     @property
     def triggered(self) -> bool:

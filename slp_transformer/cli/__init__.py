@@ -9,10 +9,12 @@ import importlib
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import error_message, require_extra
+from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.progress_bar import can_redraw
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -30,9 +32,22 @@ from slp_transformer.cli.console import (
     rank,
     set_utf8_output,
     silence_broken_pipe,
+    torch_import_notice,
 )
-from slp_transformer.cli.torch_loading import torch_import_notice
 
+LIBRARIES = {
+    "train": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
+    "merge": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
+    "generate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "translate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "evaluate": ("tyro", "pydantic", "safetensors", "numpy"),
+    "info": ("tyro", "pydantic"),
+    "tab": ("tyro",),
+}
+"""The libraries, beyond PyTorch, that each command always needs."""
+GUITAR_LIBRARIES = {".mid": "mido", ".midi": "mido"} | dict.fromkeys(
+    (".gp3", ".gp4", ".gp5"), "guitarpro"
+)
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
 Train small language models on your own text or guitar tabs, and generate with them.
@@ -50,55 +65,32 @@ Train small language models on your own text or guitar tabs, and generate with t
 {PROGRAM} COMMAND --help lists the options of a command."""
 
 
-def parse(args: Sequence[str]) -> tuple[str, Any]:
-    """Parse the arguments.
-
-    Returns:
-        The command's name, and its options.
+def check_libraries(command: str, options: Any = None) -> None:
+    """Refuse to begin what would end for want of a library.
 
     Raises:
-        SystemExit: with 2 if they are wrong, after a message; with 0 after help.
-        ValueError: if an option is impossible.
+        ImportError: naming all that are missing, and how to install them.
     """
-    if not args or args[0] in ("-h", "--help", "--version"):
-        print_result(slp_transformer.__version__ if args and args[0] == "--version" else USAGE)
-        raise SystemExit(EXIT_OK if args else BAD_INPUT)
-    tyro = require_extra("tyro", "Commands")
-    from slp_transformer.cli.options import COMMANDS
-    from slp_transformer.tasks.run_config import closest_match
-
-    command = args[0]
-    if command not in COMMANDS:
-        raise ValueError(f'There is no command "{command}": {closest_match(command, COMMANDS)}')
-    if command == "train":
-        from slp_transformer.cli.train_options import parse_train
-
-        return command, parse_train(args[1:])
-    quiet = rank() > 0
-    prog = f"{PROGRAM} {command}"
-    options = tyro.cli(COMMANDS[command], args=args[1:], prog=prog, console_outputs=not quiet)
-    if getattr(options, "run", None) is not None:
-        check_run(command, options)
-    return command, options
-
-
-def check_run(command: str, options: Any) -> None:
-    """Refuse a folder without a run, and options that its task has no use for, without PyTorch.
-
-    Raises:
-        ValueError: saying what is wrong.
-    """
-    from slp_transformer.modern.published_folders import is_pretrained_folder
-    from slp_transformer.tasks.loaded_run import find_task
-    from slp_transformer.training.checkpoint_files import checkpoint_folder
-
-    task = find_task(options.run)
-    if command == "generate":
-        task.check_generate(options)
-    elif command == "evaluate":
-        task.check_evaluate(options)
-    if not is_pretrained_folder(options.run):
-        checkpoint_folder(options.run, getattr(options, "checkpoint", "last"))
+    needed = dict.fromkeys(
+        LIBRARIES.get(command, ("tyro",)), "guitar" if command == "tab" else "text"
+    )
+    if command == "train" and options is not None:
+        when = {
+            "tokenizers": getattr(options.run.data, "tokenizer", "characters") != "characters",
+            "tqdm": can_redraw() and not options.quiet,
+            "tensorboard": options.tensorboard,
+        }
+        needed |= {name: "text" for name, asked in when.items() if asked}
+    for name in ("song", "output"):
+        path = getattr(options, name, None)
+        if path is not None and path.suffix.lower() in GUITAR_LIBRARIES:
+            needed[GUITAR_LIBRARIES[path.suffix.lower()]] = "guitar"
+    if missing := [name for name in needed if find_spec(name) is None]:
+        extras = ",".join(sorted({needed[name] for name in missing}))
+        raise ImportError(
+            f"{command} needs {' and '.join(missing)}, which can be installed by: "
+            f'python -m pip install "slp-transformer[{extras}]".'
+        )
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -119,7 +111,15 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
+        if not args or args[0] in ("-h", "--help", "--version"):
+            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
+            return EXIT_OK if args else BAD_INPUT
+        if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
+            check_libraries(args[0])
+        from slp_transformer.cli.options import parse
+
         command, options = parse(args)
+        check_libraries(command, options)
         with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)

@@ -3,9 +3,16 @@
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from slp_transformer._internal.signals import STOP_SIGNALS
 
 PROGRAM = "slp-transformer"
 MODULE = "-m -- slp_transformer"  # the program, as torchrun takes it
@@ -75,6 +82,11 @@ def out_of_memory_hint(command: str) -> str:
     return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count and a noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def command(*words: str | Path, program: str = PROGRAM) -> str:
     """Return a command as it can be pasted into this system's shell."""
     line = [*program.split(), *map(str, words)]
@@ -92,3 +104,38 @@ def silence_broken_pipe() -> None:
     """Discard further output: a reader like `head` has closed the pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
+
+
+# --- Loading PyTorch, which takes seconds ---------------------------------------------------------
+
+
+@contextlib.contextmanager
+def torch_import_notice(quiet: bool = False) -> Iterator[None]:
+    """Say that PyTorch is being loaded, if it is not yet, and let Ctrl-C end the process.
+
+    In the middle of its import PyTorch may take KeyboardInterrupt for an error of its own.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    if not quiet:
+        print_status("Loading PyTorch ...")
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    handled = [number for number in STOP_SIGNALS if before[number] not in (signal.SIG_IGN, None)]
+    for number in handled:
+        signal.signal(number, exit_on_signal)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+
+
+def exit_on_signal(number: int, _: FrameType | None) -> NoReturn:
+    """End the process at once."""
+    if rank() == 0:
+        os.write(2, f"{PROGRAM}: Stopped before it began.\n".encode())
+    os._exit(SIGNALLED + number)

@@ -13,6 +13,7 @@ from slp_transformer.tasks.generation_session import (
     continue_prompts,
     format_samples,
     samples_to_json,
+    window_note,
 )
 from slp_transformer.tasks.loaded_run import load_run
 
@@ -28,11 +29,11 @@ def execute(options: Generate) -> None:
         prompts.append(read_prompt(options.prompt_file))
     run = load_run(options.run, options.checkpoint, options.device)
     session = run.task.session(run, options)
-    as_files = options.output is not None and not options.json and session.writes(options.output)
+    output = options.output
+    as_files = output is not None and not options.json and session.writes(output)
     rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]
-    single = len(rows) == 1 and options.num_beams is None
-    to_terminal = not (options.json or options.output)
-    stream = session.stream() if single and to_terminal else None
+    to_terminal = not (options.json or output)
+    stream = session.stream() if len(rows) == 1 and to_terminal else None
     if stream is not None:
         print_result("".join(map(stream.decode_next, rows[0])), end="")
     texts = continue_prompts(
@@ -42,20 +43,19 @@ def execute(options: Generate) -> None:
         options.max_new_tokens,
         options.seed,
         on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-        **options.decoding(),
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        repetition_penalty=options.repetition_penalty,
     )
     if stream is not None:
         print_result(stream.flush())
-    elif as_files:
-        write_files(options.output, session, texts)
+    elif output is not None and as_files:
+        write_files(output, session, texts)
     else:
         write_text(options, session, texts)
-    window = run.model.config.context_length
-    if any(text.windows > 1 or text.prompt_length >= window for text in texts):
-        print_status(
-            f"The model's window of {window} tokens was full: it continued from the last half "
-            "window, without what came before."
-        )
+    if note := window_note(run.model, texts):
+        print_status(note)
 
 
 def read_prompt(name: str) -> str:

@@ -11,14 +11,14 @@ from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS
 from slp_transformer.tasks.loaded_run import find_config, find_task
 from slp_transformer.tasks.run_config import CONFIG_FILE
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.checkpoints import load_model, save_checkpoint
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
     load_tokenizer,
+    run_lock,
 )
-from slp_transformer.training.checkpoints import load_model, save_checkpoint
-from slp_transformer.training.run_lock import run_lock
 
 
 def execute(options: Merge) -> None:

@@ -1,39 +1,69 @@
-"""The options of each command: tyro makes flags of their fields. Nothing here needs PyTorch."""
+"""The options of each command: tyro makes flags of their fields. Nothing here needs PyTorch.
 
-from dataclasses import dataclass
+`parse` returns them checked, so far as that is possible without PyTorch.
+"""
+
+import argparse
+import contextlib
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from slp_transformer.guitar.fretboard import TUNINGS
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer.tasks.base import DataSettings
-from slp_transformer.tasks.flag_types import Positional, UseAppendAction, arg
-from slp_transformer.tasks.run_config import RunConfig, closest_match
+import tyro
+
+from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
+from slp_transformer.data.text_files import STANDARD_INPUT
+from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.tasks.base import TASKS, DataSettings, Positional, load_task
+from slp_transformer.tasks.loaded_run import config_from_run, find_task
+from slp_transformer.tasks.run_config import (
+    CONFIG_FILE,
+    TOKENIZER_SETTINGS,
+    RunConfig,
+    closest_match,
+    load_config,
+)
+from slp_transformer.training.checkpoint_files import (
+    checkpoint_folder,
+    find_checkpoints,
+    load_trainer_state,
+)
+from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
 Checkpoint = Literal["best", "last", "average"]
-TIME_SIGNATURES = tuple(f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES)
+COUNTS = ("max_new_tokens", "num_samples", "samples", "num_beams", "n_best")  # at least 1
 
 
-def check_choice(name: str, value: str | None, choices: Any) -> None:
-    """Refuse a value that is not among the choices.
+@dataclass(frozen=True)
+class RunOptions:
+    """A trained model, and where it is to compute.
 
-    Raises:
-        ValueError: naming the flag and the closest choice.
+    Attributes:
+        run: the folder of a run, or of a published model.
+        checkpoint: the one with the lowest validation loss, the last one, or the average of the
+            last ones that were kept (--keep-last).
+        device: cuda, mps or cpu; the first of them that is there if None.
     """
-    if value is not None and value not in choices:
-        raise ValueError(f'--{name} has no choice "{value}": {closest_match(value, choices)}')
 
+    run: Positional[Path]
+    checkpoint: Checkpoint = "best"
+    device: str | None = None
 
-def check_counts(options: Any, *names: str) -> None:
-    """Refuse counts below 1.
+    def __post_init__(self):
+        """Refuse counts below 1, and temperatures below 0.
 
-    Raises:
-        ValueError: naming the flag.
-    """
-    for name in names:
-        if (count := getattr(options, name)) is not None and count < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
+        Raises:
+            ValueError: naming the flag.
+        """
+        for name in COUNTS:
+            if (count := getattr(self, name, None)) is not None and count < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
+        if (heat := getattr(self, "temperature", None)) is not None and not heat >= 0:
+            raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
 
 
 @dataclass(frozen=True)
@@ -76,25 +106,21 @@ class Train(Generic[DataT]):
 
 
 @dataclass(frozen=True)
-class Generate:
+class Generate(RunOptions):
     """Continue prompts with a trained model.
 
     Examples:
       slp-transformer generate runs/mine --prompt "It was"
-      slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000 >
-      story.txt echo "It was" | slp-transformer generate runs/mine --prompt-file - slp-transformer
-      generate runs/tabs --tuning drop-D --output piece.txt slp-transformer generate runs/tabs
-      --prompt-file my_riff.txt --key Am slp-transformer generate runs/tabs --output piece.gp5
-      (or .mid, .musicxml, .atex)
+      slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
+      echo "It was" | slp-transformer generate runs/mine --prompt-file -
+      slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
+      slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
+      slp-transformer generate runs/tabs --output piece.gp5     (or .mid, .musicxml, .atex)
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.
 
     Attributes:
-        run: the folder of a run, or of a published model.
-        checkpoint: the one with the lowest validation loss, the last one, or the average of the
-            last ones that were kept (--keep-last).
-        device: cuda, mps or cpu; the first of them that is there if None.
         prompt: the text to continue; may be given several times.
         prompt_file: a file to continue, or - for standard input; for guitar an ASCII tab.
         max_new_tokens: maximum number of new tokens.
@@ -107,18 +133,14 @@ class Generate:
         key: for guitar, C, C#, D ... or Am ...; the model chooses if None.
         time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
         style: for guitar, a style of the training data; the model chooses if None.
-        temperature: below 1 the model keeps to what is likely, above 1 it varies more [0.8].
+        temperature: below 1 the model keeps to what is likely, above 1 it varies more; 0 always
+            takes the most probable token.
         top_k: sample from the k most probable tokens alone.
         top_p: sample from the most probable tokens that together have this probability.
         repetition_penalty: above 1, tokens that are there already become less likely.
-        num_beams: beam width; None for sampling.
-        length_penalty: the power of its length that a hypothesis's log probability is divided by.
     """
 
-    run: Positional[Path]
-    checkpoint: Checkpoint = "best"
-    device: str | None = None
-    prompt: UseAppendAction[tuple[str, ...]] = ()
+    prompt: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     prompt_file: str | None = None
     max_new_tokens: int = 500
     seed: int = 0
@@ -130,34 +152,14 @@ class Generate:
     key: str | None = None
     time_signature: str | None = None
     style: str | None = None
-    temperature: float | None = None
+    temperature: float = 0.8
     top_k: int | None = None
     top_p: float | None = None
-    repetition_penalty: float | None = None
-    num_beams: int | None = None
-    length_penalty: float | None = None
-
-    def __post_init__(self):
-        """Refuse impossible values.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_counts(self, "max_new_tokens", "num_samples")
-        check_choice("tuning", self.tuning, TUNINGS)
-        check_choice("key", self.key, KEY_NAMES)
-        check_choice("time-signature", self.time_signature, TIME_SIGNATURES)
-
-    def decoding(self) -> dict[str, Any]:
-        """Return the options that are given to `slp_transformer.generation.generate`."""
-        names = ("temperature", "top_k", "top_p", "repetition_penalty", "num_beams")
-        names += ("length_penalty",)
-        given = {name: v for name in names if (v := getattr(self, name)) is not None}
-        return given if "num_beams" in given else {"temperature": 0.8} | given
+    repetition_penalty: float = 1.0
 
 
 @dataclass(frozen=True)
-class Translate:
+class Translate(RunOptions):
     """Translate sentences with a model trained on pairs.
 
     Examples:
@@ -165,42 +167,31 @@ class Translate:
       slp-transformer translate runs/en-de --input captions.en --output captions.de
       cat captions.en | slp-transformer translate runs/en-de > captions.de
       slp-transformer translate runs/en-de "A man rides." --attention heads.html
-      slp-transformer translate runs/en-de                     asks for sentences, on a terminal
+      slp-transformer translate runs/en-de                     reads sentences, a line each
 
     Each line is a sentence, and an empty line is translated by an empty line.
 
     Attributes:
-        run: the folder of a run.
         sentences: what to translate.
-        checkpoint: the one with the lowest validation loss, the last one, or the average of the
-            last ones that were kept (--keep-last).
-        device: cuda, mps or cpu; the first of them that is there if None.
         input: a file with a sentence in each line.
         output: a file to write to.
-        num_beams: beam width; 1 takes the most probable token at each step [4].
+        num_beams: beam width; 1 takes the most probable token at each step.
         length_penalty: the power of its length that a log probability is divided by.
         n_best: translations of each sentence.
         scores: print each translation's log probability per token before it.
         json: print each sentence's translations as JSON.
         attention: draw the attention of every layer and head for one sentence, as .html or .svg.
-        source_language: refuse a run that does not translate from this language.
-        target_language: refuse a run that does not translate into this language.
     """
 
-    run: Positional[Path]
     sentences: Positional[tuple[str, ...]] = ()
-    checkpoint: Checkpoint = "best"
-    device: str | None = None
     input: Path | None = None
     output: Path | None = None
-    num_beams: int | None = None
+    num_beams: int = 4
     length_penalty: float = 1.0
     n_best: int = 1
     scores: bool = False
     json: bool = False
     attention: Path | None = None
-    source_language: str | None = None
-    target_language: str | None = None
 
     def __post_init__(self):
         """Refuse impossible values.
@@ -208,8 +199,8 @@ class Translate:
         Raises:
             ValueError: naming the flag.
         """
-        check_counts(self, "n_best", "num_beams")
-        if self.n_best > self.beams:
+        super().__post_init__()
+        if self.n_best > self.num_beams:
             raise ValueError(
                 f"{self.num_beams} beams find at most as many translations, and not the "
                 f"{self.n_best} of --n-best: give --num-beams {self.n_best}."
@@ -223,14 +214,9 @@ class Translate:
                 f"Attention is drawn as .html or .svg, and {self.attention.name} is neither."
             )
 
-    @property
-    def beams(self) -> int:
-        """The beam width."""
-        return max(4, self.n_best) if self.num_beams is None else self.num_beams
-
 
 @dataclass(frozen=True)
-class Evaluate:
+class Evaluate(RunOptions):
     """Measure how well a trained model predicts data that it was not trained on.
 
     Examples:
@@ -241,46 +227,29 @@ class Evaluate:
 
     Language models: the loss, perplexity and bits per character and byte, which unlike the loss
     compare models with different tokenizers. Translation: loss, BLEU and chrF with sacrebleu's
-    signatures. Guitar tabs: bits per note beside those of n-grams and, with samples, statistics of
-    generated pieces beside those of held-out ones, with and without the grammar.
+    signatures. Guitar tabs: bits per note compared with n-grams and, with samples, statistics of
+    generated pieces compared with held-out ones, with and without the grammar.
 
     Attributes:
-        run: the folder of a run, or of a published model.
         source: what to evaluate on: a file, a folder, - for standard input, the name of a corpus;
             the run's held-out data if None.
-        checkpoint: the one with the lowest validation loss, the last one, or the average of the
-            last ones that were kept (--keep-last).
-        device: cuda, mps or cpu; the first of them that is there if None.
         json: print JSON.
         target: for pairs, the file whose lines translate those of SOURCE.
         num_beams: for pairs, the beam width [4].
-        length_penalty: for pairs, the power of its length that a log probability is divided by [1].
         samples: generate this many texts too.
         temperature: of the samples [0.8].
         max_new_tokens: maximum number of tokens of a sample [500].
         seed: random seed of the samples [0].
     """
 
-    run: Positional[Path]
     source: Positional[str | None] = None
-    checkpoint: Checkpoint = "best"
-    device: str | None = None
     json: bool = False
     target: str | None = None
     num_beams: int | None = None
-    length_penalty: float | None = None
     samples: int | None = None
     temperature: float | None = None
     max_new_tokens: int | None = None
     seed: int | None = None
-
-    def __post_init__(self):
-        """Refuse impossible values.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_counts(self, "samples", "num_beams", "max_new_tokens")
 
 
 @dataclass(frozen=True)
@@ -352,7 +321,7 @@ class Tab:
     """
 
     song: Positional[Path]
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     tuning: str | None = None
     capo: int = 0
     max_fret: int = 19
@@ -360,7 +329,7 @@ class Tab:
     position: int | None = None
     prefer_open: bool = False
     avoid_open: bool = False
-    pin: UseAppendAction[tuple[str, ...]] = ()
+    pin: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
@@ -388,3 +357,182 @@ COMMANDS: dict[str, type] = {
     "tab": Tab,
 }
 """The options of each command; what it does is in the module of its name."""
+
+
+# --- Parsing -------------------------------------------------------------------------------------
+
+
+def parse(args: Sequence[str]) -> tuple[str, Any]:
+    """Parse the words after the program's name.
+
+    Returns:
+        The command's name, and its options.
+
+    Raises:
+        SystemExit: with 0 after help, or if there is nothing to train.
+        ValueError: if an option is unknown, impossible, or has no effect on this run.
+    """
+    name, rest = args[0], args[1:]
+    if name not in COMMANDS:
+        raise ValueError(f'There is no command "{name}": {closest_match(name, COMMANDS)}')
+    if name == "train":
+        return name, parse_train(rest)
+    options = parse_flags(COMMANDS[name], name, rest)
+    if getattr(options, "run", None) is not None:
+        check_run(name, options)
+    return name, options
+
+
+def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = None) -> Any:
+    """Parse flags with tyro.
+
+    Args:
+        options: the class of the options.
+        name: the command's name.
+        args: the words after it.
+        default: the values of what is not among them, instead of the class's own.
+
+    Raises:
+        SystemExit: with 0 after help.
+        ValueError: with what tyro says of a mistake, in one sentence.
+    """
+    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
+    if default is not None:
+        how["default"] = default
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
+            return tyro.cli(options, args=args, console_outputs=rank() == 0, **how)
+    except SystemExit as ended:
+        if not ended.code or rank() > 0:
+            raise
+        box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
+        message, *more = re.split("─{9,}", box.partition("\n")[2])
+        sentence = " ".join(message.split())
+        if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
+            raise ValueError(found[1]) from None  # one of our own sentences
+        meant = re.search(r"Perhaps you meant:\s+(-[\w-]+)", " ".join(more))
+        end = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
+        raise ValueError(sentence.rstrip(".") + end) from None
+
+
+def check_run(name: str, options: Any) -> None:
+    """Refuse a folder without a trained model, and options that its task has no use for.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    task = find_task(options.run)
+    if name == "generate":
+        task.check_generate(options)
+    elif name == "evaluate":
+        task.check_evaluate(options)
+    if is_pretrained_folder(options.run):
+        return
+    state = load_trainer_state(
+        checkpoint_folder(options.run, getattr(options, "checkpoint", "last"))
+    )
+    if name in ("generate", "translate") and state is not None and state.step == 0:
+        raise ValueError(
+            f"The model in {options.run} has not been trained yet: its run ended before the first "
+            "evaluation."
+        )
+
+
+def parse_train(args: Sequence[str]) -> Train:
+    """Parse the options of `train`: a preset, configuration files and flags, in layers.
+
+    Raises:
+        SystemExit: with 0 after help, or if there is nothing to train.
+        ValueError: if they are wrong, or contradict each other, the run to be resumed, or what
+            there is.
+    """
+    name, rest = (args[0], args[1:]) if args and args[0] in TASKS else (None, args)
+    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for flag in ("--out-dir", "--config", "--init-from"):
+        peek.add_argument(flag)
+    peek.add_argument("--resume", action="store_true")
+    try:
+        given, _ = peek.parse_known_args(list(rest))
+    except argparse.ArgumentError as error:
+        raise ValueError(f"{error}.") from None
+    saved = Path(given.out_dir) / CONFIG_FILE if given.out_dir and given.resume else None
+    if saved is not None and not saved.exists():
+        raise ValueError(f"There is no run in {given.out_dir} to resume.")
+    files = [file for file in (saved, given.config) if file is not None]
+    if name is None and not files:
+        if not {"-h", "--help"} & set(rest):
+            raise ValueError(
+                f"Name the task: {PROGRAM} train {'|'.join(TASKS)} (see {PROGRAM} train --help)."
+            )
+        name = "text"
+    layered = load_config(*files, task=name)
+    task = load_task(layered.data.task)
+    if given.init_from is not None and saved is None:
+        layered = config_from_run(layered, task, Path(given.init_from))
+    flags: Any = Train[task.Data]  # type: ignore[name-defined]  # a class at run time
+    options = parse_flags(flags, f"train {task.name}", rest, Train(layered))
+    config = options.run.resolve_paths(Path())
+    if options.print_config:
+        print_result(config.to_toml(), end="")
+        raise SystemExit(EXIT_OK)
+    if options.out_dir is None:
+        raise ValueError("Name the folder of the run: --out-dir FOLDER.")
+    if saved is not None:
+        config = check_resume(load_config(saved), config, options.out_dir)
+        return replace(options, run=config)
+    if config.init_from is not None:
+        check_init_from(layered, config)
+    task.check(config)
+    return replace(options, run=config)
+
+
+def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig:
+    """Return the configuration that a run resumes with.
+
+    Raises:
+        ValueError: if a setting differs that determines the result, or the run has made more steps
+            than it should.
+        SystemExit: with 0 if the run is finished.
+    """
+    if getattr(config.data, "source", None) == STANDARD_INPUT:
+        config = replace(config, data=saved.data)
+    for name, (before, after) in saved.changes(config).items():
+        if name not in RESUMABLE_SETTINGS:
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
+                "or start another run in another folder."
+            )
+    state = load_trainer_state(checkpoint_folder(folder)) if find_checkpoints(folder) else None
+    if state is None:
+        return config
+    steps, state = config.train.steps, replace(state, config=config.train)
+    if state.step > steps:
+        raise ValueError(
+            f"The run in {folder} has made {plural(state.step, 'step')} already: choose as many or "
+            f"more, not {steps}."
+        )
+    if not state.finished():
+        return config
+    why, more = f"it has made {plural(steps, 'step')}", ("--steps", str(2 * steps))
+    if state.step < steps:
+        why = f"it stopped early, after step {state.step:,} of {steps:,}"
+        more = ("--early-stopping-patience", "None")
+    further = command("train", "--out-dir", folder, "--resume", *more)
+    print_result(f"The run in {folder} is finished: {why}. To train it further:\n  {further}")
+    raise SystemExit(EXIT_OK)
+
+
+def check_init_from(before: RunConfig, config: RunConfig) -> None:
+    """Refuse another model or tokenizer than those of the run to begin with.
+
+    Raises:
+        ValueError: naming the setting.
+    """
+    fixed = {*vars(config.model), *TOKENIZER_SETTINGS} - {"dropout"}
+    for name, (kept, asked) in before.changes(config).items():
+        if name in fixed:
+            raise ValueError(
+                f"{config.init_from} has {name} {kept}, not {asked}: leave out "
+                f"--{name.replace('_', '-')}, or begin without --init-from."
+            )

@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from slp_transformer._internal.atomic_write import read_json, require_extra
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
     MODULE,
     command,
+    plural,
     print_result,
     print_status,
     processes,
     rank,
 )
 from slp_transformer.cli.options import Train
-from slp_transformer.cli.train_options import STDIN_COPY
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Dataset, Task
-from slp_transformer.tasks.registry import load_task
+from slp_transformer.tasks.base import TOKENS, Dataset, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoint_files import (
@@ -34,7 +34,6 @@ from slp_transformer.training.checkpoint_files import (
     LoraBase,
     checkpoint_folder,
     find_checkpoints,
-    load_checkpoint_index,
     load_lora_base,
 )
 from slp_transformer.training.checkpoints import (
@@ -44,23 +43,31 @@ from slp_transformer.training.checkpoints import (
     make_lora_base,
 )
 from slp_transformer.training.devices import check_memory
-from slp_transformer.training.distributed import make_strategy
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import (
+    TEMP_FOLDER,
+    EvalRecord,
+    LoraBase,
+    checkpoint_folder,
+    find_checkpoints,
+    load_lora_base,
+    run_lock,
+)
+from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
-from slp_transformer.training.trainer_state import EvalRecord
+
+STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
+NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER)
 
 
 def execute(options: Train) -> None:
-    """Train, and say what to do next.
+    """Train, and print what to do next.
 
     Raises:
         ValueError: if the data or the folder cannot be used.
-        StoppedBySignal: on Ctrl-C and other signals, saying how to resume.
+        StoppedBySignal: on Ctrl-C and other signals, with the command that resumes.
     """
-    folder = options.out_dir
+    config, folder = options.run, options.out_dir
     assert folder is not None
-    for library in ("safetensors.torch", "tomli_w"):
-        require_extra(library, "Runs")  # rather now than after the data
     with contextlib.ExitStack() as stack:
         if options.quiet:
             stack.enter_context(progress_bars_disabled())
@@ -71,17 +78,13 @@ def execute(options: Train) -> None:
                     f"{folder} holds a run already: resume it with --resume, or choose another "
                     "folder."
                 )
-            if find_checkpoints(folder) and not load_checkpoint_index(folder):
-                print_status(
-                    f"{folder} has no valid checkpoints.json: it is restored from the checkpoints."
-                )
             stack.enter_context(cleanup_on_error(folder))
         try:
             records = run(options, folder)
         except KeyboardInterrupt as stopped:
             number = getattr(stopped, "signal_number", None)
-            raise StoppedBySignal(resume_hint(folder, options.run), number) from None
-    print_summary(folder, options.run, records)
+            raise StoppedBySignal(resume_hint(folder, config), number) from None
+    print_summary(folder, config, records)
 
 
 def run(options: Train, folder: Path) -> list[EvalRecord]:
@@ -106,11 +109,7 @@ def run(options: Train, folder: Path) -> list[EvalRecord]:
     )
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
-    base = None
-    if config.lora_rank is not None:
-        base = attach_lora(model, config, folder)
-    elif config.init_from is not None and not find_checkpoints(folder):
-        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+    base = load_base(model, config, folder)
     print_overview(task, data, model, train_data)
     return train(
         model,
@@ -136,20 +135,28 @@ def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Da
     folder.mkdir(parents=True, exist_ok=True)
     source = getattr(config.data, "source", None)
     if not resume and source is not None and is_stream(source):
-        kept = str(save_stdin((folder / STDIN_COPY).resolve(), source))
-        config = replace(config, data=replace(config.data, source=kept))
+        copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
+        config = replace(config, data=replace(config.data, source=copy))
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
     config.save(folder / CONFIG_FILE)
     return data
 
 
-def attach_lora(model: TransformerLM, config: RunConfig, folder: Path) -> LoraBase:
-    """Load the weights of the base into a model, and add A and B.
+def load_base(model: nn.Module, config: RunConfig, folder: Path) -> LoraBase | None:
+    """Load the weights that a new run begins with, if any; for LoRA add A and B.
+
+    Returns:
+        The base that A and B belong to; None without LoRA.
 
     Raises:
         ValueError: if the base is gone, or was changed since the run was started.
     """
     last = checkpoint_folder(folder) if find_checkpoints(folder) else None
+    if config.init_from is None or (last is not None and config.lora_rank is None):
+        return None
+    if config.lora_rank is None:
+        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+        return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
@@ -158,7 +165,7 @@ def attach_lora(model: TransformerLM, config: RunConfig, folder: Path) -> LoraBa
     return base
 
 
-def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
+def print_overview(task: Task, data: Dataset, model: nn.Module, source: Any) -> None:
     """Print what is trained on what."""
     for warning in data.warnings[:5]:
         print_status(warning)
@@ -184,29 +191,19 @@ def print_overview(task: Task, data: Dataset, model: Any, source: Any) -> None:
 def cleanup_on_error(folder: Path) -> Iterator[None]:
     """On an error before the first checkpoint, remove what this process put into the folder.
 
-    Nothing else in it is touched, whoever put it there, and whenever.
+    Nothing else in it is touched, whoever put it there, and whenever. What cannot be removed stays:
+    it does not hide the error that led here.
     """
     before = set(folder.iterdir())
     try:
         yield
     except BaseException:
-        if not find_checkpoints(folder):
-            for name in (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER):
-                if (folder / name) not in before:
-                    remove(folder / name)
+        names = () if find_checkpoints(folder) else NEW_FILES
+        for path in {folder / name for name in names} - before:
+            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder; an error doesn't hide the one that led here."""
-    with contextlib.suppress(OSError):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-# --- What is printed at the end ------------------------------------------------------------------
 
 
 def resume_hint(folder: Path, config: RunConfig) -> str:
@@ -226,7 +223,7 @@ def print_summary(folder: Path, config: RunConfig, records: Sequence[EvalRecord]
     best, last = min(records, key=lambda record: record.val_loss), records[-1]
     early = " (stopped early)" if last.step < config.train.steps else ""
     print_result(
-        f"Trained {last.step:,} steps{early}. Best val loss {best.val_loss:.4f}, at step "
+        f"Trained {plural(last.step, 'step')}{early}. Best val loss {best.val_loss:.4f}, at step "
         f"{best.step:,}."
     )
     if last.full_val_loss is not None:

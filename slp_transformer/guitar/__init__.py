@@ -6,12 +6,13 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
-    from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+    from slp_transformer.guitar.ascii_writer import format_tab
     from slp_transformer.guitar.corpus_statistics import (
         compute_mean_hand_shift,
         compute_playable_share,
         is_playable_event,
     )
+    from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
         add_time_signatures,
-        change_steps_per_quarter,
         coarsest_grid,
         columns_to_steps,
         expand_repeats,
@@ -69,7 +69,6 @@ __all__ = [
     "get_tuning_name",
     "expand_repeats",
     "add_time_signatures",
-    "change_steps_per_quarter",
     "write_tab",
 ]
 

@@ -5,12 +5,13 @@ Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F#
 """
 
 import re
-from itertools import pairwise
+from collections.abc import Sequence
+from math import ceil
+from statistics import median
 
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
     DROP_D,
-    HALF_STEP_DOWN,
     OPEN_D,
     OPEN_G,
     STANDARD,
@@ -32,7 +33,8 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"[\s,\-]*".join([_NOTE_NAME_REGEX] * 6)
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
-_NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g][#b\u266f\u266d]?)(-?\d)(?!\w)")
+_NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
+_SIGN_HALF_STEPS = {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
 _TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
@@ -59,80 +61,93 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
-_NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
-_STANDARD_ON_NOTE_PATTERN = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.I)
-_HALF_STEP_DOWN_PATTERN = re.compile(
-    r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
-    r"|\bE(?:b|\u266d|-flat)\s+tuning",
+_NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
+_STANDARD_ON_NOTE_PATTERN = re.compile(
+    rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|-flat)\s+tuning", re.I
+)
+_TUNED_TO_NOTE_PATTERN = re.compile(
+    r"^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?tun(?:ed?|ing)\s+(?:down\s+)?to\s+"
+    + _NOTE_REGEX
+    + r"(?=\s*(?:$|[,;.()\]]|tuning))",
     re.I,
 )
 _STANDARD_TUNING_PATTERN = re.compile(
     r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
 )
+_STRING_NAMES = ("", "first", "second", "third", "fourth", "fifth", "sixth", "low")
 _SINGLE_STRING_PATTERN = re.compile(
-    r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth)\)?"
-    r"(?P<word>\s+string)?"
-    r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|to)\s*"
+    r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth|low)\)?"
+    r"(?P<word>\s+string|(?<=low)\s+E(?:\s+string)?)?"
+    r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|(?:down\s+|up\s+)?to)\s*"
     + _NOTE_NAME_REGEX
     + r"(?![\w#/])",
     re.I,
 )
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-)
-_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_ORDINALS) + r")(?:st|nd|rd|th)?\b"
+_FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii"
+_FRET_NUMBERS = {
+    name: number
+    for names in (_FRET_WORDS.split(), _ROMAN_NUMERALS.split(), map(str, range(1, 13)))
+    for number, name in enumerate(names, start=1)
+}
+_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
-    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
+    r"(?:^\W*(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
+    r"capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii".split()
-_NUMBERS_BY_NAME = {
-    name: fret for names in (_ORDINALS, _ROMAN_NUMERALS) for fret, name in enumerate(names, 1)
-}
 _STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
 
-def infer_open_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches | None:
-    """Open strings from six note names, in either order.
+def infer_open_pitches(note_names: Sequence[str]) -> OpenPitches | None:
+    """Return the open strings that six note names mean, the lowest string first or last.
 
-    Each name is taken to be the pitch nearest to the string that it would be in standard tuning;
-    of the two orders, low to high and high to low, the one that stays nearer wins.
+    Each string is less than an octave above the one before, and most are at most two half steps
+    above standard tuning. Of the two orders that one is taken in which the tuning is more like a
+    transposed standard tuning; where both are about as good, the lowest string comes first.
 
     Returns:
         MIDI pitches, string 1 (the highest) first; None if some string would be more than five
-        semitones away from standard tuning, so that the names cannot be a tuning.
+        half steps out of place, so that the names cannot be a tuning.
     """
-    orders = []
-    for names in (note_names, note_names[::-1]):
-        pairs = zip(names, STANDARD.open_pitches, strict=True)
-        pitches = tuple(_nearest_pitch(name, open_pitch) for name, open_pitch in pairs)
-        moved = [abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True)]
-        orders.append((sum(moved), max(moved), pitches))
-    _, worst, pitches = min(orders, key=lambda order: order[0])
-    return pitches if worst <= 5 else None
+    low_first, high_first = _rising_pitches(note_names), _rising_pitches(note_names[::-1])
+    is_high_first = _distance_from_standard(low_first) > _distance_from_standard(high_first) + 8
+    pitches = high_first if is_high_first else low_first
+    offsets = _offsets_from_standard(pitches)
+    return pitches if max(abs(x - median(offsets)) for x in offsets) <= 5 else None
 
 
-def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
-    """Return the pitch of a name that is nearest to `reference_pitch`."""
-    return reference_pitch + (_parse_pitch_class(note_name) - reference_pitch + 6) % 12 - 6
+def _rising_pitches(low_first_names: Sequence[str]) -> OpenPitches:
+    """Return the lowest pitch for each name above the string before, string 1 first."""
+    pitches: list[int] = []
+    for name in low_first_names:
+        before = pitches[-1] if pitches else 0
+        pitches.append(before + (_parse_pitch_class(name) - before) % 12)
+    too_high = median(_offsets_from_standard(pitches[::-1])) - 2
+    return _transpose_pitches(tuple(pitches[::-1]), -12 * ceil(too_high / 12))
 
 
-def _parse_pitch_class(note_name: str) -> int:
-    """Half steps from C up to a note in any case and with any sign."""
-    half_steps = {"#": 1, "\u266f": 1, "b": -1, "\u266d": -1, "flat": -1, "-flat": -1, "": 0}
-    return parse_pitch_class(note_name[0].upper()) + half_steps[note_name[1:].lower()]
+def _offsets_from_standard(pitches: Sequence[int]) -> list[int]:
+    """Return for each string how many half steps it is above standard tuning."""
+    return [a - b for a, b in zip(pitches, STANDARD.open_pitches, strict=True)]
+
+
+def _distance_from_standard(pitches: OpenPitches) -> float:
+    """Return how unlike standard tuning a tuning is, and how far above or below."""
+    offsets = _offsets_from_standard(pitches)
+    center = median(offsets)
+    return abs(center) + sum(abs(offset - center) for offset in offsets)
 
 
 def format_tuning_line(tuning: Tuning) -> str:
-    """The line of text that states a tuning, low string first, so that `parse_tuning` reads it.
+    """Return the line that states a tuning, low string first, so that `parse_tuning` reads it.
 
-    Octaves (E2) are written where letters alone, which mean what is nearest to standard tuning,
-    would mislead.
+    Octaves (E2) are written where letters alone would mislead.
     """
     letters, pitches = get_string_names(tuning), tuning.open_pitches
     line = "tuning: " + " ".join(letters[::-1])
@@ -164,14 +179,21 @@ def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
 
     The lowest string comes first, unless most steps lead down and the order is not stated.
     """
-    notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
-    if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
+    pitches = parse_pitches_with_octaves(line)
+    if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
         return None
-    pitches = [12 * (int(octave) + 1) + _parse_pitch_class(name) for name, octave in notes]
-    up = sum(a < b for a, b in pairwise(pitches))
-    down = sum(a > b for a, b in pairwise(pitches))
+    up = sum(a < b for a, b in zip(pitches, pitches[1:], strict=False))
+    down = sum(a > b for a, b in zip(pitches, pitches[1:], strict=False))
     from_high = down > up and not _LOW_FIRST_PATTERN.search(line)
     return tuple(pitches if from_high else pitches[::-1])
+
+
+def parse_pitches_with_octaves(text: str) -> list[int]:
+    """Return the MIDI pitch of each note with an octave in a text."""
+    return [
+        12 * (int(octave) + 1) + parse_pitch_class(letter.upper()) + _SIGN_HALF_STEPS[sign]
+        for letter, sign, octave in _NOTE_WITH_OCTAVE_PATTERN.findall(text)
+    ]
 
 
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
@@ -184,14 +206,13 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
         chord = found["chord"][0].upper() + found["chord"][1:]
         if stated and chord in _OPEN_TUNING_PITCHES:
             return _OPEN_TUNING_PITCHES[chord]
-    found = _TUNED_DOWN_PATTERN.search(line)
-    if found and (mentions_tuning or not line[: found.start()].strip(" ()[]*.\t")):
+    if found := _TUNED_DOWN_PATTERN.search(line):
         half_steps = _parse_half_steps(found["after"] or found["before"])
-        return _transpose_pitches(STANDARD.open_pitches, -half_steps)
-    if _HALF_STEP_DOWN_PATTERN.search(line):
-        return HALF_STEP_DOWN.open_pitches
-    if found := _STANDARD_ON_NOTE_PATTERN.search(line):
-        half_steps = (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7
+        begins_line = not line[: found.start()].strip(" ()[]*.\t")
+        if mentions_tuning or begins_line or half_steps == 1:
+            return _transpose_pitches(STANDARD.open_pitches, -half_steps)
+    if found := _STANDARD_ON_NOTE_PATTERN.search(line) or _TUNED_TO_NOTE_PATTERN.search(line):
+        half_steps = (_parse_pitch_class(found["note"] or "Eb") - 4 + 7) % 12 - 7
         return _transpose_pitches(STANDARD.open_pitches, half_steps)
     return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 
@@ -201,28 +222,42 @@ def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
     return tuple(pitch + half_steps for pitch in pitches)
 
 
+def _parse_pitch_class(note_name: str) -> int:
+    """Half steps from C up to a note in any case and with any sign."""
+    sharp = note_name[1:] in ("#", "\u266f")
+    flat = note_name[1:].lower().lstrip(" -") in ("b", "\u266d", "flat")
+    return parse_pitch_class(note_name[0].upper()) + sharp - flat
+
+
 def _parse_half_steps(words: str) -> int:
     """Return how many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
-    number = _NUMBER_WORDS.get(words.split()[0], 1)
-    if "1/2" in words or "half" in words or "1.5" in words:
-        return 3 if re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words) else number
-    return number * (1 if "semitone" in words else 2)
+    if re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words):
+        return 3
+    number = {"two": 2, "2": 2, "three": 3, "3": 3}.get(words.split()[0], 1)
+    return number if re.search("1/2|half|semitone", words) else 2 * number
+
+
+def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
+    """Return whether a line has six note names and nothing else (chords have gaps between)."""
+    names = six_names_match.group()
+    return line.strip(" ()[]*.\t") == names and "  " not in names and names[:1].isupper()
 
 
 def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated string by string: ``6th = D, 3 = F#``."""
     pitches = list(STANDARD.open_pitches)
-    stated = [
-        match
-        for match in _SINGLE_STRING_PATTERN.finditer(line)
-        if match["sign"].lower() != "to" or (mentions_tuning and match["word"])
-    ]
-    for match in stated:
-        name = match["string"].lower()
-        string = _NUMBERS_BY_NAME.get(name) or int(name[0])
-        pitches[string - 1] = _nearest_pitch(match.groups()[-1], STANDARD.open_pitches[string - 1])
-    return tuple(pitches) if stated else None
+    found = False
+    for match in _SINGLE_STRING_PATTERN.finditer(line):
+        name, sign = match["string"].lower(), match["sign"].lower()
+        if sign.endswith("to") and "tuned" not in sign and not (mentions_tuning and match["word"]):
+            continue
+        string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
+        usual = STANDARD.open_pitches[string - 1]
+        pitch_class = _parse_pitch_class(match.groups()[-1])
+        pitches[string - 1] = usual + (pitch_class - usual + 6) % 12 - 6
+        found = True
+    return tuple(pitches) if found else None
 
 
 def parse_capo(line: str) -> int | None:
@@ -233,11 +268,7 @@ def parse_capo(line: str) -> int | None:
     """
     line = line[:MAX_STATEMENT_COLUMNS]
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
-    if not found:
-        return None
-    fret = found["fret"].lower()
-    number = _NUMBERS_BY_NAME.get(fret) or (int(fret) if fret.isdecimal() else 0)
-    return number if 1 <= number <= 12 else None
+    return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
 
 
 def find_title(lines: list[str]) -> str:

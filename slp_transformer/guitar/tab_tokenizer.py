@@ -66,7 +66,7 @@ MAX_LIMIT = 1 << 16  # frets or positions, since each has a token
 MAX_BARS_BACK = 128
 """How many bars back a bar can be called by ``SAME``."""
 DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-"""How many steps a quarter note has in the pieces that models are trained on by default."""
+"""The steps per quarter note in the pieces that models are trained on by default."""
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,19 @@ import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import NormOrder, check_size
-from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
+from slp_transformer.modern.attention import AttentionBias
 from slp_transformer.modern.config import Activation, ModernConfig, Normalization, Positions
 from slp_transformer.modern.language_model import make_stack
 
 
 @dataclass(frozen=True)
 class BertConfig(ModernConfig):
-    """What a BERT is made of; the defaults are those of Devlin et al. 2019.
+    """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
 
     It has every setting of `ModernConfig`.
 
@@ -33,7 +34,7 @@ class BertConfig(ModernConfig):
     normalization: Normalization = "layer"
     norm: NormOrder = "post"
     eps: float = 1e-12
-    attention_bias: bool = True
+    attention_bias: AttentionBias = True
     ffn_bias: bool = True
     num_segments: int = 2
     next_sentence: bool = False
@@ -48,7 +49,7 @@ class BertConfig(ModernConfig):
         check_size(num_segments=self.num_segments)
 
 
-class Bert(nn.Module):
+class Bert(ShapedModule):
     """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
 
     Every token sees every other, `bidirectional`. In post-norm, as the

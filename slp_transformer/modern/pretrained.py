@@ -1,4 +1,4 @@
-"""Models of others, in and out: GPT-2, Llama, Qwen3 and BERT in Hugging Face's layout."""
+"""Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ import torch
 from slp_transformer._internal.atomic_write import fsync_path, read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
+from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_mapping import bert, gpt2, llama
@@ -25,7 +26,7 @@ from slp_transformer.modern.weight_files import (
     write_weights,
 )
 
-HF_FAMILIES = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
+HF_FAMILIES = {"gpt2": gpt2, **dict.fromkeys(llama.DEFAULTS, llama), "bert": bert}
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
 LM_HEAD_KEY = "lm_head.weight"
 
@@ -74,7 +75,7 @@ def from_pretrained(
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
 ) -> ModernLM | Bert:
-    """Load a GPT-2, Llama, Qwen3 or BERT from a folder in Hugging Face's layout.
+    """Load a GPT-2, Llama, Mistral, Qwen2, Qwen3 or BERT from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
     index. Everything in it is loaded or the model is refused: never a part of it. Tensors are
@@ -116,7 +117,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 
 
 def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConfig) -> ParamMap:
-    """Where each of our tensors is.
+    """Return the place of each of our tensors.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.
@@ -167,8 +168,8 @@ def save_pretrained(
 ) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
 
-    A `ModernLM` becomes a Llama, a Qwen3 or a GPT-2, whichever has its parts; the book's own
-    `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
+    A `ModernLM` becomes a Llama, a Qwen2, a Qwen3 or a GPT-2, whichever has its parts; the book's
+    own `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
 
     Args:
         model: the model.
@@ -180,10 +181,12 @@ def save_pretrained(
 
     Raises:
         ValueError: if the folder is there and not empty, or the model has a part that none of
-            these has.
+            these has, or LoRA matrices that are not merged.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
+    if any(iter_lora(model)):
+        raise ValueError("The model has LoRA matrices: merge them into its weights by merge_lora.")
     config, layout = _config_and_family(model)
     settings = layout.to_hf_config(config)
     state = model.state_dict()

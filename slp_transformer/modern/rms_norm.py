@@ -4,10 +4,10 @@ import torch.nn.functional as F
 from torch import nn, ones
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(ShapedModule):
     r"""Each token's row divided by its root mean square, then a learned gain.
 
     $$\mathrm{RMSNorm}(\mathbf x)=\gamma\frac{\mathbf x}{\sqrt{\frac1d\sum_{i=1}^d x_i^2}}$$

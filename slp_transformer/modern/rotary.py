@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import is_traced
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 
 @dataclass(frozen=True)
 class Llama3RopeScaling:
-    """How Llama 3.1 stretches the angles of a model trained on a shorter context.
+    """The way Llama 3.1 stretches the angles of a model trained on a shorter context.
 
     Pairs that turn slowly, less than `low_freq_factor` times in the old context, turn `factor`
     times slower; those that turn more than `high_freq_factor` times stay as they are; between the
@@ -52,11 +54,43 @@ class Llama3RopeScaling:
         return keep * theta + (1 - keep) * theta / self.factor
 
 
+@dataclass(frozen=True)
+class LinearRopeScaling:
+    """How positions are interpolated (Chen et al. 2023, arXiv 2306.15595): all pairs turn slower.
+
+    Attributes:
+        factor: how much slower.
+    """
+
+    factor: float
+
+    def __post_init__(self):
+        """Refuse a factor that is not above 0.
+
+        Raises:
+            ValueError: naming it.
+        """
+        if not self.factor > 0:
+            raise ValueError(f"A longer context needs a factor above 0, not {self.factor}.")
+
+    def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
+        """The angles a position, stretched."""
+        return theta / self.factor
+
+
+RopeScaling = Llama3RopeScaling | LinearRopeScaling
+
+
+def read_rope_scaling(fields: dict[str, Any]) -> RopeScaling:
+    """Return the scaling that has these fields."""
+    return (LinearRopeScaling if fields.keys() == {"factor"} else Llama3RopeScaling)(**fields)
+
+
 def rotation_angles(
     positions: Float[Tensor, "N"],
     key_dim: int,
     base: float = 10000.0,
-    scaling: Llama3RopeScaling | None = None,
+    scaling: RopeScaling | None = None,
 ) -> Float[Tensor, "N pairs"]:
     r"""The angle by which each pair of columns turns at each position.
 
@@ -109,9 +143,7 @@ class RotaryPositions(nn.Module):
         scaling: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(
-        self, key_dim: int, base: float = 10000.0, scaling: Llama3RopeScaling | None = None
-    ):
+    def __init__(self, key_dim: int, base: float = 10000.0, scaling: RopeScaling | None = None):
         """Choose the frequencies.
 
         Raises:
@@ -133,23 +165,18 @@ class RotaryPositions(nn.Module):
     ) -> Float[Tensor, "*batch N d_k"]:
         """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
-        cos, sin = self._cos_sin(end, X)
+        if is_traced(X):  # a table that grows would tie the program to lengths
+            return apply_rotary(X, *self._cos_sin(torch.arange(start, end, device=X.device), X))
+        cos, sin = self._cached_tables or (X, X)
+        if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
+            rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
+            with torch.inference_mode(False):
+                cos, sin = self._cos_sin(torch.arange(rows, device=X.device), X)
+            self._cached_tables = cos, sin
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
-        kept = self._cached_tables
-        if (
-            kept is None
-            or len(kept[0]) < length
-            or kept[0].device != X.device
-            or kept[0].dtype != X.dtype
-        ):
-            exact = torch.promote_types(X.dtype, torch.float32)
-            rows = 1 << (length - 1).bit_length()  # doubled, so that few tables are ever made
-            with torch.inference_mode(False):
-                positions = torch.arange(rows, device=X.device).to(exact)
-                angles = rotation_angles(positions, self.key_dim, self.base, self.scaling).repeat(
-                    1, 2
-                )
-                kept = self._cached_tables = angles.cos().to(X.dtype), angles.sin().to(X.dtype)
-        return kept
+    def _cos_sin(self, positions: Int[Tensor, "N"], X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cosines and sines in X's type, computed in float32 or better."""
+        exact = positions.to(torch.promote_types(X.dtype, torch.float32))
+        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling).repeat(1, 2)
+        return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

@@ -1,12 +1,22 @@
-"""What a task brings to the one trainer and the one command line. Nothing here needs PyTorch."""
+"""The interface of a task to trainer and command line. Nothing here needs PyTorch."""
 
+import importlib
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from slp_transformer._internal.config_checks import check_size
+
+T = TypeVar("T")
+try:
+    from tyro.conf import Positional
+except ImportError:  # only commands need tyro
+    Positional = Annotated[T, "no flag"]  # type: ignore[misc]  # a second alias, as generic
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,6 +25,13 @@ if TYPE_CHECKING:
     from slp_transformer.tasks.generation_session import GenerationSession
     from slp_transformer.tasks.run_config import RunConfig
 
+TASKS = {
+    "text": "slp_transformer.tasks.text:TextTask",
+    "pairs": "slp_transformer.tasks.pairs:PairTask",
+    "tabs": "slp_transformer.tasks.tabs:TabTask",
+    **{entry.name: entry.value for entry in entry_points(group="slp_transformer.tasks")},
+}
+"""Each task's class, as "module:name". Other packages add theirs as entry points of this group."""
 TOKENS = "tokens"  # a run's tokens, in its folder
 
 
@@ -83,11 +100,23 @@ class DataSettings:
     task: ClassVar[str]
     paths: ClassVar[tuple[str, ...]] = ()
 
+    def __post_init__(self):
+        """Refuse an impossible share of held-out data, or size of the vocabulary.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        share, size = getattr(self, "val_split", 0.1), getattr(self, "vocab_size", None)
+        if not 0 < share < 1:
+            raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
+        if size is not None:
+            check_size(vocab_size=size)
+
 
 class Task(ABC):
     """A kind of data, with the model that is trained on it.
 
-    A task is a class with these attributes and methods, named in `slp_transformer.tasks.registry`.
+    A task is a class with these attributes and methods, named in `TASKS`.
     Its module imports PyTorch inside its methods, so that `--help` does not wait for it.
 
     Attributes:
@@ -95,15 +124,12 @@ class Task(ABC):
         Data: the settings of its data.
         model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
         unit: what its data are counted in.
-        generates: whether `generate` continues prompts with its models.
     """
 
     name: ClassVar[str]
     Data: ClassVar[type[DataSettings]]
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
-    generates: ClassVar[bool] = True
-    loss: ClassVar[Callable | None] = None
 
     # --- training ---
 
@@ -167,13 +193,9 @@ class Task(ABC):
         """Return a tokenizer as JSON."""
         return tokenizer.to_json()
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return the data settings that a tokenizer, given as JSON, determines."""
-        return {}
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
+    def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
-        return {"kind": self.name, "tokens": self.load_tokenizer(content).vocab_size}
+        return {"tokens": tokenizer.vocab_size}
 
     def check_generate(self, options: Any) -> None:
         """Refuse options of `generate` that this task has no use for.
@@ -210,10 +232,20 @@ class Task(ABC):
             ValueError: naming the first one.
         """
         why = f"{options.run} does not translate"
-        reject_unused_flags(options, ("target", "num_beams", "length_penalty"), why)
+        reject_unused_flags(options, ("target", "num_beams"), why)
         if options.samples is None:
             why = "it is for --samples N, which is not given"
             reject_unused_flags(options, ("max_new_tokens", "seed"), why)
+
+
+def load_task(name: str) -> Task:
+    """Import the module of a task, and return the task.
+
+    Raises:
+        KeyError: if there is no such task.
+    """
+    module, _, attribute = TASKS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)()
 
 
 def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
@@ -225,24 +257,6 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
     for name in names:
         if getattr(options, name, None) is not None:
             raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
-
-
-def keep_tokenizer(config: "RunConfig", folder: Path) -> "RunConfig":
-    """Return a configuration that prepares lost tokens again with the tokenizer of the run."""
-    from slp_transformer.training.checkpoint_files import find_checkpoints
-
-    run = folder.parent
-    return replace(config, init_from=str(run)) if find_checkpoints(run) else config
-
-
-def check_split(val_split: float) -> None:
-    """Refuse a share of held-out data that is not between 0 and 1.
-
-    Raises:
-        ValueError: naming the share.
-    """
-    if not 0 < val_split < 1:
-        raise ValueError(f"val_split must be a share between 0 and 1, not {val_split}.")
 
 
 def check_windows(data: Dataset, length: int, val_split: float | None) -> None:

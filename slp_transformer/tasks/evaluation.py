@@ -1,6 +1,7 @@
-"""What the evaluations of language models share: the loss over windows, samples, tables."""
+"""Shared parts of evaluating language models: the loss over windows, samples, tables."""
 
 import math
+import sys
 from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
@@ -12,11 +13,13 @@ from slp_transformer.tasks.generation_session import (
     continue_prompts,
     format_samples,
     samples_to_json,
+    window_note,
 )
-from slp_transformer.tasks.text import perplexity, window_of
+from slp_transformer.tasks.text import window_of
 from slp_transformer.training.evaluation import mean_loss
 
 TEMPERATURE = 0.8  # of samples, unless another is asked for
+MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
 
 
 def val_data(run: LoadedRun) -> Dataset:
@@ -39,37 +42,38 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     Raises:
         ValueError: if the stream is too short for one window, or the loss is not finite.
     """
-    length = window_of(run.config) if run.config else run.model.config.context_length
-    batch_size = run.config.train.batch_size if run.config else 32
+    if run.config is None:
+        length = min(run.model.config.context_length, MAX_WINDOW, len(stream) - 1)
+    else:
+        length = window_of(run.config)
     windows = TokenWindows(stream, length)
     with progress_bar("Evaluate", len(windows), " sequences") as on_batch:
+        batch_size = run.config.train.batch_size if run.config else 1
         loss = mean_loss(run.model, windows, batch_size=batch_size, on_batch=on_batch)
-    check_finite(loss, run)
     count = (len(stream) - 1) // length * length
-    return {"loss": loss, "perplexity": perplexity(loss), "tokens": count}
+    return loss_values(loss, run) | {"tokens": count}
 
 
-def check_finite(loss: float, run: LoadedRun) -> None:
-    """Refuse to report a loss that is not a number.
+def loss_values(loss: float, run: LoadedRun) -> dict[str, Any]:
+    """Return a loss and its perplexity, which is None if it is too large for a float.
 
     Raises:
-        ValueError: saying what to try.
+        ValueError: if the loss is not finite.
     """
     if not math.isfinite(loss):
         raise ValueError(
             f"The loss is {loss}: the weights of {run.folder} are too large to compute with; try "
             "its other checkpoint."
         )
+    small = loss < math.log(sys.float_info.max)
+    return {"loss": loss, "perplexity": math.exp(loss) if small else None}
 
 
 def loss_rows(values: dict[str, Any]) -> dict[str, str]:
     """Return the first rows of a report."""
-    too_large = values["perplexity"] is None
-    return {
-        "loss": f"{values['loss']:.4f} nats per token",
-        "perplexity": "above 1e308" if too_large else f"{values['perplexity']:.3f}",
-        "tokens": f"{values['tokens']:,}",
-    }
+    perplexity, rows = values["perplexity"], {"loss": f"{values['loss']:.4f} nats per token"}
+    rows["perplexity"] = "above 1e308" if perplexity is None else f"{perplexity:.3f}"
+    return rows | ({"tokens": f"{values['tokens']:,}"} if "tokens" in values else {})
 
 
 def sample(session: GenerationSession, run: LoadedRun, options: Any) -> list[GeneratedText]:
@@ -84,14 +88,28 @@ def sample(session: GenerationSession, run: LoadedRun, options: Any) -> list[Gen
     )
 
 
+def add_samples(
+    report: Report,
+    run: LoadedRun,
+    session: GenerationSession,
+    texts: list[GeneratedText],
+    seed: int | None,
+) -> Report:
+    """Return a report with samples, and a note if they filled the model's window."""
+    samples: dict[str, Any] = {"samples": samples_to_json(session, texts, seed or 0)}
+    parts = [report.text, format_samples(session, texts).rstrip("\n")]
+    if note := window_note(run.model, texts):
+        parts.append(note)
+        samples["note"] = note
+    return Report(report.values | samples, "\n\n".join(parts))
+
+
 def with_samples(
     task: Task, run: LoadedRun, options: Any, values: dict[str, Any], rows: dict[str, str]
 ) -> Report:
     """Return the report of an evaluation, with samples if they are asked for."""
-    text = format_table(rows)
-    if options.samples is not None:
-        session = task.session(run, options)
-        generated = sample(session, run, options)
-        values["samples"] = samples_to_json(session, generated, options.seed or 0)
-        text += "\n\n" + format_samples(session, generated).rstrip("\n")
-    return Report(values, text)
+    report = Report(values, format_table(rows))
+    if options.samples is None:
+        return report
+    session = task.session(run, options)
+    return add_samples(report, run, session, sample(session, run, options), options.seed)

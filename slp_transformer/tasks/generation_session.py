@@ -1,21 +1,17 @@
-"""Continuing prompts beyond the window of a model, whatever the task."""
+"""Continuing prompts beyond the window of a model, whatever the task. No PyTorch on import."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from slp_transformer.data import TextTokenizer
-from slp_transformer.generation.decoding import generate
-from slp_transformer.language_model import TransformerLM
-from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
-from slp_transformer.sampling import AllowedTokens
+if TYPE_CHECKING:
+    from slp_transformer.language_model import TransformerLM
+    from slp_transformer.sampling import AllowedTokens
 
 
-@runtime_checkable
-class GenerationSession(Protocol):
+class GenerationSession(ABC):
     """What `generate` has to know of a task.
 
     Attributes:
@@ -23,101 +19,32 @@ class GenerationSession(Protocol):
         allowed: returns the tokens that may come next; None if any may.
     """
 
-    stop: int | Collection[int] | None
-    allowed: AllowedTokens | None
+    stop: int | Collection[int] | None = None
+    allowed: "AllowedTokens | None" = None
 
+    @abstractmethod
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt, or of the beginning of a new text.
 
         Raises:
             ValueError: if the prompt cannot be continued.
         """
-        ...
 
+    @abstractmethod
     def render(self, ids: list[int]) -> str:
         """Return tokens as text."""
-        ...
 
     def stream(self) -> Any:
         """Return what turns one token after the other into text; None if only all at once."""
-        ...
+        return None
 
     def writes(self, path: Path) -> bool:
         """Return whether the texts have a file format of their own for a path's suffix."""
-        ...
-
-    def write(self, path: Path, ids: list[int]) -> list[str]:
-        """Write one text to a file in that format, and return remarks on it."""
-        ...
-
-
-class TextSession:
-    """Text: any token may follow any other."""
-
-    tokenizer: Any  # a TextTokenizer, or a PretrainedTokenizer
-    stop: int | Collection[int] | None
-    allowed: AllowedTokens | None = None
-
-    def __init__(self, tokenizer: TextTokenizer):
-        """Generate a tokenizer's tokens."""
-        self.tokenizer, self.stop = tokenizer, tokenizer.end_id
-
-    def begin(self, prompt: str | None) -> list[int]:
-        """Return the tokens of a prompt; without one, of what precedes a new text or line.
-
-        Raises:
-            ValueError: if it is empty, or has a character that is not in the vocabulary.
-        """
-        if prompt is None:
-            first = self.tokenizer.ids.get("\n", 0)
-            end = self.tokenizer.end_id
-            return [first if end is None else end]
-        if not prompt:
-            raise ValueError("The prompt is empty: give at least one character.")
-        return self.tokenizer.encode(prompt)
-
-    def render(self, ids: list[int]) -> str:
-        """Return tokens as text."""
-        return self.tokenizer.decode(ids)
-
-    def stream(self) -> Any:
-        """Return what turns one token after the other into text."""
-        return self.tokenizer.stream_decoder()
-
-    def writes(self, path: Path) -> bool:
-        """Return False: text is written as it is, whatever the suffix."""
         return False
 
     def write(self, path: Path, ids: list[int]) -> list[str]:
-        """Do nothing: see `writes`."""
-        return []
-
-
-class PublishedSession(TextSession):
-    """Text in the tokens of a published model."""
-
-    def __init__(self, tokenizer: PretrainedTokenizer):
-        """Generate its tokens, and stop at any of those that end a text."""
-        self.tokenizer, self.stop = tokenizer, tokenizer.end_ids
-
-    def begin(self, prompt: str | None) -> list[int]:
-        """Return the tokens of a prompt; without one, of what precedes a text.
-
-        Raises:
-            ValueError: if it is empty, or there is none and the model has no token to begin with.
-        """
-        if prompt is None:
-            begins = [self.tokenizer.begin_id, self.tokenizer.end_id]
-            first = next((i for i in begins if i is not None), None)
-            if first is None:
-                raise ValueError("This model has no token to begin a text with: give a --prompt.")
-            return [first]
-        if not (ids := self.tokenizer.encode(prompt, whole=True)):
-            raise ValueError("The prompt is empty: give at least one character.")
-        return ids
-
-
-# --- Generating ----------------------------------------------------------------------------------
+        """Write one text to a file in that format, and return remarks on it."""
+        raise NotImplementedError
 
 
 @dataclass
@@ -139,17 +66,9 @@ class GeneratedText:
     windows: int = 0
     finish_reason: str = ""
 
-    def append(self, new: list[int], stopped: bool) -> None:
-        """Add new tokens, up to the maximum."""
-        stopped = stopped and len(new) <= self.remaining
-        self.ids += new[: self.remaining]
-        self.remaining -= min(self.remaining, len(new))
-        self.windows += 1
-        self.finish_reason = "stop" if stopped else "" if self.remaining else "length"
-
 
 def continue_prompts(
-    model: TransformerLM,
+    model: "TransformerLM",
     session: GenerationSession,
     prompts: Sequence[list[int]],
     max_new_tokens: int,
@@ -172,6 +91,10 @@ def continue_prompts(
         on_token: called with a prompt's index and its new token.
         **options: as `generate` takes them.
     """
+    import torch
+
+    from slp_transformer.generation.decoding import generate
+
     device = next(model.parameters()).device
     window = model.config.context_length
     texts = [GeneratedText(list(prompt), len(prompt), max_new_tokens) for prompt in prompts]
@@ -194,7 +117,12 @@ def continue_prompts(
             **options,
         )
         for row, each in zip(rows, generated, strict=True):
-            texts[row].append(each.new_ids, each.finish_reason == "stop")
+            text, new = texts[row], each.new_ids[: texts[row].remaining]
+            stopped = each.finish_reason == "stop" and new == each.new_ids
+            text.ids += new
+            text.remaining -= len(new)
+            text.windows += 1
+            text.finish_reason = "stop" if stopped else "" if text.remaining else "length"
 
     while rows := [row for row, text in enumerate(texts) if not text.finish_reason]:
         first = texts[rows[0]].windows == 0
@@ -204,7 +132,15 @@ def continue_prompts(
     return texts
 
 
-# --- Showing what was generated ------------------------------------------------------------------
+def window_note(model: "TransformerLM", texts: Sequence[GeneratedText]) -> str:
+    """Return a sentence on texts that filled the model's window; an empty one if none did."""
+    window = model.config.context_length
+    if all(text.windows < 2 and text.prompt_length < window for text in texts):
+        return ""
+    return (
+        f"The model's window of {window} tokens was full: it continued from the last half window, "
+        "without what came before."
+    )
 
 
 def samples_to_json(

@@ -1,16 +1,23 @@
 """A run, or a published model, loaded from its folder."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import LoadedRun, Task
-from slp_transformer.tasks.published import PublishedTask
-from slp_transformer.tasks.registry import load_task
-from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig, load_config, read_tables
+from slp_transformer.tasks.base import LoadedRun, Task, load_task
+from slp_transformer.tasks.run_config import (
+    CONFIG_FILE,
+    TOKENIZER_SETTINGS,
+    RunConfig,
+    load_config,
+    read_tables,
+)
+from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.checkpoint_files import (
     CheckpointChoice,
     checkpoint_folder,
+    load_lora_base,
     load_tokenizer,
 )
 
@@ -71,8 +78,8 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
     from slp_transformer.training.devices import pick_device
 
     task, device = find_task(folder), pick_device(device_name)
-    if is_pretrained_folder(folder):
-        return PublishedTask().load(folder, device)
+    if isinstance(task, PublishedTask):
+        return task.load(folder, device)
     tokenizer, model = load_tokenizer_of(folder, which), load_model(folder, which)
     config: Any = model.config
     if type(model).__name__ != task.model_kind:
@@ -87,3 +94,22 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
             f"{tokenizer.vocab_size} tokens, and its model {config.vocab_size}."
         )
     return LoadedRun(task, folder, model.to(device), tokenizer, find_config(folder))
+
+
+def config_from_run(config: RunConfig, task: Task, run: Path) -> RunConfig:
+    """Return a configuration with the model and the tokenizer of a run to begin with.
+
+    Raises:
+        ValueError: if there is no such run, or it is of another task.
+    """
+    name, found = find_task(run).name, find_config(run)
+    if name != task.name:
+        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
+    if load_lora_base(checkpoint_folder(run, "best")) is not None:
+        raise ValueError(
+            f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
+        )
+    if found is None:
+        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
+    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
+    return replace(config, data=replace(config.data, **same), model=found.model)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.pair_files import HF_PREFIX
 from slp_transformer.data.token_types import TokenType
 from slp_transformer.tasks.base import (
@@ -13,14 +12,14 @@ from slp_transformer.tasks.base import (
     Dataset,
     DataSettings,
     LoadedRun,
+    Positional,
     Report,
     Task,
-    check_split,
     reject_unused_flags,
 )
-from slp_transformer.tasks.flag_types import Positional
 
 NUM_SHOWN = 3  # translations shown after each evaluation
+PROGRESS_BATCH = 256  # sentences translated before the bar moves
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
@@ -59,16 +58,6 @@ class PairData(DataSettings):
     tokenizer: TokenType = "bpe"
     vocab_size: int | None = None
 
-    def __post_init__(self):
-        """Refuse what cannot be split or counted.
-
-        Raises:
-            ValueError: naming the setting.
-        """
-        check_split(self.val_split)
-        if self.vocab_size is not None:
-            check_size(vocab_size=self.vocab_size)
-
 
 class PairTask(Task):
     """Encoder-decoders that translate."""
@@ -77,7 +66,6 @@ class PairTask(Task):
     Data = PairData
     model_kind = "EncoderDecoder"
     unit = "pairs"
-    generates = False
 
     def check(self, config: Any) -> None:
         """Refuse files that do not exist, and what only language models have.
@@ -147,8 +135,7 @@ class PairTask(Task):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.batches import PaddedPairs
-        from slp_transformer.data.bucketing import LengthBucketedPairs
+        from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:
@@ -167,17 +154,12 @@ class PairTask(Task):
         """
         from slp_transformer._internal.progress_bar import write_above_progress_bars
         from slp_transformer.data.batches import evenly_spaced_indices
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
         from slp_transformer.generation.translation import Translator
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
-        texts = [
-            data.val_texts[i]
-            for i in evenly_spaced_indices(
-                len(data.val_texts), min(NUM_SCORED, len(data.val_texts))
-            )
-        ]
-        texts = [pair for pair in texts if len(encode(pair[0])) <= window]
+        count = len(data.val_texts)
+        some = [data.val_texts[i] for i in evenly_spaced_indices(count, min(NUM_SCORED, count))]
+        texts = [pair for pair in some if len(encode(pair[0])) <= window]
         if not texts:
             return None
         sources, references = map(list, zip(*texts, strict=True))
@@ -186,18 +168,15 @@ class PairTask(Task):
         max_new_tokens = min(2 * longest + 2, window - 1)
 
         def show(record: Any) -> None:
-            written = translator.best_translations(sources, max_new_tokens=max_new_tokens)
+            predictions = translator.best_translations(sources, max_new_tokens=max_new_tokens)
             lines = [f"Translations after step {record.step}:"]
-            for each in list(zip(sources, references, written, strict=True))[:NUM_SHOWN]:
-                names = ("source", "reference", "prediction")
-                lines += [f"  {name:<11}{text}" for name, text in zip(names, each, strict=True)]
+            for row in list(zip(sources, references, predictions, strict=True))[:NUM_SHOWN]:
+                for name, text in zip(("source", "reference", "prediction"), row, strict=True):
+                    lines.append(f"  {name:<11}{text}")
                 lines.append("")
-            try:
-                scores = compute_translation_metrics(written, references).format_scores()
-                text = "; ".join(f"{name} {score}" for name, score in scores.items())
-                lines[-1] = f"  {text}, of {len(written)} sentences"
-            except ImportError as error:
-                lines[-1] = f"  {error}"
+            _, scores = translation_scores(predictions, references)
+            text = "; ".join(f"{name} {score}" for name, score in scores.items())
+            lines[-1] = f"  {text}, of {len(predictions)} sentences"
             write_above_progress_bars("\n".join(lines))
 
         return show
@@ -214,18 +193,12 @@ class PairTask(Task):
 
         return PairTokenizer.from_json(content)
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, and whether the languages share their vocabulary."""
-        shared = content.get("target") is None
-        return {"tokenizer": content.get("source", {}).get("kind"), "shared_vocabulary": shared}
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, the languages, and how many tokens there are."""
-        tokenizer = self.load_tokenizer(content)
-        info = {"kind": tokenizer.source.token_type, "from": tokenizer.languages[0]}
-        info |= {"into": tokenizer.languages[1], "tokens": tokenizer.vocab_size}
+    def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
+        """Return the languages, and how many tokens there are."""
+        languages = dict(zip(("from", "into"), tokenizer.languages, strict=True))
         own = tokenizer.source_vocab_size
-        return info if own is None else info | {"source_tokens": own}
+        source = {} if own is None else {"source_tokens": own}
+        return languages | {"tokens": tokenizer.vocab_size} | source
 
     def check_generate(self, options: Any) -> None:
         """Refuse to generate text with a translator.
@@ -255,10 +228,7 @@ class PairTask(Task):
             ValueError: if there are none, or none fits the window.
         """
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
-        from slp_transformer.loss import perplexity
-        from slp_transformer.tasks.base import format_table
-        from slp_transformer.tasks.evaluation import val_data
+        from slp_transformer.tasks.evaluation import format_table, loss_rows, loss_values, val_data
 
         translator = to_translator(run)
         if options.source is None:
@@ -267,35 +237,42 @@ class PairTask(Task):
             languages = run.tokenizer.languages if options.target is None else (None, None)
             pairs, _ = read_pairs_or_bundled(options.source, options.target, languages)
         window = run.model.config.context_length
-        rows, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
+        ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
-        loss = mean_pair_loss(run, rows)
+        values = loss_values(mean_pair_loss(run, ids), run)
         beams = options.num_beams or 4
-        written = translate_all(translator, [source for source, _ in pairs], beams, options)
+        predictions = translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
-        exact = sum(a == " ".join(b.split()) for a, b in zip(written, references, strict=True))
-        values: dict[str, Any] = {"loss": loss, "perplexity": perplexity(loss), "pairs": len(pairs)}
-        values |= {"exact": exact / len(pairs), "num_beams": beams}
-        metrics = compute_translation_metrics(written, references)
-        text = format_table(
-            {
-                "loss": f"{loss:.4f} nats per token",
-                "perplexity": f"{values['perplexity']:.3f}",
-                "pairs": f"{len(pairs):,}, translated with {beams} beams",
-                "exact": f"{values['exact']:.1%} equal their reference word by word",
-            }
-            | metrics.format_scores()
-        )
-        names = ("source", "reference", "prediction")
+        exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
+        scores, score_rows = translation_scores(predictions, references)
+        rows = loss_rows(values) | {
+            "pairs": f"{len(pairs):,}, translated with {beams} beams",
+            "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
+        }
+        values |= {"pairs": len(pairs), "exact": exact / len(pairs), "num_beams": beams} | scores
         samples = [
-            dict(zip(names, (*pair, prediction), strict=True))
-            for pair, prediction in list(zip(pairs, written, strict=True))[: options.samples or 0]
-        ]
-        if warnings:
-            text = f"Of the pairs, {warnings}.\n{text}"
-        text = "\n\n".join([text, *map(format_table, samples)])
-        return Report(values | vars(metrics) | ({"samples": samples} if samples else {}), text)
+            {"source": source, "reference": reference, "prediction": prediction}
+            for (source, reference), prediction in zip(pairs, predictions, strict=True)
+        ][: options.samples or 0]
+        if samples:
+            values["samples"] = samples
+        head = f"Of the pairs, {warnings}.\n" if warnings else ""
+        tables = map(format_table, [rows | score_rows, *samples])
+        return Report(values, head + "\n\n".join(tables))
+
+
+def translation_scores(
+    predictions: list[str], references: list[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return BLEU and chrF as JSON and as rows; without sacrebleu, a remark in their place."""
+    from slp_transformer.data.translation_metrics import compute_translation_metrics
+
+    try:
+        metrics = compute_translation_metrics(predictions, references)
+    except ImportError as error:
+        return {}, {"BLEU and chrF": f"none: {error}"}
+    return vars(metrics), metrics.format_scores()
 
 
 def to_dataset(corpus: Any) -> Dataset:
@@ -329,16 +306,11 @@ def to_translator(run: LoadedRun) -> Any:
 
 
 def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) -> float:
-    """Return the nats per token of the targets.
-
-    Raises:
-        ValueError: if the loss is not finite.
-    """
+    """Return the nats per token of the targets."""
     import torch
 
     from slp_transformer._internal.progress_bar import progress_bar
     from slp_transformer.data.batches import PaddedPairs
-    from slp_transformer.tasks.evaluation import check_finite
     from slp_transformer.training.evaluation import mean_loss
 
     rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
@@ -347,26 +319,17 @@ def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) 
         **special_ids(run.tokenizer),
     )
     with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
-        loss = mean_loss(run.model, data, on_batch=on_batch)
-    check_finite(loss, run)
-    return loss
+        return mean_loss(run.model, data, on_batch=on_batch)
 
 
-def translate_all(translator: Any, sources: list[str], num_beams: int, options: Any) -> list[str]:
-    """Return the best translation of each source, those of similar length in one batch."""
+def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[str]:
+    """Return the best translation of each source."""
     from slp_transformer._internal.progress_bar import progress_bar
-    from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE
 
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    written = [""] * len(sources)
-    penalty = 1.0 if options.length_penalty is None else options.length_penalty
+    found: list[str] = []
     with progress_bar("Translate", len(sources), " sentences") as on_batch:
-        for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
-            batch = order[first : first + TRANSLATE_BATCH_SIZE]
-            found = translator.best_translations(
-                [sources[i] for i in batch], num_beams=num_beams, length_penalty=penalty
-            )
-            for i, text in zip(batch, found, strict=True):
-                written[i] = text
+        for first in range(0, len(sources), PROGRESS_BATCH):
+            batch = sources[first : first + PROGRESS_BATCH]
+            found += translator.best_translations(batch, num_beams=num_beams)
             on_batch(len(batch))
-    return written
+    return found

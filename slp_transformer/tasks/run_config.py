@@ -21,7 +21,7 @@ import dataclasses
 import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -33,13 +33,14 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.data.corpora import list_corpora
 from slp_transformer.data.pair_files import HF_PREFIX
 from slp_transformer.data.text_files import is_stream
-from slp_transformer.tasks.base import DataSettings
-from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.base import TASKS, DataSettings, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
 CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
+GROUPS = ("data", "model", "train")  # tables of a configuration
+TOKENIZER_SETTINGS = ("tokenizer", "vocab_size", "shared_vocabulary")  # of a task's data
 FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
 DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
@@ -108,13 +109,19 @@ class RunConfig(Generic[DataT]):
                     "lora_rank fine-tunes the model of another run: name that run by init_from."
                 )
 
-    def to_tables(self) -> Tables:
-        """Return every setting as TOML can hold it."""
-        tables = dataclasses.asdict(self)
-        top = {name: tables.pop(name) for name in ("init_from", "lora_rank")}
-        return map_leaves(
-            {"task": self.data.task} | top | tables, lambda v: NONE if v is None else v
+    def to_dict(self) -> Tables:
+        """Return every setting, the three groups of them as dicts."""
+        top = {"init_from": self.init_from, "lora_rank": self.lora_rank}
+        return top | {name: vars(getattr(self, name)).copy() for name in GROUPS}
+
+    def changes(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
+        """Return the settings that another configuration has otherwise: both values by name."""
+        mine, theirs = (
+            {**config.to_dict(), **vars(config.data), **vars(config.model), **vars(config.train)}
+            for config in (self, other)
         )
+        names = [name for name in mine if name not in GROUPS]
+        return {n: (mine[n], theirs[n]) for n in names if mine[n] != theirs[n]}
 
     def to_toml(self) -> str:
         """Return the configuration as a TOML file.
@@ -122,22 +129,15 @@ class RunConfig(Generic[DataT]):
         Raises:
             ImportError: if tomli_w is not installed.
         """
-        head = (
-            "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run.\n\n"
-        )
-        return head + require_extra("tomli_w", "Run configurations").dumps(self.to_tables())
+        head = "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run."
+        tables = replace_values({"task": self.data.task} | self.to_dict(), None, NONE)
+        content = require_extra("tomli_w", "Run configurations").dumps(tables)
+        return f"{head}\n\n{content}"
 
     def save(self, path: Path) -> None:
-        """Write the configuration to a file; sources in the same folder by their names alone."""
-        folder = path.parent.resolve()
-        inside = {
-            name: Path(value).name
-            for name, value in vars(self.data).items()
-            if name in self.data.paths and value and Path(value).parent == folder
-        }
-        text = replace(self, data=replace(self.data, **inside)).to_toml()
+        """Write the configuration to a file."""
         with atomic_write(path) as unfinished:
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
+            unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
@@ -155,11 +155,14 @@ def resolve_source(source: str, folder: Path) -> str:
     return str((folder / source).resolve())
 
 
-def map_leaves(tables: Any, change: Any) -> Any:
-    """Return nested dicts with each value changed."""
-    if isinstance(tables, Mapping):
-        return {name: map_leaves(value, change) for name, value in tables.items()}
-    return change(tables)
+def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
+    """Return tables with each value `old` replaced by `new`."""
+    return {
+        name: replace_values(value, old, new)
+        if isinstance(value, dict)
+        else (new if value == old else value)
+        for name, value in tables.items()
+    }
 
 
 # --- Reading -----------------------------------------------------------------------------------
@@ -216,7 +219,7 @@ def read_tables(file: str | Path) -> Tables:
     if tables.get("task", "text") not in TASKS:
         names = closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')
-    return map_leaves(tables, lambda value: None if value == NONE else value)
+    return replace_values(tables, NONE, None)
 
 
 def override(config: RunConfig, tables: Tables) -> RunConfig:
@@ -225,22 +228,16 @@ def override(config: RunConfig, tables: Tables) -> RunConfig:
     Raises:
         ValueError: if a name is unknown, or a value of the wrong type or impossible.
     """
-    check_names(tables, ("task", *(field.name for field in fields(config))), "A configuration")
-    changes: dict[str, Any] = {}
-    for name in ("data", "model", "train"):
-        table, old = tables.get(name, {}), getattr(config, name)
-        if not isinstance(table, dict):
-            raise ValueError(f"{name} must be a table: write [{name}] and its settings below.")
-        check_names(table, (field.name for field in fields(old)), f"[{name}]")
-        if table:
-            content = json.dumps(vars(old) | table, default=str).encode()
-            changes[name] = validate_json(type(old), content, f"[{name}]")
-    top = {n: v for n, v in tables.items() if n in ("init_from", "lora_rank")}
-    for name, kind in (("init_from", str), ("lora_rank", int)):
-        if top.get(name) is not None and type(top[name]) is not kind:
-            words = "a path" if kind is str else "a whole number"
-            raise ValueError(f"{name} must be {words}, not {top[name]!r}.")
-    return replace(config, **changes, **top)
+    settings = config.to_dict()
+    check_names(tables, ("task", *settings), "A configuration")
+    for name, value in tables.items():
+        if isinstance(value, dict) and isinstance(settings[name], dict):
+            check_names(value, settings[name], f"[{name}]")
+            settings[name] |= value
+        elif name != "task":
+            settings[name] = value
+    content = json.dumps(settings, default=str).encode()
+    return validate_json(RunConfig[type(config.data)], content, "The configuration")  # type: ignore[misc]  # a class at run time
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -1,20 +1,32 @@
 """The task of modeling guitar tablature."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, format_tab
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.formats.registry import (
+    UNTIMED_SUFFIXES,
+    add_time_if_needed,
+    check_writable_suffix,
+    write_tab_as,
+)
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
+from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
     Dataset,
     DataSettings,
     LoadedRun,
+    Positional,
     Report,
     Task,
-    check_split,
     check_windows,
-    keep_tokenizer,
 )
-from slp_transformer.tasks.flag_types import Positional
+from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.run_config import closest_match
 from slp_transformer.tasks.text import check_no_pair_batches, window_of
 
 
@@ -34,14 +46,6 @@ class TabData(DataSettings):
     source: Positional[str | None] = None
     val_split: float = 0.1
     val_data: str | None = None
-
-    def __post_init__(self):
-        """Refuse what cannot be split.
-
-        Raises:
-            ValueError: naming the setting.
-        """
-        check_split(self.val_split)
 
 
 class TabTask(Task):
@@ -70,7 +74,7 @@ class TabTask(Task):
         import torch
 
         from slp_transformer.data.token_file import write_token_folder
-        from slp_transformer.guitar import TabTokenizer, encode_all_tabs
+        from slp_transformer.guitar.styles import collect_styles
         from slp_transformer.guitar.tab_dataset import (
             collect_styles,
             describe_tab,
@@ -90,16 +94,16 @@ class TabTask(Task):
             warnings = remarks + warnings
         else:
             tokenizer = load_tokenizer_of(Path(config.init_from))
-        rows = [encode_all_tabs(part, tokenizer) for part in (train, val)]
-        streams = map(torch.tensor, rows)
-        made = Dataset(tokenizer, *streams, warnings, [describe_tab(tab) for tab in val])
+        names = [describe_tab(tab) for tab in val]
+        train_ids, val_ids = encode_tabs(train, tokenizer), encode_tabs(val, tokenizer)
+        made = Dataset(tokenizer, train_ids, val_ids, warnings, names)
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
         if folder is None:
             return made
-        content = self.tokenizer_to_json(tokenizer)
-        write_token_folder(folder, content, tokenizer.vocab_size, *rows, made.val_names)
+        content, rows = self.tokenizer_to_json(tokenizer), (train_ids.tolist(), val_ids.tolist())
+        write_token_folder(folder, content, tokenizer.vocab_size, *rows, names)
         opened = self.open(config, folder)
-        return Dataset(tokenizer, opened.train, opened.val, warnings, made.val_names)
+        return replace(made, train=opened.train, val=opened.val)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run.
@@ -115,46 +119,56 @@ class TabTask(Task):
             TokenStore,
         )
 
-        if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(keep_tokenizer(config, folder), folder)
         tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
-        files = TRAIN_TOKENS_FILE, VAL_TOKENS_FILE
-        return Dataset(tokenizer, *(TokenStore(folder / f, tokenizer.vocab_size) for f in files))
+        train, val = (
+            TokenStore(folder / name, tokenizer.vocab_size)
+            for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE)
+        )
+        return Dataset(tokenizer, train, val)
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.document_windows import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindows
 
         return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
-        from slp_transformer.guitar import TabTokenizer
+        return TabTokenizer.from_json(json.dumps(content))
 
-        return TabTokenizer.from_json(content)
-
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return how many tokens there are."""
-        return {"kind": "guitar tablature", "tokens": self.load_tokenizer(content).vocab_size}
+    def tokenizer_to_json(self, tokenizer: Any) -> Any:
+        """Return a tokenizer as JSON."""
+        return json.loads(tokenizer.to_json())
 
     def check_generate(self, options: Any) -> None:
-        """Accept all options."""
+        """Refuse a tuning, key or time signature that is not known, and files of another kind.
 
-    def session(self, run: LoadedRun, options: Any) -> Any:
+        Raises:
+            ValueError: naming the first one, and what is nearest.
+        """
+        time_signatures = [f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES]
+        known = {"tuning": TUNINGS, "key": KEY_NAMES, "time-signature": time_signatures}
+        for flag, choices in known.items():
+            value = getattr(options, flag.replace("-", "_"))
+            if value is not None and value not in choices:
+                raise ValueError(
+                    f'--{flag} has no choice "{value}": {closest_match(value, choices)}'
+                )
+        if options.output is not None and not options.json:
+            is_music_file(options.output)
+
+    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what generates tabs.
 
         Raises:
             ValueError: if the model does not know what is asked for.
         """
-        from slp_transformer.guitar import TUNINGS, Tuning
-        from slp_transformer.tasks.tab_session import TabSession
-
         fields = {"KEY": "key", "METRE": "time_signature", "STYLE": "style"}
         header = {kind: getattr(options, name, None) for kind, name in fields.items()}
-        header = {kind: value for kind, value in header.items() if value is not None}
+        known = {kind: value for kind, value in header.items() if value is not None}
         tuning = TUNINGS[getattr(options, "tuning", None) or "standard"]
         tuning = Tuning(tuning.open_pitches, getattr(options, "capo", None) or 0)
-        return TabSession(run.tokenizer, tuning, **header)
+        return TabSession(run.tokenizer, tuning, known)
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss and bits per note; with samples, statistics of generated pieces.
@@ -162,21 +176,26 @@ class TabTask(Task):
         Raises:
             ValueError: if there are no tabs, or too few.
         """
-        import torch
-
-        from slp_transformer.guitar import TUNINGS, encode_all_tabs
-        from slp_transformer.guitar.tab_dataset import read_tab_source
+        from slp_transformer.guitar.tab_dataset import (
+            encode_tabs,
+            keep_six_string_tabs,
+            read_tab_source,
+        )
         from slp_transformer.tasks import evaluate_tabs as tabs
-        from slp_transformer.tasks.base import format_table
-        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, sample, val_data
-        from slp_transformer.tasks.generation_session import format_samples, samples_to_json
-        from slp_transformer.tasks.tab_session import TabSession
+        from slp_transformer.tasks.evaluation import (
+            add_samples,
+            format_table,
+            loss_rows,
+            mean_window_loss,
+            sample,
+            val_data,
+        )
 
         if options.source is None:
             stream = val_data(run).val
         else:
-            tabs_read, _ = read_tab_source(options.source)
-            stream = torch.tensor(encode_all_tabs(tabs_read, run.tokenizer))
+            found, _ = keep_six_string_tabs(*read_tab_source(options.source))
+            stream = encode_tabs(found, run.tokenizer)
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
@@ -191,15 +210,128 @@ class TabTask(Task):
             "model": sample(session, run, options),
             "unconstrained": sample(free, run, options),
         }
-        decoded = [run.tokenizer.decode(text.ids).tab for text in groups["model"]]
-        shares = tabs.playable_shares(decoded)
-        for what in ("events", "chords"):
-            share = shares[f"playable_{what}"]
-            rows[f"playable {what}"] = (
-                "none generated" if share is None else f"{share:.1%} of {shares[what]:,}"
-            )
-        values |= shares
-        values["statistics"] = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        values["samples"] = samples_to_json(session, groups["model"], options.seed or 0)
-        parts = format_table(rows), tabs.format_statistics(values["statistics"])
-        return Report(values, "\n\n".join([*parts, format_samples(session, groups["model"])]))
+        statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
+        text = f"{format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        report = Report(values | {"statistics": statistics}, text)
+        return add_samples(report, run, session, groups["model"], options.seed)
+
+
+class TabSession(GenerationSession):
+    """Tabs that the grammar of their tokens allows."""
+
+    def __init__(
+        self,
+        tokenizer: TabTokenizer,
+        tuning: Tuning,
+        header: Mapping[str, str] | None = None,
+        constrained: bool = True,
+    ):
+        """Generate for a guitar that is tuned like this.
+
+        Args:
+            tokenizer: what the tokens mean.
+            tuning: the guitar.
+            header: what else the header is to say: KEY="Em", METRE="3/4", STYLE="Jazz".
+            constrained: keep to the grammar; if not, only in the header.
+
+        Raises:
+            ValueError: if the model does not know such a style.
+        """
+        self.tokenizer, self.tuning, self.constrained = tokenizer, tuning, constrained
+        self.stop = tokenizer.eos_id
+        self.kinds = [kind for kind, _ in tokenizer.parsed_vocabulary]
+        self.prompts: set[tuple[int, ...]] = set()
+        header = header or {}
+        if "STYLE" in header:
+            check_style(header["STYLE"], tokenizer.styles)
+        for kind in header:
+            if kind not in self.kinds:
+                flag = {"METRE": "time-signature"}.get(kind, kind.lower())
+                raise ValueError(f"--{flag} has no effect here: this model has no tokens for it.")
+        tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
+        self.header = dict(zip(header, tokens, strict=True))
+
+    def allowed(self, ids: Sequence[int]) -> set[int] | None:
+        """Return the tokens that may come next; a piece gets at least one bar after its prompt."""
+        has_bar = any(self.kinds[i] == "BAR" for i in ids)
+        if not self.constrained and has_bar:
+            return None
+        allowed = self.tokenizer.allowed_next_ids(ids)
+        for token in self.header.values():
+            if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
+                return {token}
+        if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
+            return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
+        return allowed if has_bar else allowed - {self.stop}
+
+    def begin(self, prompt: str | None) -> list[int]:
+        """Return the tokens of a prompt's tab, or the header of a new piece.
+
+        Raises:
+            ValueError: if the prompt is not tablature.
+        """
+        if prompt is None:
+            return self.tokenizer.to_ids(["<bos>", *self.tokenizer.tuning_tokens(self.tuning)])
+        tabs, problems = parse_ascii_tabs(prompt, "the prompt")
+        if not tabs:
+            raise ValueError(f"The prompt is not tablature: {problems[0]}.")
+        ids = [self.header.get(self.kinds[i], i) for i in self.tokenizer.encode(tabs[0])[:-1]]
+        self.prompts.add(tuple(ids))
+        return ids
+
+    def render(self, ids: list[int]) -> str:
+        """Return tokens as an ASCII tab."""
+        return format_tab(self.tokenizer.decode(ids).tab)
+
+    def writes(self, path: Path) -> bool:
+        """Return whether a path's suffix is that of a music file."""
+        return is_music_file(path)
+
+    def write(self, path: Path, ids: list[int]) -> list[str]:
+        """Write a tab to a music file, and return remarks on it.
+
+        Raises:
+            ValueError: if a file of that kind cannot hold it.
+        """
+        tab, remarks = self.tokenizer.decode(ids).tab, []
+        timed = add_time_if_needed(replace(tab, title=path.stem), path)
+        if timed.steps_per_quarter is not None:
+            timed, changed = fit_bars_to_time_signature(timed)
+            if changed:
+                more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
+                bars = ", ".join(map(str, changed[:10])) + more
+                remarks.append(
+                    f"Bars that did not fit their time signature were padded or truncated: {bars}."
+                )
+        if tab.steps_per_quarter is None:
+            remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
+        write_tab_as(timed, path)
+        return remarks
+
+
+def is_music_file(path: Path) -> bool:
+    """Return whether a path's suffix is that of a music file, rather than of text.
+
+    Raises:
+        ValueError: if there is a suffix, and no format has it.
+    """
+    suffix = path.suffix.lower()
+    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+        return False
+    check_writable_suffix(path)
+    return True
+
+
+def check_style(style: str, styles: Sequence[str]) -> None:
+    """Refuse a style that a model has no token for.
+
+    Raises:
+        ValueError: naming those that it has.
+    """
+    if not styles:
+        raise ValueError(
+            "--style has no effect here: this model knows no styles. Leave it out, or train on "
+            "tabs of several styles."
+        )
+    if style not in styles:
+        raise ValueError(f"--style must be one that this model knows, {', '.join(styles)}.")

@@ -1,27 +1,25 @@
-"""The task of modeling text."""
+"""The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
-import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.text_files import find_text_files, is_stream
-from slp_transformer.data.token_types import TokenType
+from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
-    TOKENS,
     Dataset,
     DataSettings,
     LoadedRun,
+    Positional,
     Report,
     Task,
-    check_split,
     check_windows,
-    keep_tokenizer,
 )
-from slp_transformer.tasks.flag_types import Positional
+from slp_transformer.tasks.generation_session import GenerationSession
 
+TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
 
 
@@ -47,16 +45,6 @@ class TextData(DataSettings):
     val_data: str | None = None
     tokenizer: TokenType = "characters"
     vocab_size: int | None = None
-
-    def __post_init__(self):
-        """Refuse what cannot be split or counted.
-
-        Raises:
-            ValueError: naming the setting.
-        """
-        check_split(self.val_split)
-        if self.vocab_size is not None:
-            check_size(vocab_size=self.vocab_size)
 
 
 def check_no_pair_batches(config: Any) -> None:
@@ -123,10 +111,7 @@ class TextTask(Task):
             ValueError: if they are damaged or missing.
         """
         from slp_transformer.data import load_corpus
-        from slp_transformer.data.token_file import TOKENIZER_FILE
 
-        if not (folder / TOKENIZER_FILE).exists():
-            return self.prepare(keep_tokenizer(config, folder), folder)
         text = load_corpus(folder)
         val = text.val_data
         return Dataset(
@@ -135,38 +120,48 @@ class TextTask(Task):
             load_corpus(folder / OTHER).train_data if val is None else val,
         )
 
-    def next_command(self, folder: Path) -> list[str | Path]:
-        """Return a command that continues two words of the training text."""
-        from slp_transformer.data import load_corpus
-
-        text = load_corpus(folder / TOKENS)
-        words = text.tokenizer.decode(text.train_data[:200].tolist()).split()
-        return ["generate", folder, "--prompt", " ".join(words[:2])]
-
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
         from slp_transformer.data import TextTokenizer
 
         return TextTokenizer.from_json(content)
 
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return tokenizer.to_json()
+    def check_generate(self, options: Any) -> None:
+        """Refuse options for guitar, and files that do not hold text.
 
-    def tokenizer_settings(self, content: Any) -> dict[str, Any]:
-        """Return what a token is."""
-        return {"tokenizer": content.get("kind")}
+        Raises:
+            ValueError: naming the first one.
+        """
+        super().check_generate(options)
+        output = options.output
+        if output is not None and not options.json and output.suffix not in TEXT_SUFFIXES:
+            raise ValueError(
+                f"{options.run} writes text, and {output.name} is no file of text: let it end in "
+                ".txt or .md."
+            )
 
-    def tokenizer_info(self, content: Any) -> dict[str, Any]:
-        """Return what a token is, and how many there are."""
-        tokenizer = self.load_tokenizer(content)
-        return {"kind": tokenizer.token_type, "tokens": tokenizer.vocab_size}
-
-    def session(self, run: LoadedRun, options: Any) -> Any:
+    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what continues text."""
-        from slp_transformer.tasks.generation_session import TextSession
+        return TextSession(run.tokenizer, run.tokenizer.end_id)
 
-        return TextSession(run.tokenizer)
+    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
+        """Return the tokens to evaluate on: a source's, or what the run held out.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        from slp_transformer.data import prepare_corpus
+        from slp_transformer.tasks.evaluation import val_data
+
+        if source is None:
+            return val_data(run).val
+        return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train_data
+
+    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int | None:
+        """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""
+        if tokenizer.unknown_id in ids:
+            return None
+        return sum(len(tokenizer.token_bytes(i)) for i in ids)
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
@@ -174,55 +169,137 @@ class TextTask(Task):
         Raises:
             ValueError: if there is none, or too little.
         """
-        from slp_transformer.data import prepare_corpus
-        from slp_transformer.data.text_tokenizer import UNKNOWN_TOKEN
-        from slp_transformer.tasks.evaluation import (
-            loss_rows,
-            mean_window_loss,
-            val_data,
-            with_samples,
-        )
+        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
 
-        tokenizer = run.tokenizer
-        if options.source is None:
-            stream = val_data(run).val
-        else:
-            stream = prepare_corpus(options.source, val_split=0.0, tokenizer=tokenizer).train_data
+        stream = self.read_stream(run, options.source)
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
-        said = stream[1 : values["tokens"] + 1].tolist()
-        if unknown := said.count(tokenizer.unknown_id):
-            values["unknown"] = unknown
+        ids = stream[1 : values["tokens"] + 1].tolist()
+        num_bytes = self.count_bytes(run.tokenizer, ids)
+        if num_bytes is None:
+            values["unknown"] = ids.count(run.tokenizer.unknown_id)
             rows["bits per byte"] = (
-                f"none: {unknown:,} of the tokens are {UNKNOWN_TOKEN}, whose bytes the model does "
-                "not predict"
+                f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
+                "model does not predict"
             )
-        else:
-            add_bits(
-                values,
-                rows,
-                tokenizer.decode(said),
-                sum(len(tokenizer.token_bytes(i)) for i in said),
-            )
+            return with_samples(self, run, options, values, rows)
+        bits = values["loss"] * values["tokens"] / math.log(2)
+        sizes = {"character": len(run.tokenizer.decode(ids)), "byte": num_bytes}
+        for unit, size in sizes.items():
+            values[f"{unit}s"] = size
+            if size:
+                values[f"bits_per_{unit}"] = bits / size
+                rows[f"bits per {unit}"] = f"{bits / size:.4f}"
         return with_samples(self, run, options, values, rows)
 
 
-def add_bits(values: dict[str, Any], rows: dict[str, str], text: str, num_bytes: int) -> None:
-    """Add bits per character and per byte of a text to the results of an evaluation."""
-    bits = values["loss"] * values["tokens"] / math.log(2)
-    sizes = {"character": len(text), "byte": num_bytes}
-    values |= {f"{unit}s": size for unit, size in sizes.items()}
-    for unit, size in sizes.items():
-        if size:
-            values[f"bits_per_{unit}"] = bits / size
-            rows[f"bits per {unit}"] = f"{bits / size:.4f}"
+class PublishedTask(TextTask):
+    """Text in the tokens of a model that others have published."""
+
+    name = "published"
+
+    def load(self, folder: Path, device: Any) -> LoadedRun:
+        """Load a published model, with its tokenizer.
+
+        Raises:
+            ValueError: if one of them is missing, cannot be loaded, or writes no text.
+        """
+        from slp_transformer.language_model import TransformerLM
+        from slp_transformer.modern.hf_tokenizer import load_tokenizer
+        from slp_transformer.modern.pretrained import from_pretrained, read_config
+
+        tokenizer = load_tokenizer(folder, read_config(folder))
+        model = from_pretrained(folder, device=device)
+        if not isinstance(model, TransformerLM):
+            raise ValueError(
+                f"{folder} holds no language model, but a {type(model).__name__}: it predicts "
+                "masked words and cannot continue a text."
+            )
+        return LoadedRun(self, folder, model, tokenizer, None)
+
+    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
+        """Return what continues text."""
+        return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
+
+    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
+        """Return the tokens of a source.
+
+        Raises:
+            ValueError: if none is named, or it has fewer than two tokens.
+        """
+        import torch
+
+        from slp_transformer.data.text_files import read_documents
+
+        if source is None:
+            raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
+        texts = read_documents(source)
+        stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
+        if len(stream) < 2:
+            raise ValueError("There is too little to evaluate on: it takes two tokens.")
+        return stream
+
+    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int:
+        """Return the bytes of what the tokens stand for, in UTF-8."""
+        return len(tokenizer.decode(ids).encode())
+
+
+class TextSession(GenerationSession):
+    """Text: any token may follow any other."""
+
+    def __init__(self, tokenizer: Any, stop: int | Collection[int] | None):
+        """Generate a tokenizer's tokens, until one that ends a text."""
+        self.tokenizer, self.stop = tokenizer, stop
+
+    def begin(self, prompt: str | None) -> list[int]:
+        """Return the tokens of a prompt; without one, of what precedes a new text or line.
+
+        Raises:
+            ValueError: if it is empty, or has a character that is not in the vocabulary.
+        """
+        if prompt is None:
+            return [self.first_id()]
+        if not (ids := self.encode(prompt)):
+            raise ValueError("The prompt is empty: give at least one character.")
+        return ids
+
+    def first_id(self) -> int:
+        """Return the token that precedes a new text, or a new line."""
+        end = self.tokenizer.end_id
+        return self.tokenizer.ids.get("\n", 0) if end is None else end
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt."""
+        return self.tokenizer.encode(prompt)
+
+    def render(self, ids: list[int]) -> str:
+        """Return tokens as text."""
+        return self.tokenizer.decode(ids)
+
+    def stream(self) -> Any:
+        """Return what turns one token after the other into text."""
+        return self.tokenizer.stream_decoder()
+
+
+class PublishedSession(TextSession):
+    """Text in the tokens of a published model."""
+
+    def first_id(self) -> int:
+        """Return the token that precedes a text.
+
+        Raises:
+            ValueError: if the model has none.
+        """
+        for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
+            if first is not None:
+                return first
+        raise ValueError("This model has no token to begin a text with: give a --prompt.")
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt, after the one that begins a text."""
+        return self.tokenizer.encode(prompt, whole=True)
 
 
 def window_of(config: Any) -> int:
     """Return the number of tokens in a training window."""
     return config.train.sequence_length or config.model.context_length
-
-
-def perplexity(loss: float) -> float | None:
-    """Return the exponential of a loss; None if it is too large for a float."""
-    return math.exp(loss) if loss < math.log(sys.float_info.max) else None

@@ -1,13 +1,12 @@
-"""What happens along with training: a progress bar, metrics.json, TensorBoard, calls of one's own.
+"""Callbacks of training: a progress bar, metrics.json, TensorBoard, functions of one's own.
 
 Callbacks run in rank 0 only. `on_eval` runs after the checkpoint was saved, so that
 `trainer.model` has the current weights with every strategy.
 """
 
-import contextlib
 import sys
 import time
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from slp_transformer._internal.atomic_write import read_json, require_extra, write_json
-from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors, progress_bar
+from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.training.trainer_state import EvalRecord
+from slp_transformer.training.run_folder import EvalRecord
 
 if TYPE_CHECKING:
     from slp_transformer.training.trainer import Trainer
@@ -34,16 +33,10 @@ class Callback:
         """Before the first step, or the first one after resuming."""
 
     def on_log(self, trainer: "Trainer", text: str) -> None:
-        """When the trainer has something to say, such as the results of an evaluation."""
+        """Handle a message of the trainer's, such as the results of an evaluation."""
 
     def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
         """After each training step; to read the loss waits for the device."""
-
-    def on_eval_start(self, trainer: "Trainer", data: Any) -> None:
-        """Before each pass over validation data."""
-
-    def on_eval_batch(self, trainer: "Trainer", num_sequences: int) -> None:
-        """After each batch of validation data."""
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """After each evaluation and its checkpoint; an exception ends the run."""
@@ -72,28 +65,35 @@ class MetricsFile(Callback):
 
     def on_fit_start(self, trainer: "Trainer") -> None:
         """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
-        self.path, self.rows = trainer.out_dir / METRICS_FILE, []
-        name = f"{trainer.strategy}{device_name(trainer.strategy.device)}"
+        assert trainer.out_dir is not None
+        self.path = trainer.out_dir / METRICS_FILE
+        device, name = trainer.strategy.device, str(trainer.strategy)
+        if device.type == "cuda":
+            name += f" ({torch.cuda.get_device_name(device)})"
         self.head = {"device": name, "peak_flops": trainer.monitor.peak_flops}
         before = self.read_rows()
+        self.rows: list[dict[str, Any]] = []
         for record in trainer.state.eval_history:
-            seconds = self.rows[-1]["seconds"] if self.rows else 0.0
-            self.rows.append(before.get(record.step, asdict(record) | {"seconds": seconds}))
+            row = asdict(record) | {"seconds": self.seconds()}
+            self.rows.append(before.get(record.step, row))
 
     def read_rows(self) -> dict[int, dict[str, Any]]:
-        """The rows of earlier sessions by step; none if the file is missing or not whole."""
+        """Return the rows of earlier sessions by step; none if the file is missing or damaged."""
         try:
             rows = read_json(self.path)["evaluations"]
             return {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
+    def seconds(self) -> float:
+        """Return the time that the run has taken so far."""
+        return self.rows[-1]["seconds"] if self.rows else 0.0
+
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Add a row, if there is room on the disk."""
-        before = self.rows[-1]["seconds"] if self.rows else 0.0
         row = asdict(record) | {
             "learning_rate": trainer.learning_rate,
-            "seconds": before + trainer.train_seconds,
+            "seconds": self.seconds() + trainer.train_seconds,
             "tokens_per_second": trainer.tokens_per_second,
             "mfu": trainer.monitor.mfu(trainer.tokens_per_second),
             "memory_bytes": trainer.monitor.memory_bytes(),
@@ -103,15 +103,10 @@ class MetricsFile(Callback):
             write_json(self.path, self.head | {"evaluations": self.rows})
 
 
-def device_name(device: torch.device) -> str:
-    """The model of a CUDA device, in brackets; nothing for others."""
-    return f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
-
-
 class TensorBoard(Callback):
     """Writes curves for TensorBoard into the run's folder."""
 
-    writer = None
+    writer: Any = None
 
     def on_fit_start(self, trainer: "Trainer") -> None:
         """Open the file.
@@ -123,8 +118,8 @@ class TensorBoard(Callback):
         from torch.utils.tensorboard import SummaryWriter
 
         # Curves that were drawn beyond the checkpoint, before a crash, are removed.
-        folder = trainer.out_dir / TENSORBOARD_FOLDER
-        self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
+        folder = f"{trainer.out_dir}/{TENSORBOARD_FOLDER}"
+        self.writer = SummaryWriter(folder, purge_step=trainer.state.step + 1)
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Draw losses, learning rate and speed."""
@@ -143,9 +138,7 @@ class TensorBoard(Callback):
 class ProgressBar(Callback):
     """Shows a bar with loss, speed and time left; where stderr is a log, lines of text only."""
 
-    def __init__(self):
-        """Show nothing yet."""
-        self.bar, self.eval_bar = None, contextlib.ExitStack()
+    bar: Any = None
 
     def on_fit_start(self, trainer: "Trainer") -> None:
         """Show the bar.
@@ -157,16 +150,13 @@ class ProgressBar(Callback):
             tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
-        self.compiling = trainer.config.compile
-        if self.compiling:
-            self.show("Compiling, which may take minutes.")
         self.reset()
 
     def reset(self) -> None:
         """Measure speed from now on."""
         self.since, self.tokens = time.perf_counter(), 0
 
-    def show(self, text: str) -> None:
+    def on_log(self, trainer: "Trainer", text: str) -> None:
         """Show a line of text above the bar."""
         with ignore_display_errors():
             if self.bar is not None:
@@ -174,18 +164,9 @@ class ProgressBar(Callback):
             else:
                 print(text, file=sys.stderr, flush=True)
 
-    def on_log(self, trainer: "Trainer", text: str) -> None:
-        """Show a line of text."""
-        self.show(text)
-
     def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
-        """Move the bar on."""
+        """Advance the bar."""
         self.tokens += num_targets
-        if self.compiling:
-            loss.item()
-            self.compiling = False
-            self.show(f"Compiled in {time.perf_counter() - self.since:.0f} s.")
-            self.reset()
         if self.bar is None:
             return
         with ignore_display_errors():
@@ -196,29 +177,14 @@ class ProgressBar(Callback):
                 self.bar.set_postfix_str(f"loss {value:.3f}, {speed}")
                 self.reset()
 
-    def on_eval_start(self, trainer: "Trainer", data: Any) -> None:
-        """Show a bar for the validation data, if that takes a while."""
-        self.eval_bar.close()
-        if self.bar is not None:
-            total = len(data) if isinstance(data, Sized) else None
-            bar = progress_bar("Evaluate", total, " sequences")
-            self.advance = self.eval_bar.enter_context(bar)
-
-    def on_eval_batch(self, trainer: "Trainer", num_sequences: int) -> None:
-        """Move that bar on."""
-        if self.bar is not None:
-            self.advance(num_sequences)
-
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Leave the time of the evaluation out of the speed."""
-        self.eval_bar.close()
         self.reset()
 
     def on_fit_end(self, trainer: "Trainer") -> None:
         """Leave the bar as it is."""
-        with ignore_display_errors():
-            self.eval_bar.close()
-            if self.bar is not None:
+        if self.bar is not None:
+            with ignore_display_errors():
                 self.bar.close()
 
 
@@ -231,7 +197,7 @@ def format_speed(tokens_per_second: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as "0:42", "12:05" or "1:02:03"."""
+    """Return a duration as "0:42", "12:05" or "1:02:03"."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -2,13 +2,12 @@
 
 A run's folder has
 
-    checkpoints.json      which of the folders below is the last and which the best
     step-00001000/
         model.safetensors     the weights, the tied E once
         config.json           the class of the model and its configuration
-        tokenizer.json        whatever the caller gave, if anything
+        tokenizer.json        the tokenizer, if the caller gave one
         training.json         settings, evaluations and the data's fingerprints
-        state.pt              optimizer and random state
+        state.safetensors     optimizer and random state
         checkpoint.json       format, step and the size of each file above
 
 A LoRA adapter has two files in place of model.safetensors
@@ -16,22 +15,23 @@ A LoRA adapter has two files in place of model.safetensors
     lora.safetensors      A and B of each matrix
     base.json             the checkpoint it was trained on, its checksum, and the rank
 
-A checkpoint is written under another name, flushed to the disk and renamed; then the one small
-index is replaced, which is where the new checkpoint takes over from the old. So a process may be
-killed at any moment: the index names whole checkpoints before and after.
+A checkpoint is written under another name, flushed to the disk and renamed, and deleted the other
+way around. So a process may be killed at any moment: each folder that has a checkpoint's name is
+complete. The last one is that of the last step, and its evaluations say which is the best.
 """
 
+import contextlib
 import hashlib
 import json
-import pickle
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
 
 from slp_transformer._internal.atomic_write import (
     error_message,
@@ -42,32 +42,37 @@ from slp_transformer._internal.atomic_write import (
 )
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
-from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.devices import check_memory
+from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
     FORMAT,
     LORA_BASE_FILE,
     LORA_WEIGHTS_FILE,
+    MANIFEST_FILE,
     TEMP_FOLDER,
     WEIGHTS_FILE,
     CheckpointChoice,
     LoraBase,
+    ModelSpec,
     checkpoint_folder,
+    delete_old_checkpoints,
     find_checkpoints,
-    list_checkpoints,
     load_lora_base,
     load_model_spec,
     load_trainer_state,
     step_of,
 )
-from slp_transformer.training.devices import check_memory
-from slp_transformer.training.optimizer import split_decay_groups
 
+KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 FLOATS = ("F64", "F32", "F16", "BF16")  # safetensors' names of floating-point dtypes
-MODELS = {kind.__name__: kind for kind in (TransformerLM, EncoderDecoder)}
+MODEL_MODULES = {
+    "TransformerLM": "slp_transformer.language_model",
+    "EncoderDecoder": "slp_transformer.encoder_decoder",
+    "ModernLM": "slp_transformer.modern",
+    "Bert": "slp_transformer.modern",
+}
 
 
 # --- Saving --------------------------------------------------------------------------------------
@@ -79,9 +84,8 @@ def save_checkpoint(
     model: nn.Module,
     *,
     training: Any = None,
-    state: dict[str, Any] | None = None,
+    state: dict[str, Tensor] | None = None,
     tokenizer: Any = None,
-    best: bool = True,
     lora_base: LoraBase | None = None,
     keep_last: int = 1,
 ) -> Path:
@@ -92,9 +96,8 @@ def save_checkpoint(
         step: training steps made so far.
         model: its weights, and `config` if it has one, are saved.
         training: the state of the run, as JSON.
-        state: tensors, numbers and dicts of them that resuming needs.
+        state: tensors that resuming needs.
         tokenizer: the tokenizer as JSON, if there is one.
-        best: whether this is the best checkpoint so far.
         lora_base: the checkpoint that the model's LoRA was trained on, to save A and B alone; None
             to save all weights.
         keep_last: number of most recent checkpoints to keep.
@@ -107,39 +110,33 @@ def save_checkpoint(
             kept.
         ImportError: if safetensors is not installed.
     """
-    run = Path(run)
-    index = find_checkpoints(run)
-    target = run / f"step-{step:08d}"
-    if target.name in index.values():
+    run, earlier = Path(run), find_checkpoints(run)
+    target, temp = run / f"step-{step:08d}", run / TEMP_FOLDER
+    if target.exists():
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
-        if target.name in index.values():
+        if target.exists():
             return target
-    named = {"last": target.name, "best": target.name if best else index.get("best", target.name)}
-    temp = run / TEMP_FOLDER
     try:
         run.mkdir(parents=True, exist_ok=True)
-        for leftover in (temp, target):  # of a process that was killed
-            if leftover.exists():
-                shutil.rmtree(leftover)
+        if temp.exists():  # of a process that was killed
+            shutil.rmtree(temp)
         temp.mkdir()
-        write_files(temp, step, model, training, state, tokenizer, lora_base)
+        write_files(temp, step, model, training, state or {}, tokenizer, lora_base)
         temp.rename(target)
         fsync_path(run)
-        write_json(run / "checkpoints.json", named)
     except (OSError, RuntimeError, safetensors_error()) as error:
-        shutil.rmtree(temp, ignore_errors=True)
-        if not is_in_index(run, target.name):
-            shutil.rmtree(target, ignore_errors=True)
-        earlier = f"{index['last']} was kept" if index else "there is no earlier one"
+        for unfinished in (temp, target):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
-            f"({error_message(error)}): {earlier}. Make room or choose another folder, then resume."
+            f"({error_message(error)}): {kept}. Make room or choose another folder, then resume."
         ) from error
     recent = [path.name for path in list_checkpoints(run) if step_of(path) <= step][-keep_last:]
     for old in list_checkpoints(run):
-        if old.name not in (*named.values(), *recent):
+        if old.name not in (*named.values(), *recent) and not (old / KEPT_FILE).exists():
             # What Windows will not delete, because this process has it open, goes the next time.
             shutil.rmtree(old, ignore_errors=True)
     return target
@@ -150,69 +147,57 @@ def write_files(
     step: int,
     model: nn.Module,
     training: Any,
-    state: dict[str, Any] | None,
+    state: dict[str, Tensor],
     tokenizer: Any,
     lora_base: LoraBase | None,
 ) -> None:
     """Write all files of a checkpoint, and flush them to the disk; the manifest comes last."""
-    name, weights = WEIGHTS_FILE, unique_weights(model)
+    tensors = {WEIGHTS_FILE: unique_weights(model), STATE_FILE: state}
     if lora_base is not None:
-        name, weights = LORA_WEIGHTS_FILE, lora_state_dict(model)
+        tensors = {LORA_WEIGHTS_FILE: lora_state_dict(model), STATE_FILE: state}
         write_json(folder / LORA_BASE_FILE, asdict(lora_base))
-    weights = {n: W.detach().cpu().contiguous() for n, W in weights.items()}
-    require_extra("safetensors.torch", "Checkpoints").save_file(weights, folder / name)
     write_json(folder / "config.json", model_spec(model))
-    # safetensors makes a file that only its owner can read; the umask decided on the other one.
-    shutil.copymode(folder / "config.json", folder / name)
+    write_json(folder / "training.json", training)
     if tokenizer is not None:
         write_json(folder / "tokenizer.json", tokenizer)
-    write_json(folder / "training.json", training)
-    torch.save(tree_map(to_cpu, state or {}), folder / "state.pt")
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    for name in sizes:
+    save_file = require_extra("safetensors.torch", "Checkpoints").save_file
+    for name, values in tensors.items():
+        save_file({n: x.detach().cpu().contiguous() for n, x in values.items()}, folder / name)
+        # safetensors makes a file that only its owner can read; the umask decided on the others.
+        shutil.copymode(folder / "config.json", folder / name)
         fsync_path(folder / name)
-    write_json(folder / "checkpoint.json", {"format": FORMAT, "step": step, "files": sizes})
-
-
-def is_in_index(run: Path, folder: str) -> bool:
-    """Whether a run's index, if it can be read, names a checkpoint."""
-    try:
-        return folder in json.loads((run / "checkpoints.json").read_text("utf-8")).values()
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def to_cpu(value: Any) -> Any:
-    """A tensor on the CPU; anything else as it is."""
-    return value.cpu() if isinstance(value, Tensor) else value
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    write_json(folder / MANIFEST_FILE, {"format": FORMAT, "step": step, "files": sizes})
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The state of a model, each tensor under the first of its names."""
-    seen, unique = set(), {}
+    """Return the state of a model, each tensor under the first of its names."""
+    unique: dict[Any, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
-        if (key := (tensor.data_ptr(), tensor.shape, tensor.stride())) not in seen:
-            seen.add(key)
-            unique[name] = tensor
-    return unique
+        unique.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), (name, tensor))
+    return dict(unique.values())
 
 
 def model_spec(model: nn.Module) -> dict[str, Any]:
-    """The class of a model and its configuration, as JSON."""
+    """Return the class of a model and its configuration, as JSON."""
     config = getattr(model, "config", None)
-    settings = config.to_dict() if isinstance(config, TransformerConfig) else None
-    return {"model": type(model).__name__, "config": settings}
+    settings = config if hasattr(config, "to_dict") else None
+    return json.loads(json.dumps(ModelSpec(type(model).__name__, settings).to_dict()))
 
 
 def safetensors_error() -> type[Exception]:
-    """What safetensors raises for files that it cannot read or write."""
+    """Return the error of safetensors for files that it cannot read or write."""
     return require_extra("safetensors", "Checkpoints").SafetensorError
 
 
 # --- Loading -------------------------------------------------------------------------------------
 
 
-def load_model(run: str | Path, which: CheckpointChoice = "best") -> nn.Module:
+def load_model(
+    run: str | Path,
+    which: CheckpointChoice = "best",
+    model: Callable[[Any], nn.Module] | None = None,
+) -> nn.Module:
     """Load the model of a checkpoint, on the CPU and in evaluation mode.
 
     A LoRA adapter is added to the weights of the checkpoint that it was trained on.
@@ -221,44 +206,41 @@ def load_model(run: str | Path, which: CheckpointChoice = "best") -> nn.Module:
         run: the run's folder, or a checkpoint's own.
         which: "best" (by validation loss), "last", or "average" for the mean weights of the last
             checkpoints, as many as the run's setting `keep_last` says.
+        model: makes a model of your own from the stored configuration, None if it had none.
 
     Raises:
-        ValueError: if there is no whole checkpoint, it is not of a model of this package, or a LoRA
-            adapter's base is missing or has changed.
+        ValueError: if there is no complete checkpoint, it is not of a model of this package, or a
+            LoRA adapter's base is missing or has changed.
         ImportError: if safetensors is not installed.
     """
     folder = checkpoint_folder(run, which)
-    spec = load_model_spec(folder)
-    if spec.model not in MODELS or spec.config is None:
-        raise ValueError(
-            f"{folder / 'config.json'} describes no model of this package: it should name one of "
-            f"{', '.join(MODELS)} and its configuration."
-        )
-    kind, config = MODELS[spec.model], spec.config
-    lora_base = load_lora_base(folder)
+    spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
-    check_model_size(kind, config, full)
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
+    if model is None and spec.model not in MODEL_MODULES:
+        raise ValueError(
+            f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
+            "pass load_model a function that makes one, as model."
+        )
+    if type(spec.config) is TransformerConfig:
+        check_model_size(spec, full)
     rng_state = torch.get_rng_state()
-    model = kind(config)
+    kind = model or getattr(import_module(MODEL_MODULES[spec.model]), spec.model)
+    loaded: nn.Module = kind(spec.config)
     if which == "average":
-        average_weights(model, recent_checkpoints(folder))
+        average_weights(loaded, recent_checkpoints(folder))
     else:
-        load_weights(model, full)
+        load_weights(loaded, full)
     if lora_base is not None:
-        add_lora(model, lora_base.rank)
-        load_weights(model, folder)
+        add_lora(loaded, lora_base.rank)
+        load_weights(loaded, folder)
     torch.set_rng_state(rng_state)  # loading draws no random numbers
-    return model.eval()
+    return loaded.eval()
 
 
 def load_weights(model: nn.Module, folder: Path) -> None:
-    """Load the weights of a checkpoint into a model, in place and one tensor at a time.
-
-    Each tensor is copied out of the mapped file into the memory that the model already has, so
-    that there is never a second set of weights (and the tensors lie where they would without a
-    checkpoint, which matrix products need to come out the same to the last bit).
+    """Load the weights of a checkpoint into a model, in place.
 
     Args:
         model: a model of the same class and configuration.
@@ -269,45 +251,96 @@ def load_weights(model: nn.Module, folder: Path) -> None:
         ValueError: if the file's weights do not fit the model (which is then unchanged), or are NaN
             or infinite.
     """
-    safe_open = require_extra("safetensors", "Checkpoints").safe_open
     lora = (folder / LORA_BASE_FILE).exists()
     path = folder / (LORA_WEIGHTS_FILE if lora else WEIGHTS_FILE)
-    weights = lora_state_dict(model) if lora else unique_weights(model)
+    load_tensors(path, lora_state_dict(model) if lora else unique_weights(model))
+
+
+def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[str, Tensor]:
+    """Load the optimizer and random state of a checkpoint.
+
+    Args:
+        folder: what `checkpoint_folder` returned.
+        parameters: the model's, in the order of the optimizer's numbers.
+
+    Raises:
+        ValueError: if the file cannot be read, or is not of this model.
+    """
+    path = folder / STATE_FILE
+    headers = tensor_headers(path)
+    state = {name: torch.get_rng_state() for name in ("random.batches", "random.cpu")}
+    for name, (shape, _) in headers.items():
+        if name.startswith("random.") and name not in state:  # of an accelerator
+            state[name] = torch.empty(shape, dtype=torch.uint8)
+    for i, W in enumerate(parameters):
+        if f"optimizer.{i}.step" in headers:  # all but frozen weights, from the first step on
+            state[f"optimizer.{i}.step"] = torch.empty(())
+            for moment in ("exp_avg", "exp_avg_sq"):
+                state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
+    load_tensors(path, state)
+    return state
+
+
+def tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
+    """Return shape and dtype of each tensor in a file.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
     try:
-        with safe_open(path, framework="pt") as file:
+        with require_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            shapes = {name: slice.get_shape() for name, slice in slices.items()}
-            dtypes = {name: slice.get_dtype() for name, slice in slices.items()}
+            return {name: (x.get_shape(), x.get_dtype()) for name, x in slices.items()}
     except (OSError, safetensors_error()) as error:
-        raise ValueError(
-            f"{path} holds no weights that can be read: {error_message(error)}."
-        ) from None
-    for name in sorted(weights.keys() | shapes.keys()):
-        here = format_shape(weights[name]) if name in weights else "no such tensor"
-        there = format_shape(shapes[name]) if name in shapes else "no such tensor"
+        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
+
+
+@torch.no_grad()
+def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Load the tensors of a file into existing ones, one at a time.
+
+    Each is copied out of the mapped file into the memory that is there already, so that there is
+    never a second set of weights (and the tensors lie where they would without a checkpoint, which
+    matrix products need to come out the same to the last bit).
+
+    Raises:
+        ValueError: if the file has other tensors (which are then unchanged), or they are NaN or
+            infinite.
+    """
+    headers = tensor_headers(path)
+    for name in sorted(tensors.keys() | headers.keys()):
+        here = format_shape(tensors[name]) if name in tensors else "no such tensor"
+        there = format_shape(headers[name][0]) if name in headers else "no such tensor"
         if here != there:
             raise ValueError(f"{path} does not fit the model: {name} is {there}, not {here}.")
-        if dtypes[name] not in FLOATS:
-            raise ValueError(f"{path} is damaged: {name} is {dtypes[name]}, not weights.")
-    with torch.no_grad():
-        for name, tensor in weights.items():
-            with safe_open(path, framework="pt") as file:  # anew, to release the pages read
-                tensor.copy_(file.get_tensor(name))
-            if not all_finite(tensor):
-                raise ValueError(
-                    f"{path} cannot be used: {name} has NaN or infinite weights; take another "
-                    "checkpoint, or train again with a lower learning_rate."
-                )
+        dtype = headers[name][1]
+        if (dtype in FLOATS) != tensors[name].is_floating_point():
+            raise ValueError(f"{path} is damaged: {name} is {dtype}, not {tensors[name].dtype}.")
+    safe_open = require_extra("safetensors", "Checkpoints").safe_open
+    for name, tensor in tensors.items():
+        with safe_open(path, framework="pt") as file:  # anew, to release the pages read
+            tensor.copy_(file.get_tensor(name))
+        if not all_finite(tensor):
+            raise ValueError(
+                f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
+                "checkpoint, or train again with a lower learning_rate."
+            )
 
 
-def check_model_size(kind: type[nn.Module], config: TransformerConfig, folder: Path) -> None:
+def all_finite(tensor: Tensor) -> bool:
+    """Return whether no element is NaN or infinite, without a copy of the tensor."""
+    return not tensor.numel() or bool(torch.stack(tensor.aminmax()).isfinite().all())
+
+
+def check_model_size(spec: ModelSpec, folder: Path) -> None:
     """Refuse a configuration that cannot belong to its weights file, before the model is built.
 
     Raises:
         ValueError: if the model would be larger than the file of its weights, or than the memory.
     """
-    check_memory(config, encoder_decoder=kind is EncoderDecoder)
-    count = count_parameters(config, encoder_decoder=kind is EncoderDecoder).total
+    encoder_decoder = spec.model == "EncoderDecoder"
+    check_memory(spec.config, encoder_decoder=encoder_decoder)
+    count = count_parameters(spec.config, encoder_decoder=encoder_decoder).total
     size = (folder / WEIGHTS_FILE).stat().st_size
     if count > size:  # each parameter takes a byte at least
         raise ValueError(
@@ -317,15 +350,13 @@ def check_model_size(kind: type[nn.Module], config: TransformerConfig, folder: P
 
 
 def recent_checkpoints(last: Path) -> list[Path]:
-    """The checkpoints that a run keeps to be averaged, one for each step, up to the last one.
+    """Return the checkpoints that a run keeps to be averaged, up to the last one.
 
     Raises:
-        ValueError: if one of them is not whole.
+        ValueError: if one of them is damaged.
     """
     state = load_trainer_state(last)
-    step = step_of(last) if last.name.startswith("step-") else 0
-    found = {step_of(folder): folder for folder in list_checkpoints(last.parent)}
-    folders = [found[s] for s in sorted(found) if 0 < s <= step]
+    folders = [path for path in find_checkpoints(last.parent) if 0 < step_of(path) <= step_of(last)]
     recent = folders[-(state.config.keep_last if state else 1) :]
     return [checkpoint_folder(folder) for folder in recent] or [last]
 
@@ -346,78 +377,51 @@ def average_weights(model: nn.Module, folders: list[Path]) -> None:
         W.copy_(total / len(folders))
 
 
-# --- State of the optimizer ----------------------------------------------------------------------
+# --- Random numbers ------------------------------------------------------------------------------
 
 
-def load_training_state(folder: Path, model: nn.Module) -> dict[str, Any]:
-    """Load the optimizer and random state of a checkpoint, mapped rather than read.
-
-    Raises:
-        ValueError: if the file cannot be read, holds more than tensors and plain values, or is not
-            of this model.
-    """
-    path = folder / "state.pt"
+@contextlib.contextmanager
+def preserve_rng_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the global random numbers; afterwards the caller's continue where they were."""
+    generator = torch.Generator()
+    before = get_rng_state(generator, device)
+    torch.manual_seed(seed)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise ValueError(f"{path} holds no training state that can be read: {reason}.") from None
-    check_training_state(state, model, path)
+        yield
+    finally:
+        set_rng_state(before, generator, device)
+
+
+def get_rng_state(generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+    """Return the state of all randomness in a run: of its batches, and of dropout."""
+    state = {"random.batches": generator.get_state(), "random.cpu": torch.get_rng_state()}
+    if device.type != "cpu":
+        module, place = torch.get_device_module(device), rng_place(device)
+        state[f"random.{device.type}"] = module.get_rng_state(*place)
     return state
 
 
-def check_training_state(state: Any, model: nn.Module, path: Path) -> None:
-    """Refuse a state that is not that of this model's optimizer and of random numbers.
-
-    Raises:
-        ValueError: naming the file and the first part of it that is wrong.
-    """
-
-    def require(sound: bool, part: str) -> None:
-        if not sound:
-            raise ValueError(f"{path} is damaged, or of another model: {part} is wrong.")
-
-    require(isinstance(state, dict) and {"optimizer", "random"} <= state.keys(), "the whole")
-    optimizer, random = state["optimizer"], state["random"]
-    require(isinstance(optimizer, dict), "the optimizer")
-    entries, groups = optimizer.get("state"), optimizer.get("param_groups")
-    matrices, vectors = split_decay_groups(model)
-    numbers = list(range(len(matrices) + len(vectors)))
-    wanted = [numbers[: len(matrices)], numbers[len(matrices) :]]
-    sound = isinstance(groups, list) and all(isinstance(group, dict) for group in groups)
-    require(sound and [group.get("params") for group in groups] == wanted, "the parameter list")
-    require(isinstance(entries, dict) and set(entries) <= set(numbers), "the optimizer's state")
-    for number, entry in entries.items():
-        weight, part = [*matrices, *vectors][number], f"the optimizer's state of weight {number}"
-        require(isinstance(entry, dict) and set(entry) == {"step", "exp_avg", "exp_avg_sq"}, part)
-        shapes = {"step": (), "exp_avg": weight.shape, "exp_avg_sq": weight.shape}
-        for name, shape in shapes.items():
-            require(is_finite_tensor(entry[name], shape), f"{part}, {name},")
-    require(isinstance(random, dict) and {"batches", "cpu"} <= random.keys(), "the random state")
-    size = torch.get_rng_state().shape
-    for name, kept in random.items():
-        sound = isinstance(kept, Tensor) and kept.dtype == torch.uint8 and kept.dim() == 1
-        sound = sound and (name not in ("batches", "cpu") or kept.shape == size)
-        require(sound, "the random state")
+def set_rng_state(
+    state: dict[str, Tensor], generator: torch.Generator, device: torch.device
+) -> None:
+    """Restore what `get_rng_state` returned (dropout differs on another kind of device)."""
+    generator.set_state(state["random.batches"])
+    torch.set_rng_state(state["random.cpu"])
+    if f"random.{device.type}" in state and device.type != "cpu":
+        module, place = torch.get_device_module(device), rng_place(device)
+        module.set_rng_state(state[f"random.{device.type}"], *place)
 
 
-def is_finite_tensor(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether something is a floating-point tensor of a shape without NaN and infinities."""
-    if not isinstance(value, Tensor) or value.shape != shape or not value.is_floating_point():
-        return False
-    return all_finite(value)
-
-
-def all_finite(tensor: Tensor) -> bool:
-    """Whether no element is NaN or infinite, without a copy of the tensor."""
-    return not tensor.numel() or bool(torch.stack(tensor.aminmax()).isfinite().all())
+def rng_place(device: torch.device) -> tuple[torch.device, ...]:
+    """Return the device as an argument: cuda:1, not the current CUDA device; MPS has but one."""
+    return () if device.type == "mps" else (device,)
 
 
 # --- LoRA ----------------------------------------------------------------------------------------
 
 
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
-    """Describe a checkpoint as the base of a LoRA adapter.
+    """Describe a checkpoint as the base of a LoRA adapter, and mark it as one that is kept.
 
     Raises:
         ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
@@ -428,6 +432,8 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             f"{run} is a LoRA adapter already: merge it into its base first, by "
             "slp-transformer merge."
         )
+    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
+        (folder / KEPT_FILE).touch()
     return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
 
 
@@ -461,16 +467,9 @@ def locate_lora_base(folder: Path, base: LoraBase) -> Path:
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    Raises:
-        ValueError: if it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_lora_rank(kind: type[nn.Module], config: TransformerConfig, rank: int) -> None:

@@ -1,13 +1,22 @@
-"""What a training run computes on."""
+"""What a training run computes on: the device, its precision, its memory and its speed."""
 
+import contextlib
 import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
 
 import torch
+from torch import nn
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.scaling_laws import count_parameters
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.scaling_laws import count_parameters, training_flops_per_token
+from slp_transformer.training.train_config import TrainConfig
 
 BLOCK_OVERHEAD_BYTES = 20_000  # bytes of Python objects that a block consists of
+BENCHMARK_MATRIX_SIZES = {"cpu": 1024, "cuda": 8192}
+MEBIBYTE = 2**20
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -16,7 +25,10 @@ def pick_device(wanted: str | None = None) -> torch.device:
     Raises:
         ValueError: if the one asked for is not there.
     """
-    there = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    there: dict[str, Callable[[], bool]] = {
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+    }
     found = [name for name, is_there in there.items() if is_there()] + ["cpu"]
     if wanted is None or wanted in found:
         return torch.device(wanted or found[0])
@@ -55,7 +67,40 @@ def device_for_rank(wanted: str | None, place: int) -> torch.device:
     return device
 
 
-# --- How much there is -------------------------------------------------------------------------
+# --- Precision -----------------------------------------------------------------------------------
+
+
+def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
+    """Whether a run trains in bfloat16; without a setting, where CUDA supports it natively."""
+    if config.bf16 is not None:
+        return config.bf16
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def autocast(config: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager:
+    """Compute matrix products in bfloat16, if the run does."""
+    if not uses_bf16(config, device):
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16)
+
+
+@contextlib.contextmanager
+def float32_matmul_precision(config: TrainConfig, device: torch.device) -> Iterator[None]:
+    """Allow or forbid TF32 on a CUDA device, and restore the caller's choice afterwards.
+
+    With TF32 both sides of a product are rounded to ten bits after the point, and added up in
+    float32.
+    """
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high" if config.tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+# --- Memory --------------------------------------------------------------------------------------
 
 
 def check_memory(
@@ -89,7 +134,7 @@ def check_memory(
     for_batch = 2 * batch * (8 * config.model_dim * blocks + 2 * config.vocab_size)  # in bf16
     if needed <= there < needed + for_batch:
         raise ValueError(
-            f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at the least beside the "
+            f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at least on top of the "
             f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
             "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
             "same)."
@@ -110,3 +155,91 @@ def total_memory_bytes(device: torch.device) -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 10**12
+
+
+# --- Speed ---------------------------------------------------------------------------------------
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has finished all queued work."""
+    if device.type != "cpu":
+        torch.get_device_module(device).synchronize(device)
+
+
+def measure_matmul_flops(
+    device: torch.device, dtype: torch.dtype, size: int | None = None
+) -> float:
+    """Measure operations per second in the product of two square matrices, the median of ten.
+
+    That is what a device reaches in practice: less than what its data sheet says.
+
+    Args:
+        device: the device.
+        dtype: of the matrices.
+        size: their rows and columns; enough for the kind of device to reach its speed if None.
+    """
+    size = size or BENCHMARK_MATRIX_SIZES.get(device.type, 4096)
+    A, B = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    seconds = []
+    for _ in range(13):  # the first three warm it up
+        synchronize(device)
+        start = time.perf_counter()
+        A @ B
+        synchronize(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * size**3 / statistics.median(seconds[3:])
+
+
+class DeviceMonitor:
+    """Computes model FLOPs utilization (MFU) and memory of a run's device.
+
+    Attributes:
+        flops_per_token: operations of training on one token, see `training_flops_per_token`; None
+            if unknown.
+        peak_flops: operations per second that the device was measured at; None where it was not.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        device: torch.device,
+        world_size: int = 1,
+    ):
+        """Measure the device's speed, if it is a CUDA device: that takes a moment.
+
+        Args:
+            model: the model that is trained.
+            config: the settings of the run.
+            device: the device.
+            world_size: how many devices like this one share the work.
+        """
+        self.device, self.flops_per_token, self.peak_flops = device, None, None
+        trainable = all(W.requires_grad for W in model.parameters())  # frozen weights take fewer
+        if isinstance(model, TransformerLM) and trainable:
+            window = config.sequence_length or model.config.context_length
+            self.flops_per_token = training_flops_per_token(model.config, window)
+        if device.type == "cuda":
+            dtype = torch.bfloat16 if uses_bf16(config, device) else torch.float32
+            self.peak_flops = world_size * measure_matmul_flops(device, dtype)
+            torch.cuda.reset_peak_memory_stats(device)
+
+    def mfu(self, tokens_per_second: float) -> float | None:
+        """The share of the device's peak FLOPs that training uses; None if unknown."""
+        if self.flops_per_token is None or self.peak_flops is None:
+            return None
+        return tokens_per_second * self.flops_per_token / self.peak_flops
+
+    def memory_bytes(self) -> int | None:
+        """The most memory that tensors have taken on the device; None for a CPU."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        if self.device.type == "mps":
+            return torch.mps.driver_allocated_memory()
+        return None
+
+    def summary(self, tokens_per_second: float) -> str:
+        """Both as far as they are known: " | MFU 41% | 1,234 MiB"."""
+        mfu, memory = self.mfu(tokens_per_second), self.memory_bytes()
+        text = "" if mfu is None else f" | MFU {mfu:.0%}"
+        return text if memory is None else f"{text} | {memory / MEBIBYTE:,.0f} MiB"

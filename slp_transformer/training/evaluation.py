@@ -20,7 +20,7 @@ Loss = Callable[..., Tensor]
 def summed_token_loss(
     model: nn.Module, batch: Batch, *, label_smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """The next-token loss of a batch, summed over its targets."""
+    """Return the next-token loss of a batch, summed over its targets."""
     logits = model(*batch.inputs)
     return next_token_loss(logits, batch.targets, label_smoothing=label_smoothing, reduction="sum")
 
@@ -35,7 +35,7 @@ def mean_loss(
     on_batch: Callable[[int], Any] = lambda count: None,
     loss: Loss = summed_token_loss,
 ) -> float:
-    """The mean loss over all of some data; a stream is cut into windows that do not overlap.
+    """Return the mean loss over all of some data; a stream is cut into windows that do not overlap.
 
     Args:
         model: the model; it is used in evaluation mode, and is afterwards in the mode it was in.

@@ -1,10 +1,16 @@
 """Settings of a training run; nothing here needs PyTorch."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from slp_transformer._internal.config_checks import check_size, is_integer, to_builtin_ints
+from slp_transformer._internal.config_checks import (
+    check_choice,
+    check_size,
+    is_integer,
+    to_builtin_ints,
+)
 
 Parallel = Literal["ddp", "fsdp"]
 Schedule = Literal["cosine", "inverse-sqrt"]
@@ -15,6 +21,7 @@ RESUMABLE_SETTINGS = {
     "steps",
     "early_stopping_patience",
     "keep_last",
+    "learning_rate",
 }
 """Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"
@@ -24,9 +31,23 @@ NO_EPOCHS = (
 )
 
 
+COUNT = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
+POSITIVE = (lambda x: 0 < x < math.inf), "a number above 0"
+SHARE = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "seed": COUNT,
+    "warmup_steps": COUNT,
+    "learning_rate": POSITIVE,
+    "max_grad_norm": POSITIVE,
+    "weight_decay": ((lambda x: 0 <= x < math.inf), "0 or more"),
+    "label_smoothing": SHARE,
+    "adam_beta2": SHARE,
+}
+
+
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train.
+    """The settings of a training run.
 
     Attributes:
         steps: number of training steps.
@@ -93,37 +114,19 @@ class TrainConfig:
             ValueError: naming the setting, what it was and what would do.
         """
         to_builtin_ints(self)
-        sizes = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last"]
-        if self.eval_interval != EPOCH:
-            sizes.append("eval_interval")
-        names = ("sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience")
-        optional = [name for name in names if getattr(self, name) is not None]
-        check_size(**{name: getattr(self, name) for name in (*sizes, *optional)})
-        for name, least in (("seed", 0), ("warmup_steps", 0)):
+        names = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"]
+        names += ["sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"]
+        sizes = {name: getattr(self, name) for name in names}
+        check_size(**{name: n for name, n in sizes.items() if n not in (None, EPOCH)})
+        for name, (fits, what) in RANGES.items():
             value = getattr(self, name)
-            if value is not None and not (is_integer(value) and value >= least):
-                raise ValueError(f"{name} must be a whole number of 0 or more, not {value!r}.")
-        for name in ("learning_rate", "max_grad_norm"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"{name} must be a number above 0, not {value!r}.")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must be 0 or more, not {self.weight_decay!r}.")
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError(
-                f"label_smoothing is a share from 0 up to but not 1, not {self.label_smoothing!r}."
-            )
-        if not 0 <= self.adam_beta2 < 1:
-            raise ValueError(
-                f"adam_beta2 is a share from 0 up to but not 1, not {self.adam_beta2!r}."
-            )
-        if self.schedule not in get_args(Schedule):
-            raise ValueError(f'schedule must be "cosine" or "inverse-sqrt", not {self.schedule!r}.')
-        if self.parallel not in get_args(Parallel):
-            raise ValueError(f'parallel must be "ddp" or "fsdp", not {self.parallel!r}.')
+            if value is not None and not fits(value):
+                raise ValueError(f"{name} must be {what}, not {value!r}.")
+        check_choice(Schedule, schedule=self.schedule)
+        check_choice(Parallel, parallel=self.parallel)
 
     def learning_rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0."""
         warmup = self.steps // 20 if self.warmup_steps is None else self.warmup_steps
         if self.schedule == "inverse-sqrt":
             return self.learning_rate * inverse_sqrt_schedule(step, warmup)
@@ -133,7 +136,7 @@ class TrainConfig:
     def of_2017(
         cls, model_dim: int = 512, steps: int = 100_000, warmup_steps: int = 4000, **changes: Any
     ) -> "TrainConfig":
-        r"""How "Attention is all you need" trains (Vaswani et al. 2017, sections 5.3 and 5.4).
+        r"""Return the settings of "Attention is all you need" (Vaswani et al. 2017, 5.3 and 5.4).
 
         $$\eta=d^{-0.5}\min(step^{-0.5},\,step\cdot warmup^{-1.5})$$
 
@@ -161,12 +164,12 @@ class TrainConfig:
         return cls(**{"steps": steps, "warmup_steps": warmup_steps} | rate | adam | changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
+        """Return the settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
         return asdict(self)
 
 
 def cosine_schedule(step: int, steps: int, warmup: int) -> float:
-    """Share of the full learning rate at a step: a straight warm-up, then a cosine down to 0.1."""
+    """Return the share of the full rate at a step: a straight warm-up, then a cosine to 0.1."""
     if step < warmup:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
@@ -174,6 +177,6 @@ def cosine_schedule(step: int, steps: int, warmup: int) -> float:
 
 
 def inverse_sqrt_schedule(step: int, warmup: int) -> float:
-    """Share of the full learning rate at a step: a straight warm-up, then as 1/√step falls."""
+    """Return the share of the full rate at a step: a straight warm-up, then as 1/√step falls."""
     warmup = max(1, warmup)
     return min((step + 1) / warmup, math.sqrt(warmup / (step + 1)))

@@ -4,7 +4,7 @@
 
 trains and returns the evaluations. With `out_dir="runs/mine"` the run is saved as it goes, and the
 same call with `resume=True` continues it from where it stopped, with the same bits as if it had
-never stopped. `Trainer` is the same for a loss, callbacks or steps of one's own.
+never stopped. `Trainer` is the same with a loss or callbacks of your own.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
@@ -33,34 +34,34 @@ from slp_transformer.training.callbacks import (
     format_duration,
     format_speed,
 )
-from slp_transformer.training.checkpoint_files import (
-    LoraBase,
-    checkpoint_folder,
-    find_checkpoints,
-    load_model_spec,
-    load_trainer_state,
-)
 from slp_transformer.training.checkpoints import (
+    get_rng_state,
     load_training_state,
     load_weights,
     model_spec,
+    preserve_rng_state,
     save_checkpoint,
+    set_rng_state,
 )
-from slp_transformer.training.device_monitor import DeviceMonitor
-from slp_transformer.training.distributed import make_strategy
-from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
-from slp_transformer.training.optimizer import make_optimizer
-from slp_transformer.training.precision import (
-    BF16_EMULATED_WARNING,
+from slp_transformer.training.devices import (
+    DeviceMonitor,
     autocast,
     float32_matmul_precision,
-    has_native_bf16,
 )
-from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
-from slp_transformer.training.run_lock import run_lock
-from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
+from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
+from slp_transformer.training.run_folder import (
+    EvalRecord,
+    LoraBase,
+    TrainerState,
+    check_unchanged,
+    checkpoint_folder,
+    delete_old_checkpoints,
+    find_checkpoints,
+    load_trainer_state,
+    run_lock,
+)
+from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
-from slp_transformer.training.trainer_state import EvalRecord, TrainerState, check_unchanged
 
 LOG = logging.getLogger("slp_transformer")
 
@@ -106,13 +107,21 @@ def train(
     """
     if tensorboard and out_dir is None:
         raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")
-    callbacks = [ProgressBar()] if (out_dir is not None if progress is None else progress) else []
-    callbacks += [] if out_dir is None else [MetricsFile()]
+    saved = out_dir is not None
+    callbacks: list[Callback] = [ProgressBar()] if (saved if progress is None else progress) else []
+    callbacks += [MetricsFile()] if saved else []
     callbacks += [TensorBoard()] if tensorboard else []
-    callbacks += [] if report is None else [OnEval(report)]
-    config = TrainConfig(**(config.to_dict() if config else {}) | changes)
-    saving = {"out_dir": out_dir, "tokenizer": tokenizer, "lora_base": lora_base}
-    trainer = Trainer(model, train_data, val_data, config, **saving, callbacks=callbacks)
+    callbacks += [OnEval(report)] if report else []
+    trainer = Trainer(
+        model,
+        train_data,
+        val_data,
+        TrainConfig(**(config.to_dict() if config else {}) | changes),
+        out_dir=out_dir,
+        tokenizer=tokenizer,
+        lora_base=lora_base,
+        callbacks=callbacks,
+    )
     return trainer.fit(resume=resume)
 
 
@@ -162,13 +171,16 @@ class Trainer:
         window = getattr(getattr(model, "config", None), "context_length", None)
         window = config.sequence_length or window
         self.model, self.config, self.loss = model, config, loss
-        self.train_data, self.val_data = (
-            as_data_source(train_data, window),
-            as_data_source(val_data, window),
-        )
+        self.train_data = as_data_source(train_data, window)
+        self.val_data = as_data_source(val_data, window)
         self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
         self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
-        self.eval_interval = self.eval_interval_steps()
+        if config.eval_interval != EPOCH:
+            self.eval_interval = int(config.eval_interval)
+        elif hasattr(self.train_data, "steps_per_epoch"):
+            self.eval_interval = self.train_data.steps_per_epoch(self.rows_per_step, config.seed)
+        else:
+            raise ValueError(NO_EPOCHS)
         self.out_dir = None if out_dir is None else Path(out_dir)
         self.tokenizer, self.lora_base, self.callbacks = tokenizer, lora_base, tuple(callbacks)
         self.generator = torch.Generator().manual_seed(config.seed)
@@ -178,21 +190,9 @@ class Trainer:
         self.signals, self.strategy = SignalHandler(defer=True), SINGLE_PROCESS
         self.train_seconds = self.tokens_per_second = 0.0
 
-    def eval_interval_steps(self) -> int:
-        """The number of steps between evaluations.
-
-        Raises:
-            ValueError: if it is an epoch, and there are none.
-        """
-        if self.config.eval_interval != EPOCH:
-            return self.config.eval_interval
-        if not hasattr(self.train_data, "steps_per_epoch"):
-            raise ValueError(NO_EPOCHS)
-        return self.train_data.steps_per_epoch(self.rows_per_step, self.config.seed)
-
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last step."""
+        """Return the learning rate of the last step."""
         return self.config.learning_rate_at(self.state.step - 1)
 
     # The loop.
@@ -260,36 +260,39 @@ class Trainer:
                 return
             self.strategy.seed_step(self.config.seed, self.state.step)
             batch = self.train_data.draw(self.rows_per_step, self.generator)
-            loss = self.train_step(batch)
+            loss = training_step(
+                self.module,
+                batch,
+                self.optimizer,
+                self.state.step,
+                self.config,
+                self.strategy.device,
+                self.strategy,
+                self.loss,
+            )
             self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
             self.notify("on_step", loss, batch.num_targets)
             self.raise_if_interrupted()
 
-    def train_step(self, batch: Batch) -> Float[Tensor, ""]:
-        """Make a training step with a batch; return its mean loss, before the step."""
-        how = self.strategy.device, self.strategy, self.loss
-        return training_step(self.module, batch, self.optimizer, self.state.step, self.config, *how)
-
     def evaluate(self, data: DataSource) -> float:
-        """The mean loss over validation data.
+        """Return the mean loss over validation data.
 
         Raises:
             ValueError: if it is NaN or infinite.
             StoppedBySignal: if any process was asked to stop.
         """
-        self.notify("on_eval_start", data)
-
-        def on_batch(num_sequences: int) -> None:
-            self.notify("on_eval_batch", num_sequences)
-            self.raise_if_interrupted()
-
         with autocast(self.config, self.strategy.device):
-            how = self.config.batch_size, self.strategy, on_batch, self.loss
-            loss = mean_loss(self.module, data, None, *how)
-        if not math.isfinite(loss):
-            raise ValueError(self.divergence_message("The validation loss"))
+            loss = mean_loss(
+                self.module,
+                data,
+                batch_size=self.config.batch_size,
+                strategy=self.strategy,
+                on_batch=lambda _: self.raise_if_interrupted(),
+                loss=self.loss,
+            )
+        self.check_finite("The validation loss", math.isfinite(loss))
         return loss
 
     def evaluate_and_save(self) -> None:
@@ -322,8 +325,7 @@ class Trainer:
         if self.pending_losses:
             self.state.losses += torch.stack(self.pending_losses).tolist()
             self.pending_losses = []
-        if not all(map(math.isfinite, self.state.losses)):
-            raise ValueError(self.divergence_message("The loss"))
+        self.check_finite("The loss", all(map(math.isfinite, self.state.losses)))
 
     def raise_if_interrupted(self) -> None:
         """Stop if any process was asked to.
@@ -333,6 +335,18 @@ class Trainer:
         """
         if self.strategy.should_stop(self.signals.triggered):
             raise StoppedBySignal
+
+    def check_finite(self, name: str, finite: bool) -> None:
+        """Refuse to go on, or to save, when training has diverged.
+
+        Raises:
+            ValueError: naming the number that is not finite.
+        """
+        if not finite:
+            raise ValueError(
+                f"{name} is NaN or infinite, at step {self.state.step} at the latest: train with a "
+                "lower learning_rate or more warmup_steps. Earlier checkpoints were kept."
+            )
 
     # Checkpoints.
 
@@ -346,9 +360,9 @@ class Trainer:
         self.strategy.gather_weights(self.model)
         if self.out_dir is None:
             return
-        self.strategy.on_rank_zero(self.check_weights)
+        finite = torch.stack([torch.isfinite(W).all() for W in self.model.parameters()]).all()
+        self.check_finite("A weight", self.strategy.broadcast_object(bool(finite)))
         self.sync_losses()
-        optimizer = self.strategy.full_optimizer_state(self.optimizer.state_dict())
         random = get_rng_state(self.generator, self.strategy.device)
         self.strategy.on_rank_zero(
             save_checkpoint,
@@ -356,28 +370,10 @@ class Trainer:
             self.state.step,
             self.model,
             training=self.state.to_dict(),
-            state={"optimizer": optimizer, "random": random},
+            state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
-            best=self.state.is_best(),
             lora_base=self.lora_base,
             keep_last=self.config.keep_last,
-        )
-
-    def check_weights(self) -> None:
-        """Refuse to save NaN or infinite weights: they would replace a good checkpoint.
-
-        Raises:
-            ValueError: if there are any.
-        """
-        finite = [torch.isfinite(weights).all() for weights in self.model.parameters()]
-        if not torch.stack(finite).all():  # waits for the device once
-            raise ValueError(self.divergence_message("A weight"))
-
-    def divergence_message(self, what: str) -> str:
-        """What to say when training has diverged."""
-        return (
-            f"{what} is NaN or infinite, at step {self.state.step} at the latest: train with a "
-            "lower learning_rate or more warmup_steps. Earlier checkpoints were kept."
         )
 
     def restore(self, resume: bool) -> None:
@@ -387,70 +383,72 @@ class Trainer:
             ValueError: if the folder's run cannot be resumed. The model and the folder are
                 unchanged then.
         """
-        config, state, saved = self.config, self.state, {}
+        state, config = self.state, self.config
+        saved: dict[str, Tensor] = {}
         if self.out_dir is not None:
-            saved = self.strategy.on_rank_zero(self.load_checkpoint, resume) or {}
-        loaded = state.step, state.eval_history, state.losses, saved.get("random")
-        loaded = self.strategy.broadcast_object(loaded)
-        state.step, state.eval_history, state.losses, random = loaded
+            saved = self.strategy.on_rank_zero(self.load_checkpoint, self.out_dir, resume) or {}
+        random = {name: saved.pop(name) for name in list(saved) if name.startswith("random.")}
+        progress = state.step, state.eval_history, state.losses, random
+        progress = self.strategy.broadcast_object(progress)
+        state.step, state.eval_history, state.losses, random = progress
         module = self.strategy.wrap(self.model)
-        how = config.learning_rate, config.weight_decay, config.adam_beta2
-        self.optimizer = make_optimizer(module, *how)
-        if random is not None:
-            # The settings decide about the optimizer's groups, not the checkpoint.
-            groups = {"param_groups": self.optimizer.state_dict()["param_groups"]}
-            entries = saved["optimizer"] | groups if saved else None
-            self.strategy.load_optimizer(self.optimizer, entries)
-            for group in self.optimizer.param_groups if state.step else ():
-                group["lr"] = self.learning_rate  # as the last step left it
+        self.optimizer = make_optimizer(
+            module, config.learning_rate, config.weight_decay, config.adam_beta2
+        )
+        if random:
+            self.strategy.load_optimizer(self.optimizer, saved)
             try:
                 set_rng_state(random, self.generator, self.strategy.device)
             except (RuntimeError, TypeError, ValueError):
                 raise ValueError(
                     f"The random state saved in {self.out_dir} is damaged: it cannot be resumed."
                 ) from None
-        self.module = torch.compile(module) if config.compile else module
+        compiled = torch.compile(module) if config.compile else module
+        assert isinstance(compiled, nn.Module)
+        self.module = compiled
 
-    def load_checkpoint(self, resume: bool) -> dict[str, Any]:
+    def load_checkpoint(self, out_dir: Path, resume: bool) -> dict[str, Tensor]:
         """Load state and weights of the run's last checkpoint, if there is one.
 
         Returns:
-            The state of optimizer and random numbers; empty if there is no checkpoint.
+            The tensors of optimizer and random numbers; empty if there is no checkpoint.
 
         Raises:
             ValueError: if there is a checkpoint but no wish to resume, or if it is damaged or of
                 another run. The model and the folder are unchanged then.
         """
-        if not find_checkpoints(self.out_dir):
+        if not find_checkpoints(out_dir):
             return {}
-        folder = checkpoint_folder(self.out_dir)
+        folder = checkpoint_folder(out_dir)
         if not resume:
             raise ValueError(
-                f"{self.out_dir} holds a run already ({folder.name}): pass resume=True to "
+                f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
                 "resume it, or choose another folder."
             )
-        spec, saved = load_model_spec(folder), load_trainer_state(folder)
+        spec, saved = read_json(folder / "config.json"), load_trainer_state(folder)
         if saved is None:
             raise ValueError(f"{folder} has no training run that can be resumed.")
         try:
-            check_unchanged("model", spec.to_dict(), model_spec(self.model))
+            check_unchanged("model", spec, model_spec(self.model))
             check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
             check_unchanged("data", saved.data, self.state.data)
         except ValueError as error:
             raise ValueError(
-                f"The run in {self.out_dir} is another one: {error}. Resume it as it was, or "
-                "choose another folder."
+                f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
+                "another folder."
             ) from None
         if self.config.steps < saved.step:
             raise ValueError(
-                f"The run in {self.out_dir} has made {saved.step} steps already: choose as many or "
+                f"The run in {out_dir} has made {saved.step} steps already: choose as many or "
                 f"more, not {self.config.steps}."
             )
-        state = load_training_state(folder, self.model)
+        matrices, vectors = split_decay_groups(self.model)
+        tensors = load_training_state(folder, [*matrices, *vectors])
         load_weights(self.model, folder)
+        delete_old_checkpoints(out_dir, self.config.keep_last)
         self.state.step, self.state.losses = saved.step, saved.losses
         self.state.eval_history = saved.eval_history
-        return state
+        return tensors
 
     # Callbacks and log.
 
@@ -470,14 +468,13 @@ class Trainer:
         self.log(
             f"Training on {self.strategy}, from step {self.state.step} of {self.config.steps}."
         )
-        if self.val_subset is not self.val_data:
+        if self.val_subset is not self.val_data and isinstance(self.val_data, Sized):
             self.log(
-                f"Evaluating on {len(self.val_subset):,} of {len(self.val_data):,} validation "
-                "sequences; on all of them at the end."
+                f"Evaluating on {self.config.max_eval_samples:,} of {len(self.val_data):,} "
+                "validation sequences; on all of them at the end."
             )
-        cpu = self.strategy.device.type == "cpu"
-        if self.config.bf16 and cpu and not has_native_bf16():
-            self.log(BF16_EMULATED_WARNING)
+        if self.config.compile:
+            self.log("Compiling: the first steps may take minutes.")
 
     def log_eval(self, record: EvalRecord) -> None:
         """Log an evaluation, and the speed of the steps since the one before."""
@@ -524,7 +521,7 @@ def training_step(
         with autocast(config, device):
             summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
         share = summed / count
-        strategy.backward(share)
+        (share * strategy.world_size).backward()  # of a sum, where DDP takes the mean
         total += share.detach()
     if config.max_grad_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
@@ -535,7 +532,32 @@ def training_step(
 
 
 def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
-    """How many sequences of a batch go through the model at once."""
+    """Return the number of sequences of a batch that go through the model at once."""
     if config.batch_tokens is None:
         return config.batch_size
     return -(-len(batch.targets) // config.gradient_accumulation_steps)
+
+
+def make_optimizer(
+    model: nn.Module, learning_rate: float, weight_decay: float = 0.1, adam_beta2: float = 0.95
+) -> torch.optim.AdamW:
+    """Make AdamW (Loshchilov and Hutter 2019), with weight decay of matrices alone.
+
+    It is PyTorch's fused implementation, about twice as fast, wherever there is one.
+    """
+    matrices, vectors = split_decay_groups(model)
+    groups = [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    fused = all(
+        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point()
+        for p in model.parameters()
+    )
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, adam_beta2), fused=fused)
+
+
+def split_decay_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Split parameters into matrices and vectors, in the order of the optimizer's numbers."""
+    parameters = list(model.parameters())
+    return [p for p in parameters if p.dim() >= 2], [p for p in parameters if p.dim() < 2]

@@ -19,7 +19,7 @@ from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data import load_moby_dick
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training import trainer
-from slp_transformer.training.checkpoint_files import checkpoint_folder
+from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.trainer import train
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")

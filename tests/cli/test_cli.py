@@ -1,8 +1,7 @@
-"""The command line, from text to text; what it refuses, and how."""
+"""The command line, from text to text and from tabs to tabs; what it says, and where."""
 
 import importlib.metadata
 import io
-import json
 import shutil
 import sys
 import tomllib
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import SENTENCE, SMALL, fine, refused, weights
+from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
@@ -27,25 +26,38 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
-from slp_transformer.tasks.generation_session import TextSession, continue_prompts
+from slp_transformer.tasks.generation_session import continue_prompts
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
+from slp_transformer.tasks.text import TextSession
 from slp_transformer.training.checkpoints import load_model
 
-# --- From text to text ---------------------------------------------------------------------------
+TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
+
+
+@pytest.fixture
+def text_run(at):
+    """A folder with a run, a."""
+    fine(*TRAIN, *SMALL)
+
+
+# --- Text ----------------------------------------------------------------------------------------
 
 
 def test_from_a_file_to_text_in_three_commands(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "runs/a", *SMALL)
     said = capsys.readouterr()
-    assert "Trained 4 steps. Best val loss" in said.out
-    assert "slp-transformer generate" in said.out and "The quick" in said.out
-    assert "training tokens" in said.err
-    fine("generate", "runs/a", "--prompt", "The", "--max-new-tokens", "7")
-    written = capsys.readouterr().out
-    assert written.startswith("The") and len(written) == 3 + 7 + 1
-    fine("evaluate", "runs/a")
-    assert "bits per character" in capsys.readouterr().out
+    assert "Trained 4 steps. Best val loss" in said.out and "training tokens" in said.err
+    assert "slp-transformer generate runs/a" in said.out
+    text = output(capsys, "generate", "runs/a", "--prompt", "The", "--max-new-tokens", "7")
+    assert text.startswith("The") and len(text) == 3 + 7 + 1
+    assert "bits per character" in output(capsys, "evaluate", "runs/a")
+
+
+def test_one_step_is_one_step(at, capsys):
+    assert "Trained 1 step. " in output(capsys, *TRAIN, *SMALL, "--steps", "1")
+    again = output(capsys, "train", "--out-dir", "a", "--resume")
+    assert "it has made 1 step. To train it further" in again and "--steps 2" in again
 
 
 def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
@@ -64,7 +76,7 @@ def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
         fine("train", "text", "fox.txt", "--out-dir", run, *SMALL[:-1], *quiet)
-        for work in ("Vocabulary", "Tokens", "Split"):
+        for work in ("Vocabulary", "Tokens"):
             assert (f"{work}:   0%" in terminal.getvalue()) is not bool(quiet)
 
 
@@ -82,30 +94,26 @@ def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
     fine("train", "text", "moby-dick", "--out-dir", "moby", *SMALL)
 
 
-def test_the_seed_decides_what_is_written(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    texts = []
-    for seed in ("3", "3", "4"):
-        capsys.readouterr()
-        fine("generate", "a", "--prompt", "The", "--max-new-tokens", "30", "--seed", seed)
-        texts.append(capsys.readouterr().out)
+def test_the_seed_decides_what_is_written(text_run, capsys):
+    how = ["--max-new-tokens", "30", "--seed"]
+    one = ["generate", "a", "--prompt", "The", *how]
+    texts = [output(capsys, *one, seed) for seed in ("3", "3", "4")]
     assert texts[0] == texts[1] != texts[2]
-    fine("generate", "a", "--prompt", "The", "--prompt", "fox j", "--num-samples", "2",
-         "--max-new-tokens", "30", "--seed", "3", "--json")  # fmt: skip
-    listed = json.loads(capsys.readouterr().out)
+    prompts = ["--prompt", "The", "--prompt", "fox j", "--num-samples", "2"]
+    listed = result(capsys, "generate", "a", *prompts, *how, "3")
     assert [each["text"][:3] for each in listed] == ["The", "The", "fox", "fox"]
     assert [each["seed"] for each in listed] == [3, 4, 5, 6]
     # Each text is what it would be alone, window after window, however long its neighbors are.
     assert listed[0]["text"] + "\n" == texts[0] and listed[1]["text"] + "\n" == texts[2]
 
 
-def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_past_the_window_it_goes_on_with_the_end_and_says_so(text_run, capsys):
+    greedy = ["generate", "a", "--prompt", "The", "--temperature", "0", "--max-new-tokens"]
     capsys.readouterr()
-    fine("generate", "a", "--prompt", "The", "--max-new-tokens", "40", "--temperature", "0")
+    fine(*greedy, "40")
     said = capsys.readouterr()
     assert len(said.out) == 3 + 40 + 1 and "window of 13 tokens was full" in said.err
-    fine("generate", "a", "--prompt", "The", "--max-new-tokens", "10", "--temperature", "0")
+    fine(*greedy, "10")
     short = capsys.readouterr()
     assert short.err == "" and said.out.startswith(short.out[:-1])
     # By hand: to the end of the window, then from the last half of it, and so on.
@@ -119,8 +127,13 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(at, capsys):
     assert text == said.out[:-1]
 
 
+def session_for(*characters: str) -> TextSession:
+    tokenizer = TextTokenizer("characters", list(characters))
+    return TextSession(tokenizer, tokenizer.end_id)
+
+
 def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
-    session = TextSession(TextTokenizer("characters", ["<|end|>", "a", "b"]))
+    session = session_for("<|end|>", "a", "b")
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(3, 7, 4, 2, 1))
     written = continue_prompts(model, session, [[1], [2, 1]], 5, seed=1)
@@ -130,15 +143,18 @@ def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
         assert (each.finish_reason == "stop") == (new[-1] == 0) and each.finish_reason
 
 
-def test_a_prompt_from_a_file_and_output_to_one(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
+    assert session_for("a", "\n").begin(None) == [1]
+    assert session_for("<|end|>", "a", "\n").begin(None) == [0]
+    assert session_for("a", "b").begin(None) == [0]
+
+
+def test_a_prompt_from_a_file_and_output_to_one(text_run, capsys):
     Path("prompt.txt").write_text("The quick\n", encoding="utf-8")
     given = ["--prompt-file", "prompt.txt", "--max-new-tokens", "4", "--output", "out.txt"]
-    fine("generate", "a", *given)
+    assert output(capsys, "generate", "a", *given) == ""
     text = Path("out.txt").read_text(encoding="utf-8")
     assert text.startswith("The quick") and len(text.removesuffix("\n")) >= 9 + 3
-    assert "Trained" in capsys.readouterr().out  # and no more
-    assert capsys.readouterr().out == ""
 
 
 def test_words_and_bpe_without_a_prompt(at, capsys):
@@ -146,15 +162,7 @@ def test_words_and_bpe_without_a_prompt(at, capsys):
     for kind in ("words", "bpe"):
         fine("train", "text", "fox.txt", "--out-dir", kind, "--tokenizer", kind, *SMALL)
         fine("generate", kind, "--max-new-tokens", "5")
-        capsys.readouterr()
-        fine("info", kind, "--json")
-        assert json.loads(capsys.readouterr().out)["tokenizer"]["kind"] == kind
-
-
-def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
-    assert TextSession(TextTokenizer("characters", ["a", "\n"])).begin(None) == [1]
-    assert TextSession(TextTokenizer("characters", ["<|end|>", "a", "\n"])).begin(None) == [0]
-    assert TextSession(TextTokenizer("characters", ["a", "b"])).begin(None) == [0]
+        assert result(capsys, "info", kind)["data"]["tokenizer"] == kind
 
 
 # --- Guitar --------------------------------------------------------------------------------------
@@ -166,69 +174,12 @@ def session_of(tokenizer, **options):
     return TabTask().session(run, Generate(Path("g"), **options))
 
 
-def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys):
-    Path("tabs").mkdir()
-    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
-        write_tab(tab, f"tabs/{number:02}.txt")
-    Path("tabs/notes.txt").write_text("No tab here.\n", encoding="utf-8")
-    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert "skipped: notes.txt:1: no tablature" in capsys.readouterr().err
-    fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", "piece.txt")
-    (tab,), problems = read_tab_folder("piece.txt")
-    assert not problems and tab.tuning.open_pitches[-1] == 38
-    for name in ("piece.gp5", "piece.mid", "piece.musicxml", "piece.atex"):
-        fine("generate", "g", "--max-new-tokens", "60", "--tuning", "drop-D", "--output", name)
-    for name in ("piece.gp5", "piece.mid", "piece.atex"):
-        (same,), _ = read_any_tab_file(name)
-        assert same.tuning == tab.tuning
-        assert [e.notes for e in same.iter_events()] == [e.notes for e in tab.iter_events()]
-    fine("generate", "g", "--max-new-tokens", "30", "--num-samples", "2", "--output", "two.gp5")
-    assert Path("two-1.gp5").exists() and Path("two-2.gp5").exists()
-    said = refused(capsys, "generate", "g", "--output", "piece.pdf")
-    assert "piece.pdf does not say what to write" in said
-    fine("generate", "g", "--prompt-file", "tabs/00.txt", "--max-new-tokens", "50", "--json")
-    capsys.readouterr()
-    fine("evaluate", "g", "tabs", "--json")
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["loss"] > 0 and "bits_per_byte" not in measured
-    assert "not tablature" in refused(capsys, "generate", "g", "--prompt", "la la")
-
-
-def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at, capsys):
-    fine("train", "tabs", "--out-dir", "g", *SMALL)
-    riff = make_practice_corpus(seed=3, num_pieces=1)[0]
-    write_tab(riff, "my_riff.txt")
-    (read,), _ = read_tab_folder("my_riff.txt")
-    asked = ["--prompt-file", "my_riff.txt", "--max-new-tokens", "50", "--seed", "2"]
-    fine("generate", "g", *asked, "--output", "longer.txt")
-    (longer,), _ = read_tab_folder("longer.txt")
-    count = len(read.bars)
-    notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
-    assert notes[0][:count] == notes[1]
-    assert len(longer.bars) > count
-    tokenizer = load_tokenizer_of(Path("g"))
-    session = session_of(tokenizer, tuning="drop-D", key="Em", time_signature="3/4")
+def begun(session, count):
+    """The tokens of a new piece's header, the first of those that are allowed each time."""
     ids = session.begin(None)
-    for _ in range(3):  # unit, metre, key: the model chooses the first alone
+    for _ in range(count):
         ids.append(min(session.allowed(ids)))
-    assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
-    assert {name[:4] for name in tokenizer.to_tokens(session.allowed(ids))} == {"BAR<"}
-    assert "KEY<Em>" in tokenizer.to_tokens(session.begin(Path("my_riff.txt").read_text("utf-8")))
-    fine("generate", "g", "--key", "Em", "--time-signature", "3/4", "--max-new-tokens", "20")
-    Path("words.txt").write_text("La la la.\n", encoding="utf-8")
-    said = refused(capsys, "generate", "g", "--prompt-file", "words.txt")
-    assert "not tablature" in said
-    assert "nowhere.txt cannot be read" in refused(
-        capsys, "generate", "g", "--prompt-file", "nowhere.txt"
-    )
-
-
-def test_keys_are_for_models_whose_tokens_tell_them(at, capsys):
-    with pytest.raises(ValueError, match="--key has no effect here"):
-        session_of(TabTokenizer(), key="Em")
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    said = refused(capsys, "generate", "a", "--time-signature", "3/4")
-    assert "--time-signature has no effect here: a writes text, not tabs" in said
+    return ids
 
 
 def make_tabs(folder, *styles):
@@ -238,22 +189,57 @@ def make_tabs(folder, *styles):
         write_tab(replace(tab, style=styles[number % len(styles)]), f"{folder}/{number:02}.txt")
 
 
+def generated(name, *words):
+    """The tab that `generate` writes into a file."""
+    fine("generate", "g", "--max-new-tokens", "60", *words, "--output", name)
+    return read_any_tab_file(name)[0][0]
+
+
+def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys):
+    make_tabs("tabs", *[""] * 4)
+    Path("tabs/notes.txt").write_text("No tab here.\n", encoding="utf-8")
+    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
+    assert "skipped: notes.txt:1: no tablature" in capsys.readouterr().err
+    tab = generated("piece.txt", "--tuning", "drop-D")
+    assert tab.tuning.open_pitches[-1] == 38
+    for name in ("piece.gp5", "piece.mid", "piece.atex"):
+        same = generated(name, "--tuning", "drop-D")
+        assert same.tuning == tab.tuning
+        assert [e.notes for e in same.iter_events()] == [e.notes for e in tab.iter_events()]
+    fine("generate", "g", "--max-new-tokens", "30", "--output", "piece.musicxml")
+    fine("generate", "g", "--max-new-tokens", "30", "--num-samples", "2", "--output", "two.gp5")
+    assert Path("two-1.gp5").exists() and Path("two-2.gp5").exists()
+    measured = result(capsys, "evaluate", "g", "tabs")
+    assert measured["loss"] > 0 and "bits_per_byte" not in measured
+
+
+def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at):
+    fine("train", "tabs", "--out-dir", "g", *SMALL)  # generated practice tabs
+    assert tomllib.loads(Path("g/config.toml").read_text("utf-8"))["data"]["source"] == "none"
+    write_tab(make_practice_corpus(seed=3, num_pieces=1)[0], "my_riff.txt")
+    (read,), _ = read_tab_folder("my_riff.txt")
+    longer = generated("longer.txt", "--prompt-file", "my_riff.txt", "--seed", "2")
+    notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
+    assert notes[0][: len(notes[1])] == notes[1] and len(notes[0]) > len(notes[1])
+    tokenizer = load_tokenizer_of(Path("g"))
+    session = session_of(tokenizer, tuning="drop-D", key="Em", time_signature="3/4")
+    ids = begun(session, 3)  # unit, metre, key: the model chooses the first alone
+    assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
+    assert {name[:4] for name in tokenizer.to_tokens(session.allowed(ids))} == {"BAR<"}
+    assert "KEY<Em>" in tokenizer.to_tokens(session.begin(Path("my_riff.txt").read_text("utf-8")))
+    fine("generate", "g", "--key", "Em", "--time-signature", "3/4", "--max-new-tokens", "20")
+
+
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert load_tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
-    fine("generate", "g", "--style", "Jazz", "--max-new-tokens", "40", "--output", "piece.txt")
-    (piece,), _ = read_tab_folder("piece.txt")
-    assert piece.style == "Jazz"
-    for flags, style in (([], "Blues"), (["--style", "Jazz"], "Jazz")):
-        riff = ["--prompt-file", "tabs/01.txt", *flags]
-        fine("generate", "g", *riff, "--max-new-tokens", "40", "--output", "longer.txt")
-        (longer,), _ = read_tab_folder("longer.txt")
-        assert longer.style == style
+    assert generated("piece.txt", "--style", "Jazz").style == "Jazz"
+    riff = ["--prompt-file", "tabs/01.txt"]
+    assert generated("longer.txt", *riff).style == "Blues"
+    assert generated("longer.txt", *riff, "--style", "Jazz").style == "Jazz"
     session = session_of(load_tokenizer_of(Path("g")), key="Em", style="Blues")
-    ids = session.begin(None)
-    for _ in range(4):  # unit, metre, key, style
-        ids.append(min(session.allowed(ids)))
+    ids = begun(session, 4)  # unit, metre, key, style
     assert session.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
     for unknown in ("Rock", "jazz", "none", ""):
         said = refused(capsys, "generate", "g", "--style", unknown)
@@ -266,24 +252,15 @@ def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
     make_tabs("others", "Rock", "Funk")
     fine("train", "tabs", "others", "--out-dir", "h", "--init-from", "g", *SMALL[-9:])
     assert load_tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
-    shutil.rmtree("g/tokens")
-    for path in Path("tabs").iterdir():
-        path.write_text(path.read_text("utf-8").replace("style: Jazz", "style: Rock"), "utf-8")
+    shutil.rmtree("tabs")
     fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
     assert load_tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
 
 
-def test_styles_are_for_models_that_know_some(at, capsys):
-    with pytest.raises(ValueError, match="--style has no effect here: this model knows no styles"):
-        session_of(TabTokenizer(), style="Jazz")
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    said = refused(capsys, "generate", "a", "--style", "Jazz")
-    assert "--style has no effect here: a writes text, not tabs" in said
-    make_tabs("tabs", "Jazz")
-    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert not load_tokenizer_of(Path("g")).styles
-    said = refused(capsys, "generate", "g", "--style", "Jazz")
-    assert "--style has no effect here: this model knows no styles" in said
+def test_a_model_without_tokens_for_a_key_or_a_style_says_so():
+    for header in ({"key": "Em"}, {"style": "Jazz"}):
+        with pytest.raises(ValueError, match=f"--{next(iter(header))} has no effect here"):
+            session_of(TabTokenizer(), **header)
 
 
 def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
@@ -294,61 +271,41 @@ def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
     assert not load_tokenizer_of(Path("g")).styles
 
 
-def test_guitar_without_a_source_practises(at, capsys):
-    fine("train", "tabs", "--out-dir", "g", *SMALL)
-    assert tomllib.loads(Path("g/config.toml").read_text("utf-8"))["data"]["source"] == "none"
-
-
-# --- Saying no -----------------------------------------------------------------------------------
-
-
-TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
-LONG = ["--context-length", "999"]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["trian"], 'did you mean "train"?'),
-        ([*TRAIN, "--stpes", "3"], "Perhaps you meant: --steps"),
-        ([*TRAIN, "--steps", "x"], "Error parsing --steps: invalid literal for int()"),
-        ([*TRAIN, "--steps", "0"], "steps must be a whole number of 1"),
-        ([*TRAIN, "--context-length", "9", "--num-heads", "3"], "num_heads = 3"),
-        (["train", "text", "fox.txt"], "--out-dir FOLDER"),
-        (["train", "--out-dir", "a"], "Name the task: slp-transformer train text|pairs|tabs"),
-        (["train", "text", "--out-dir", "a"], "Name what to train on"),
-        (["train", "text", "nowhere", "--out-dir", "a"], "nowhere"),
-        (["train", "tabs", "nowhere", "--out-dir", "a"], "There is no folder"),
-        ([*TRAIN, "--config", "txet"], 'did you mean "text"?'),
-        (["train", "text", "fox.txt", "--out-dir", "a/b", *LONG], "too little"),
-        ([*TRAIN, "--device", "tpu"], "device must be"),
-        (["generate", "nowhere"], "There is no folder nowhere"),
-        (["generate", "."], "There is no checkpoint in ."),
-        (["generate", "nowhere", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more"),
-        (["evaluate", "."], "There is no checkpoint in ."),
-        (["evaluate", "nowhere", "--samples", "0"], "--samples must be 1 or more, not 0"),
-        (["evaluate", "nowhere", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more"),
-        (["info", "nowhere"], "There is no folder nowhere"),
-    ],
-)
-def test_bad_input_gets_one_sentence_and_2_and_leaves_nothing(words, sentence, at, capsys):
-    assert sentence in refused(capsys, *words)
-    assert [path.name for path in at.iterdir()] == ["fox.txt"]
+# --- What is missing, and mistakes ---------------------------------------------------------------
 
 
 def test_a_folder_that_was_there_is_left_as_it_was(at, capsys):
     Path("a").mkdir()
     Path("a/keep.md").write_text("mine", encoding="utf-8")
-    assert "too little" in refused(
-        capsys, "train", "text", "fox.txt", "--out-dir", "a", "--context-length", "999"
-    )
+    assert "too little" in refused(capsys, *TRAIN, "--context-length", "999")
     assert [path.name for path in Path("a").iterdir()] == ["keep.md"]
 
 
+def test_a_diverged_run_goes_on_with_a_lower_learning_rate(at, capsys):
+    assert "is NaN or infinite" in refused(capsys, *TRAIN, *SMALL, "--learning-rate", "1e30")
+    assert "has not been trained yet" in refused(capsys, "generate", "a")
+    fine("train", "--out-dir", "a", "--resume", "--learning-rate", "1e-3", "--quiet")
+    fine("generate", "a", "--max-new-tokens", "3")
+
+
 def test_a_missing_extra_is_named(at, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
+    for library in ("safetensors", "tomli_w", "mido"):
+        monkeypatch.setitem(sys.modules, library, None)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    assert 'python -m pip install "slp-transformer[text]"' in said and not Path("a").exists()
+    assert "train needs safetensors and tomli_w, which" in said and not Path("a").exists()
+    assert 'python -m pip install "slp-transformer[text]"' in said
+    assert "steps must be" in refused(capsys, *TRAIN, "--steps", "0")  # what is wrong comes first
+    said = refused(capsys, "tab", "song.mid")
+    assert "tab needs mido" in said and '"slp-transformer[guitar]"' in said
+    monkeypatch.setitem(sys.modules, "tyro", None)
+    assert "train needs tyro and safetensors and tomli_w" in refused(capsys, *TRAIN, *SMALL)
+
+
+def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    monkeypatch.delenv("SLP_TRANSFORMER_DATA", raising=False)
+    fine("info")
+    assert "moby-dick" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])

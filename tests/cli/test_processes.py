@@ -14,8 +14,8 @@ import torch
 from commands import SIZES, SMALL, fine, weights
 
 from slp_transformer.data import load_moby_dick
-from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import checkpoint_folder
 
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]

@@ -95,9 +95,6 @@ def test_info_tells_what_it_is_made_of(published, capsys):
     told = json.loads(capsys.readouterr().out)
     total = sum(W.numel() for W in published.parameters())
     assert told["parameters"]["total"] == total
-    E = published.get_input_embeddings().weight.numel()
-    assert told["parameters"]["embeddings"] >= E
-    assert sum(told["parameters"].values()) == 2 * total
     assert told["model"]["kind"] == "ModernLM" and told["model"]["vocab_size"] == V
     assert told["tokenizer"] == {"kind": "BPE", "tokens": V - 3}
     fine("info", "model")

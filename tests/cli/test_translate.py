@@ -9,7 +9,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import fine, refused, weights
+from commands import (
+    PAIR_SIZES,
+    PAIRS,
+    TRAIN_PAIRS,
+    fine,
+    output,
+    result,
+    weights,
+    write_pairs,
+)
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
@@ -17,32 +26,19 @@ from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
-from slp_transformer.data import make_number_pairs
 from slp_transformer.data.translation_metrics import compute_translation_metrics
 from slp_transformer.generation.translation import Translator
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
 from slp_transformer.tasks.pairs import PairTask
 from slp_transformer.tasks.run_config import load_config
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     list_checkpoints,
     load_trainer_state,
 )
-from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
-
-PAIRS = make_number_pairs(60)
-SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "29"]
-SMALL = [*SIZES, "--tokenizer", "words", "--vocab-size", "90", "--batch-tokens", "100"]
-SMALL += ["--steps", "6", "--eval-interval", "2", "--keep-last", "2", "--device", "cpu"]
-SMALL += ["--learning-rate", "0.05"]  # so that it learns where sentences end
-TRAIN = ["train", "pairs", "pairs.csv", *SMALL, "--quiet"]
-
-
-def write_pairs() -> None:
-    lines = [f'"{source}","{target}"\n' for source, target in PAIRS]
-    Path("pairs.csv").write_text("\ufeffEnglish,Spanish\n" + "".join(lines), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +48,7 @@ def trained(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_pairs()
-        fine(*TRAIN, "--out-dir", "run")
+        fine(*TRAIN_PAIRS, "--out-dir", "run")
         (folder / "pairs.csv").unlink()  # a run needs its source no more
     return folder
 
@@ -65,31 +61,24 @@ def at(trained, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def said(capsys, *words: str) -> str:
-    capsys.readouterr()
-    fine(*words)
-    return capsys.readouterr().out
-
-
 # --- Training ----------------------------------------------------------------------------------
 
 
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
     """Its batches follow from the step, so the epochs go on where they were."""
     write_pairs()
-    fine(*TRAIN, "--out-dir", "cut", "--steps", "3")
+    fine(*TRAIN_PAIRS, "--out-dir", "cut", "--steps", "3")
     fine("train", "--out-dir", "cut", "--resume", "--steps", "6", "--quiet")
     straight = load_model("run", "last").state_dict()
     resumed = load_model("cut", "last").state_dict()
     assert straight.keys() == resumed.keys()
     # The learning rate follows from the steps, of which the first part meant to make just three.
     assert TrainConfig(steps=3).learning_rate_at(1) != TrainConfig(steps=6).learning_rate_at(1)
-    fine(*TRAIN, "--out-dir", "slow")
+    fine(*TRAIN_PAIRS, "--out-dir", "slow")
     stopped = Path("slow")
     for folder in list_checkpoints(stopped):
         if folder.name > "step-00000004":
             shutil.rmtree(folder)
-    (stopped / "checkpoints.json").unlink()
     fine("train", "--out-dir", "slow", "--resume", "--quiet")
     assert weights("slow") == weights("run")
 
@@ -109,7 +98,7 @@ def test_the_last_checkpoints_are_kept_and_averaged(at):
 def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
     write_pairs()
     capsys.readouterr()
-    fine(*[word for word in TRAIN if word != "--quiet"], "--out-dir", "loud")
+    fine(*[word for word in TRAIN_PAIRS if word != "--quiet"], "--out-dir", "loud")
     told = capsys.readouterr().err
     assert "From English to Spanish." in told and "An epoch is about" in told
     assert told.count("\n  source ") == told.count("\n  prediction ") == 3 * 3
@@ -119,83 +108,47 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
 
 
 def test_the_first_run_needs_no_files(at, capsys):
-    told = said(capsys, "train", "pairs", "--print-config")
+    told = output(capsys, "train", "pairs", "--print-config")
     assert 'task = "pairs"' in told
-    fine("train", "pairs", "--out-dir", "numbers", *SIZES, "--steps", "1", "--quiet")
-    assert "English" in said(capsys, "info", "numbers")
+    fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
+    assert "English" in output(capsys, "info", "numbers")
 
 
 def test_two_vocabularies_make_a_model_of_two(at, capsys):
     write_pairs()
-    fine(*TRAIN, "--out-dir", "two", "--no-shared-vocabulary", "--steps", "2")
-    assert "source tokens" in said(capsys, "info", "two")
+    fine(*TRAIN_PAIRS, "--out-dir", "two", "--no-shared-vocabulary", "--steps", "2")
+    assert "source tokens" in output(capsys, "info", "two")
     config = load_model("two").config
     assert config.source_vocab_size is not None
-    assert said(capsys, "translate", "two", "twelve").count("\n") == 1
-
-
-CSV = ["pairs", "pairs.csv"]
-WRONG = {
-    "no such file": (["pairs", "no.csv"], "no.csv"),
-    "no such target": ([*CSV, "--target", "no.es"], "no.es"),
-    "no such column": (
-        [*CSV, "--source-language", "Thai", "--target-language", "English"],
-        'no column "Thai"',
-    ),
-    "another encoding": (["pairs", "latin.csv"], "line 2 has the byte 0xE9"),
-    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is cut short"),
-    "a table with a target": ([*CSV, "--target", "latin.csv"], "There is no use for"),
-    "lora": ([*CSV, "--init-from", "run", "--lora-rank", "2"], "lora_rank is for language models"),
-    "windows": ([*CSV, "--sequence-length", "9"], "sequence_length has no effect"),
-    "text with a target": (["text", "fox.txt", "--target", "fox.txt"], "--target"),
-    "tabs in tokens": (["tabs", "--batch-tokens", "9"], "batch_tokens has no effect"),
-    "batches too small": ([*CSV, "--batch-tokens", "3"], "batch just 3"),
-    "all too long": ([*CSV, "--context-length", "2"], "--overlong"),
-}
-
-
-@pytest.mark.parametrize("words, told", WRONG.values(), ids=WRONG)
-def test_bad_pairs_are_refused_in_a_sentence(at, capsys, words, told):
-    write_pairs()
-    Path("fox.txt").write_text("The fox.\n", encoding="utf-8")
-    Path("latin.csv").write_bytes("a,b\nx,é\n".encode("latin-1"))
-    import gzip
-
-    Path("cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,y\n")[:-6])
-    small = ["--device", "cpu", "--quiet", "--steps", "1", "--out-dir", "wrong"]
-    sizes = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1"]
-    assert told in refused(capsys, "train", *words, *sizes, *small)
-    assert not Path("wrong/config.toml").exists()
+    assert output(capsys, "translate", "two", "twelve").count("\n") == 1
 
 
 # --- Judging -----------------------------------------------------------------------------------
 
 
 def test_evaluate_judges_what_the_run_held_out(at, capsys):
-    told = json.loads(said(capsys, "evaluate", "run", "--json", "--samples", "2"))
-    assert (
-        told["pairs"] == 3 == len(json.loads(Path("run/tokens/held-out.json").read_text("utf-8")))
-    )
-    assert told["loss"] == pytest.approx(
-        json.loads(said(capsys, "info", "run", "--json"))["training"]["best_val_loss"], rel=1e-5
-    )
+    told = result(capsys, "evaluate", "run", "--samples", "2")
+    held_out = json.loads(Path("run/tokens/held-out.json").read_text("utf-8"))
+    assert told["pairs"] == 3 == len(held_out)
+    best = result(capsys, "info", "run")["training"]["best_val_loss"]
+    assert told["loss"] == pytest.approx(best, rel=1e-5)
     sources = [sample["source"] for sample in told["samples"]]
     translations = [sample["prediction"] for sample in told["samples"]]
-    assert said(capsys, "translate", "run", *sources) == "".join(f"{t}\n" for t in translations)
+    assert output(capsys, "translate", "run", *sources) == "".join(f"{t}\n" for t in translations)
     assert "tok:13a" in told["bleu_signature"] and 0 <= told["bleu"] <= 100
 
 
 def test_evaluate_takes_other_pairs(at, capsys):
     Path("a.en").write_text("twelve\nfive\n", encoding="utf-8")
     Path("a.es").write_text("doce\ncinco\n", encoding="utf-8")
-    told = said(capsys, "evaluate", "run", "a.en", "--target", "a.es", "--num-beams", "1")
+    told = output(capsys, "evaluate", "run", "a.en", "--target", "a.es", "--num-beams", "1")
     assert "2, translated with 1 beams" in told and "BLEU" in told
-    for words, sentence in (
-        (["--target", "a.es"], "name its source too"),
-        (["--max-new-tokens", "9"], "--max-new-tokens"),
-        (["a.en"], "--target"),
-    ):
-        assert sentence in refused(capsys, "evaluate", "run", *words)
+
+
+def test_without_sacrebleu_the_loss_is_given_all_the_same(at, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    told = output(capsys, "evaluate", "run")
+    assert "nats per token" in told and "BLEU and chrF  none: " in told and "[translation]" in told
 
 
 def test_judging_counts_as_sacrebleu_does():
@@ -223,26 +176,26 @@ def piped(monkeypatch, content: bytes, terminal: bool = False) -> None:
 
 def test_lines_come_from_words_files_and_pipes_alike(at, capsys, monkeypatch):
     lines = ["twelve", "", "five hundred and one", "\x00\x1b[2J 日本\x0b", "   "]
-    by_words = said(capsys, "translate", "run", *lines)
+    by_words = output(capsys, "translate", "run", *lines)
     assert by_words.count("\n") == 5 and by_words.split("\n")[1] == by_words.split("\n")[4] == ""
     Path("lines.txt").write_bytes("\r\n".join(lines).encode() + b"\r\n")
-    assert said(capsys, "translate", "run", "--input", "lines.txt") == by_words
+    assert output(capsys, "translate", "run", "--input", "lines.txt") == by_words
     piped(monkeypatch, "\n".join(lines).encode())
-    assert said(capsys, "translate", "run") == by_words
-    assert said(capsys, "translate", "run", "--input", "lines.txt", "--output", "out.txt") == ""
+    assert output(capsys, "translate", "run") == by_words
+    assert output(capsys, "translate", "run", "--input", "lines.txt", "--output", "out.txt") == ""
     assert Path("out.txt").read_text(encoding="utf-8") == by_words
 
 
 def test_n_best_are_different_and_in_the_order_of_their_scores(at, capsys):
     sources = [source for source, _ in PAIRS[:9]]
-    told = said(capsys, "translate", "run", *sources, "--n-best", "2", "--scores")
+    told = output(capsys, "translate", "run", *sources, "--n-best", "2", "--scores")
     blocks = [block.splitlines() for block in told.split("\n\n")[:-1]]
     assert len(blocks) == 9 and max(map(len, blocks)) == 2
     for block in blocks:
         scores, texts = zip(*(line.split("\t") for line in block), strict=True)
         assert list(map(float, scores)) == sorted(map(float, scores), reverse=True)
         assert float(scores[0]) < 0 and len(set(texts)) == len(texts)
-    told = said(capsys, "translate", "run", sources[0], "--json", "--num-beams", "3")
+    told = output(capsys, "translate", "run", sources[0], "--json", "--num-beams", "3")
     (best,) = json.loads(told)["translations"]
     assert best["text"] == blocks[0][0].split("\t")[1]
 
@@ -259,42 +212,20 @@ def test_the_score_is_the_mean_log_probability_of_what_was_written(at):
     assert best.text == tokenizer.decode_target(best.ids)
 
 
-def test_on_a_terminal_it_asks_for_sentences(at, capsys, monkeypatch):
-    piped(monkeypatch, b"", terminal=True)
-    asked = iter(["twelve", "twelve " * 40, "five", ""])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(asked))
+def test_on_a_terminal_it_says_what_it_translates(at, capsys, monkeypatch):
+    piped(monkeypatch, b"twelve\nfive\n", terminal=True)
     capsys.readouterr()
     fine("translate", "run")
     told = capsys.readouterr()
-    assert told.out == said(capsys, "translate", "run", "twelve", "five")
-    assert "From English into Spanish" in told.err and "41 tokens" in told.err
+    assert told.out == output(capsys, "translate", "run", "twelve", "five")
+    assert "From English into Spanish" in told.err
 
 
 def test_attention_is_drawn(at, capsys):
     word = "hundred"
-    told = said(capsys, "translate", "run", word, "--attention", "heads.html")
+    told = output(capsys, "translate", "run", word, "--attention", "heads.html")
     page = Path("heads.html").read_text(encoding="utf-8")
     assert told.count("\n") == 1 and "Cross-attention" in page and word in page
-    for words in (["a", "b"], [""], []):
-        assert "one sentence" in refused(capsys, "translate", "run", *words, "--attention", "a.svg")
-    assert ".svg" in refused(capsys, "translate", "run", "twelve", "--attention", "a.png")
-
-
-REFUSED = {
-    "a language it does not know": (["x", "--target-language", "Thai"], 'into "Thai"'),
-    "a source language": (["x", "--source-language", "Spanish"], "from English into Spanish"),
-    "a long sentence": (["five", "five " * 40], "Line 2 has 41 tokens"),
-    "no beams": (["x", "--num-beams", "0"], "--num-beams"),
-    "fewer beams than asked for": (["x", "--num-beams", "2", "--n-best", "3"], "--num-beams 3"),
-    "no such file": (["--input", "none.txt"], "none.txt"),
-    "another encoding": (["--input", "latin.txt"], "line 1 has the byte 0xE9"),
-}
-
-
-@pytest.mark.parametrize("words, told", REFUSED.values(), ids=REFUSED)
-def test_bad_sentences_are_refused(at, capsys, words, told):
-    Path("latin.txt").write_bytes("é".encode("latin-1"))
-    assert told in refused(capsys, "translate", "run", *words)
 
 
 def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
@@ -304,26 +235,14 @@ def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
     assert "line 2 has the byte 0xE9" in capsys.readouterr().err
 
 
-def test_runs_of_another_kind_are_refused(at, capsys):
-    assert "holds no language model: it translates" in refused(capsys, "generate", "run")
-    Path("fox.txt").write_text("The quick brown fox. " * 20, encoding="utf-8")
-    small = [*SIZES[:-1], "9", "--steps", "1", "--device", "cpu", "--quiet"]
-    fine("train", "text", "fox.txt", "--out-dir", "text", *small)
-    assert "does not translate" in refused(capsys, "translate", "text", "five")
-    assert "does not translate" in refused(capsys, "evaluate", "text", "--num-beams", "2")
+def test_a_run_begins_with_another(at):
     write_pairs()
-    new = ["train", "pairs", "pairs.csv", "--out-dir", "new", "--quiet"]
-    said = "text was trained for the task text, not pairs"
-    assert said in refused(capsys, *new, "--init-from", "text")
-    started = ["--init-from", "run", "--steps", "1"]
-    said = "run was trained for the task pairs, not tabs"
-    assert said in refused(capsys, "train", "tabs", "--out-dir", "new", *started)
-    fine(*new, *started, "--learning-rate", "1e-9", "--device", "cpu")
+    new = ["train", "pairs", "pairs.csv", "--out-dir", "new", "--init-from", "run", "--quiet"]
+    fine(*new, "--steps", "1", "--learning-rate", "1e-9", "--device", "cpu")
     for mine, theirs in zip(
         load_model("new").parameters(), load_model("run").parameters(), strict=True
     ):
         torch.testing.assert_close(mine, theirs)  # one step of next to nothing
-    assert checkpoint_folder("run").name == "step-00000006"
 
 
 # --- Epochs, and compilers that fail --------------------------------------------------------------
@@ -334,7 +253,7 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     write_pairs()
     by_epoch = ["--eval-interval", "epoch", "--keep-last", "9"]
     by_epoch += ["--batch-tokens", "400", "--steps", "7"]
-    fine(*TRAIN, *by_epoch, "--out-dir", "run")
+    fine(*TRAIN_PAIRS, *by_epoch, "--out-dir", "run")
     config = load_config("run/config.toml")
     source, _ = PairTask().sources(config, PairTask().open(config, Path("run/tokens")))
     drawn, steps = 0, 0
@@ -345,12 +264,6 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
     assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
     fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
-    said = refused(
-        capsys, *TRAIN, "--batch-tokens", "None", "--eval-interval", "epoch", "--out-dir", "b"
-    )
-    assert "have none: give a number of steps" in said and not Path("b").exists()
-    said = refused(capsys, *TRAIN, "--eval-interval", "epochs", "--out-dir", "b")
-    assert "Error parsing --eval-interval" in said and "'epochs'" in said
     model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
     with pytest.raises(ValueError, match="randomly drawn batches have none"):
         train(model, torch.arange(50) % 7, torch.arange(50) % 7, eval_interval="epoch", steps=3)
@@ -368,7 +281,7 @@ def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):
         return model
 
     monkeypatch.setattr(torch, "compile", fails)
-    assert main([*TRAIN, "--compile", "--out-dir", "run"]) == 2
+    assert main([*TRAIN_PAIRS, "--compile", "--out-dir", "run"]) == 2
     said = capsys.readouterr().err
     assert "train without --compile" in said.splitlines()[-1] and "page of errors" not in said
     fine("train", "--out-dir", "run", "--resume", "--no-compile", "--quiet")

@@ -22,7 +22,7 @@ from slp_transformer.data import (
 from slp_transformer.data import text_corpus as preparing_module
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.splitting import (
+from slp_transformer.data.text_corpus import (
     Document,
     choose_val_ranges,
     describe_ranges,
@@ -139,11 +139,6 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     )
 
 
-def test_a_named_corpus_is_prepared():
-    corpus = prepare_corpus("moby-dick")
-    assert all_of(corpus) == corpus.tokenizer.encode(load_moby_dick())
-
-
 # --- What is held out of several -----------------------------------------------------------------
 
 
@@ -194,28 +189,6 @@ def test_one_odd_document_is_not_what_is_measured_on(tmp_path):
 
 
 # --- Memory ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_text_is_read_as_its_tokens_are_used(kind, file, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 100)
-    tokenizer, pieces = train_tokenizer([TEXT], kind), []
-
-    def counted(path, tell):
-        for piece in read_pieces(path, tell):
-            pieces.append(len(piece))
-            yield piece
-
-    read_pieces = preparing_module.read_pieces
-    monkeypatch.setattr(preparing_module, "read_pieces", counted)
-    documents = []
-    ids = preparing_module.encode_files([file], tokenizer, lambda count: None, documents)
-    used = 0
-    for i in ids:
-        assert used >= sum(pieces[:-1])
-        used += len(tokenizer.token_bytes(i))
-    assert used == sum(pieces) == len(TEXT) and len(pieces) > 10
-    assert [document.name for document in documents] == [file.name]
 
 
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
@@ -285,13 +258,13 @@ def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_pat
 
 @pytest.mark.parametrize("held_out", [-0.1, 1, 1.5, float("nan")])
 def test_a_wrong_share_is_refused(held_out, file):
-    with pytest.raises(ValueError, match="held_out must be a share from 0 to less than 1, not"):
+    with pytest.raises(ValueError, match="val_split must be a share from 0 to less than 1, not"):
         prepare_corpus(file, val_split=held_out)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_is_said_before_text_is_read():
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="token_type must be"):
         prepare_corpus("-", "syllables")
     with pytest.raises(ValueError, match="every character of the text is kept"):
         prepare_corpus("-", "characters", 100)

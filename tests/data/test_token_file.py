@@ -63,15 +63,6 @@ def test_numpy_reads_the_file(tmp_path):
     assert numpy.load(tmp_path / "a.npy", allow_pickle=False).tolist() == [1, 70_000]
 
 
-def test_the_file_is_mapped_not_read(tmp_path):
-    """What is changed in the file afterwards is seen: the store had not copied it."""
-    store = write_tokens(tmp_path / "a.npy", [1, 2, 3], 9)
-    with open(tmp_path / "a.npy", "r+b") as file:
-        file.seek(HEADER_BYTES + 2)
-        file.write(b"\x08\x00")
-    assert store[:].tolist() == [1, 8, 3]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_training_on_a_large_file_takes_little_memory(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from slp_transformer.data.document_windows import DocumentWindows
+from slp_transformer.data.batches import DocumentWindows
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique

@@ -111,16 +111,16 @@ def said(do, *arguments, **options) -> list[str]:
 
 def unwritable(folder):
     """The disk of the first process, which alone writes, is full."""
-    save = torch.save
+    fsync = os.fsync
 
-    def full(*_, **__):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    torch.save = full if RANK == 0 else save
+    os.fsync = full if RANK == 0 else fsync
     try:
         windows(out_dir=folder)
     finally:
-        torch.save = save
+        os.fsync = fsync
 
 
 def together(folder: Path) -> None:

@@ -1,5 +1,9 @@
-"""A task from outside the package: sequences of chess moves."""
+"""A task from outside the package: sequences of chess moves.
 
+python toy_task.py ARGUMENTS calls the command line with this task.
+"""
+
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -7,7 +11,8 @@ from typing import Any, ClassVar
 import torch
 
 from slp_transformer._internal.atomic_write import read_json, write_json
-from slp_transformer.tasks.base import Dataset, DataSettings, LoadedRun, Report, Task
+from slp_transformer.tasks.base import TASKS, Dataset, DataSettings, LoadedRun, Report, Task
+from slp_transformer.tasks.generation_session import GenerationSession
 
 MOVES = ["e4", "e5", "Nf3", "Nc6", "Bb5", "a6", "#"]
 
@@ -30,12 +35,11 @@ class MoveData(DataSettings):
     """
 
     task: ClassVar[str] = "moves"
-    paths: ClassVar[tuple[str, ...]] = ()
 
     games: int = 40
 
 
-class MoveSession:
+class MoveSession(GenerationSession):
     """Games: the token # ends one, and no move comes twice in a row."""
 
     stop = MoveTokenizer.stop
@@ -48,15 +52,6 @@ class MoveSession:
 
     def render(self, ids):
         return " ".join(MOVES[i] for i in ids)
-
-    def stream(self):
-        return None
-
-    def writes(self, path):
-        return False
-
-    def write(self, path, ids):
-        return []
 
 
 class MoveTask(Task):
@@ -95,3 +90,10 @@ class MoveTask(Task):
 
         values = mean_window_loss(run, self.open(run.config, Path(run.folder) / "tokens").val)
         return with_samples(self, run, options, values, loss_rows(values))
+
+
+if __name__ == "__main__":
+    from slp_transformer.cli import main
+
+    TASKS["moves"] = "toy_task:MoveTask"
+    sys.exit(main())

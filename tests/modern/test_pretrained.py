@@ -11,12 +11,12 @@ from own_process import printed
 from safetensors.torch import load_file, save_file
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
+from slp_transformer.cli.info import published_info
 from slp_transformer.hooks import record_activations
 from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
-from slp_transformer.tasks.published import PublishedTask
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
@@ -193,7 +193,7 @@ def test_loading_never_holds_the_weights_twice(tmp_path):
 import sys, torch, safetensors.torch
 from own_process import peak
 from slp_transformer.modern import ModernConfig, from_pretrained
-from slp_transformer.tasks.published import PublishedTask
+from slp_transformer.cli.info import published_info
 from slp_transformer.modern.pretrained import build_on_meta
 build_on_meta(ModernConfig(11))  # what PyTorch imports for shapes alone, whatever the model
 before = peak()
@@ -273,7 +273,7 @@ def test_a_sentence_head_that_config_json_is_silent_of_is_loaded(tmp_path):
     ours = from_pretrained(tmp_path)
     assert torch.equal(ours.W_next, theirs.cls.seq_relationship.weight.T)
     torch.testing.assert_close(say(ours), logits(theirs, IDS), **CLOSE)
-    counted = PublishedTask().info(tmp_path)["parameters"]["total"]
+    counted = published_info(tmp_path)["parameters"]["total"]
     assert counted == sum(p.numel() for p in theirs.parameters())
     path.with_name("model.safetensors").unlink()
     assert not read_config(tmp_path).next_sentence, "nor is it made up"
@@ -305,7 +305,7 @@ OF_OTHERS = {
 def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
-    assert PublishedTask().info(tmp_path)["parameters"]["total"] == total
+    assert published_info(tmp_path)["parameters"]["total"] == total
 
 
 @pytest.mark.parametrize("name", ["GPT-2 XL", "Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B",
@@ -321,3 +321,16 @@ def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
     with torch.device("meta"):
         model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))
     assert sum(p.numel() for p in model.parameters()) == it.total
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
+    foreign(name, tmp_path / "a")
+    model = from_pretrained(tmp_path / "a")
+    assert model.config.dropout == 0.1 and not model.training
+    save_pretrained(model, tmp_path / "b")
+    theirs = json.loads((tmp_path / "b" / "config.json").read_text("utf-8"))
+    shares = {key: value for key, value in theirs.items() if "drop" in key}
+    assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
+    ids = torch.arange(12)[None]
+    assert not torch.equal(model.train()(ids)[0], model(ids)[0])

@@ -1,16 +1,17 @@
-"""Interrupt small runs in many ways, and see that each goes on to the weights of one left in peace.
+"""Interrupt small runs in many ways, and see that each resumes to the weights of one left alone.
 
     python tests/stress/interruptions.py --kills 200 --signals 100 --races 20 --full-disks 40
 
-- kills: SIGKILL at a random moment, or at a random operation on a file of the run.
+- kills: SIGKILL at a random moment, or at one of all operations on the run's files (the newest
+  file may then be cut in half).
 - signals: Ctrl-C, SIGTERM or SIGHUP at a random moment, pressed once to three times.
 - races: two to four processes train in one folder, begun at once.
 - full disks: no file may grow beyond a random size, or flushing to the disk fails from a random
   moment on.
 
 Then the run is resumed. A trial is kept if every process ended as it should (with the code of its
-signal, or refused in one sentence with code 2), what it said to be kept is kept, and the resumed
-run ends in the same weights, bit for bit, with no file left over; it is lost otherwise, and told.
+signal, or refused in one sentence with code 2), the step that it reported as saved is saved, and
+the resumed run ends in the same weights, bit for bit, with no file left over; else it is lost.
 
 Each command runs in a fork of this process, with PyTorch loaded, as `slp-transformer` would.
 """
@@ -32,7 +33,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import chdir, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -44,64 +45,53 @@ import tqdm.auto
 
 from slp_transformer.cli import main as command_line
 from slp_transformer.data import load_moby_dick
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
     checkpoint_folder,
     find_checkpoints,
 )
 
-SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
 STEPS = 24
-HOW = [
-    "--steps",
-    str(STEPS),
-    "--eval-interval",
-    "4",
-    "--batch-size",
-    "3",
-    "--dropout",
-    "0.1",
-    "--device",
-    "cpu",
-]
-TRAIN = ["train", "text", "text.txt", *SIZES, *HOW, "--out-dir"]
+TRAIN = f"""train text text.txt --model-dim 8 --num-heads 2 --num-blocks 1 --context-length 13
+    --steps {STEPS} --eval-interval 4 --batch-size 3 --dropout 0.1 --device cpu --out-dir""".split()
 SIGNALS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
-LEFT = {"config.toml", "tokens", "checkpoints.json", "metrics.json"}
-SECONDS = 60.0  # that a command may take at the most
+LEFT = {"config.toml", "tokens", "metrics.json"}
+TIMEOUT_S = 60.0  # that a command may take
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its code, less than 0 for a signal that it died of, and what it said."""
+    """The end of a command.
+
+    Attributes:
+        code: its exit code, less than 0 for a signal that it died of.
+        said: its output.
+    """
 
     code: int
     said: str
 
 
 class Lost(Exception):
-    """What a trial lost."""
+    """Raised when a trial has lost something."""
 
 
 # --- One command -------------------------------------------------------------------------------
 
 
 def begin(words: list[str], said: Path, prepare: Callable[[], None] | None = None) -> int:
-    """Begin a command in a fork; its process id."""
+    """Begin a command in a fork, and return its process id."""
     if child := os.fork():
         return child
     try:
         output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        for name, how in zip(
-            SIGNALS, [signal.default_int_handler] + [signal.SIG_DFL] * 2, strict=True
-        ):
-            signal.signal(getattr(signal, name), how)
-        for bar in (
-            tqdm.tqdm,
-            tqdm.auto.tqdm,
-        ):  # or all forks share one lock
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        for bar in (tqdm.tqdm, tqdm.auto.tqdm):  # or all forks share one lock
             bar.set_lock(threading.RLock())
         faulthandler.enable(all_threads=True)
         sys.argv = ["slp-transformer", *words]
@@ -119,7 +109,7 @@ def end(child: int, said: Path) -> Ended:
     Raises:
         Lost: if it does not end.
     """
-    for _ in range(int(SECONDS / 0.01)):
+    for _ in range(int(TIMEOUT_S / 0.01)):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             text = said.read_text("utf-8", errors="replace") if said.exists() else ""
@@ -128,48 +118,57 @@ def end(child: int, said: Path) -> Ended:
     os.kill(child, signal.SIGABRT)  # at which faulthandler says where it is
     os.waitpid(child, 0)
     text = said.read_text("utf-8", errors="replace")
-    raise Lost(f"it did not end in {SECONDS:.0f} s: {text[-3000:]}")
+    raise Lost(f"it did not end in {TIMEOUT_S:.0f} s: {text[-3000:]}")
 
 
 def run(words: list[str], prepare: Callable[[], None] | None = None) -> Ended:
-    """A command from its beginning to its end."""
+    """Run a command from its beginning to its end."""
     return end(begin(words, Path("said.txt"), prepare), Path("said.txt"))
 
 
-# --- What may happen to it ---------------------------------------------------------------------
+# --- Trials ------------------------------------------------------------------------------------
 
 
-def killed(draw: random.Random, took: float) -> None:
-    """Kill a run, and go on with it."""
+def killed(draw: random.Random, whole: "Whole") -> None:
+    """Kill a run, and resume it."""
     if draw.random() < 0.5:
         child = begin([*TRAIN, "run"], Path("said.txt"))
-        time.sleep(draw.uniform(0, 1.1 * took))
+        time.sleep(draw.uniform(0, 1.1 * whole.seconds))
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         ended = end(child, Path("said.txt"))
     else:
-        number = draw.randrange(400)
-        ended = run([*TRAIN, "run"], lambda: die_at_operation(number))
+        number, cut = draw.randrange(whole.operations), draw.random() < 0.5
+        ended = run([*TRAIN, "run"], lambda: at_operation(number, lambda: die(cut)))
     check(ended.code in (0, -signal.SIGKILL), f"ended with {ended}")
-    go_on()
+    resume()
 
 
-def die_at_operation(number: int) -> None:
-    """Die just before the operation of that number on a file of the run."""
+def at_operation(number: int, act: Callable[[], None]) -> None:
+    """Act just before each operation from that number on, on a file of the run."""
     seen = iter(range(number))
 
     def watch(event: str, arguments: tuple) -> None:
-        if event in OPERATIONS and "run" in Path(str(arguments[0])).parts:
+        if event in OPERATIONS and {"run", "whole"} & {*Path(str(arguments[0])).parts}:
             if next(seen, None) is None:
-                os.kill(os.getpid(), signal.SIGKILL)
+                act()
 
     sys.addaudithook(watch)
 
 
-def signalled(draw: random.Random, took: float) -> None:
-    """Ask a run to stop, and go on with it."""
+def die(cut: bool) -> None:
+    """Die at once, with the newest file half-written if it is to be cut."""
+    written = [path for path in Path("run/.writing").glob("*") if path.is_file()]
+    if cut and written:
+        newest = max(written, key=lambda path: path.stat().st_mtime_ns)
+        os.truncate(newest, newest.stat().st_size // 2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def signalled(draw: random.Random, whole: "Whole") -> None:
+    """Ask a run to stop, and resume it."""
     name, child = draw.choice(list(SIGNALS)), begin([*TRAIN, "run"], Path("said.txt"))
-    time.sleep(draw.uniform(0.02, 1.1 * took))
+    time.sleep(draw.uniform(0.02, 1.1 * whole.seconds))
     for _ in range(draw.randint(1, 3)):
         with suppress(ProcessLookupError):
             os.kill(child, getattr(signal, name))
@@ -183,22 +182,22 @@ def signalled(draw: random.Random, took: float) -> None:
         check(kept == int(told[1]), f"step {kept} is kept, not {told[1]}")
     elif ended.code != 0 and "Trained" not in ended.said:
         check(not Path("run").exists() or early, f"something is left: {ended}")
-    go_on()
+    resume()
 
 
-def raced(draw: random.Random, took: float) -> None:
-    """Have several processes train in one folder: one of them does, and the others are told."""
+def raced(draw: random.Random, whole: "Whole") -> None:
+    """Have several processes train in one folder: one of them does, and the others are refused."""
     outputs = [Path(f"said{n}.txt") for n in range(draw.randint(2, 4))]
     if draw.random() < 0.5:
         child = begin([*TRAIN, "run"], Path("said.txt"))
-        time.sleep(draw.uniform(0.3, 0.9) * took)
+        time.sleep(draw.uniform(0.3, 0.9) * whole.seconds)
         os.kill(child, signal.SIGKILL)
         end(child, Path("said.txt"))
-    words = resuming()
+    words = resume_command()
     children = []
     for output in outputs:
         children.append(begin(words, output))
-        time.sleep(draw.choice([0, draw.uniform(0, 0.3 * took)]))
+        time.sleep(draw.choice([0, draw.uniform(0, 0.3 * whole.seconds)]))
     ends = [end(child, output) for child, output in zip(children, outputs, strict=True)]
     check(any(each.code == 0 for each in ends), f"none trained: {ends}")
     for each in ends:
@@ -206,27 +205,25 @@ def raced(draw: random.Random, took: float) -> None:
         told = any(sentence in each.said for sentence in sentences)
         check(each.code == 0 or (each.code == 2 and told), str(each))
         check("Traceback" not in each.said, each.said[-2000:])
-    go_on()
+    resume()
 
 
-def full(draw: random.Random, took: float) -> None:
-    """Fill the disk, make room, and go on."""
-    if draw.random() < 0.5:
-        size = draw.choice([0, 100, 1_000, 5_000, 8_000, 12_000, 20_000])
+def full(draw: random.Random, whole: "Whole") -> None:
+    """Fill the disk, make room, and resume."""
+    size = draw.choice([0, 100, 1_000, 5_000, 8_000, 12_000, 20_000])
+    number, limited = draw.randrange(60), draw.random() < 0.5
 
-        def prepare() -> None:
+    def prepare() -> None:
+        flush, seen = os.fsync, iter(range(number))
+
+        def no_space(handle: int) -> None:
+            if next(seen, None) is None:
+                raise OSError(28, "No space left on device")
+            flush(handle)
+
+        if limited:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    else:
-        number = draw.randrange(60)
-
-        def prepare() -> None:
-            flush, seen = os.fsync, iter(range(number))
-
-            def no_space(handle: int) -> None:
-                if next(seen, None) is None:
-                    raise OSError(28, "No space left on device")
-                flush(handle)
-
+        else:
             os.fsync = no_space
 
     ended = run([*TRAIN, "run"], prepare)
@@ -235,33 +232,32 @@ def full(draw: random.Random, took: float) -> None:
     if ended.code == 2:
         last = ended.said.strip().splitlines()[-1:] or [""]
         check(last[0].startswith("slp-transformer: ") or not ended.said, str(ended))
-    go_on()
+    resume()
 
 
-# --- Going on ----------------------------------------------------------------------------------
+# --- Resuming ----------------------------------------------------------------------------------
 
 
-def resuming() -> list[str]:
-    """The command that goes on with the run, or begins it where nothing is kept."""
+def resume_command() -> list[str]:
+    """Return the command that resumes the run, or starts it where nothing is saved."""
     return ["train", "--out-dir", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
 
 
-def go_on() -> None:
-    """Go on with the run to its end, and compare.
+def resume() -> None:
+    """Resume the run to its end, and compare.
 
     Raises:
-        Lost: if it does not come to what a run left in peace comes to.
+        Lost: if it ends otherwise than a run left alone.
     """
     if find_checkpoints("run"):
         for which in ("last", "best"):
             checkpoint_folder("run", which)
-    ended = run(resuming())
-    finished = ended.code == 2 and "finished" in ended.said
-    check(ended.code == 0 or finished, f"it does not go on: {ended}")
+    ended = run(resume_command())
+    check(ended.code == 0, f"it does not resume: {ended}")
     for which in ("last", "best"):
         mine, whole = (checkpoint_folder(folder, which) for folder in ("run", "whole"))
         check(step_of(mine) == whole.name, f"the {which} is {mine.name}, not {whole.name}")
-        for name in ("model.safetensors", "training.json", "state.pt"):
+        for name in ("model.safetensors", "training.json", "state.safetensors"):
             same = (mine / name).read_bytes() == (whole / name).read_bytes()
             check(same, f"{mine / name} is another one")
     steps = {checkpoint_folder("whole", which).name for which in ("last", "best")}
@@ -270,15 +266,15 @@ def go_on() -> None:
 
 
 def step_of(folder: Path) -> str:
-    """A checkpoint's name, whether or not it was kept before it was measured too."""
+    """Return a checkpoint's name, whether or not it was saved before it was evaluated too."""
     return folder.name.removesuffix(EVALUATED_SUFFIX)
 
 
 def check(holds: bool, otherwise: str) -> None:
-    """Raise what is lost, unless it is not.
+    """Count a trial as lost unless something holds.
 
     Raises:
-        Lost: saying what.
+        Lost: saying what went wrong.
     """
     if not holds:
         raise Lost(otherwise)
@@ -286,37 +282,54 @@ def check(holds: bool, otherwise: str) -> None:
 
 # --- Campaigns ---------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Whole:
+    """The run that is left alone.
+
+    Attributes:
+        seconds: the time that it takes.
+        operations: operations on files of its folder.
+    """
+
+    seconds: float
+    operations: int
+
+
+def run_whole() -> Whole:
+    """Train the run that is left alone, twice: to measure its time, and to count its operations."""
+    begun = time.monotonic()
+    first = run([*TRAIN, "whole"])
+    seconds = time.monotonic() - begun
+    shutil.rmtree("whole")
+    tally = os.open("operations", os.O_WRONLY | os.O_CREAT)
+    again = run([*TRAIN, "whole"], lambda: at_operation(0, lambda: os.write(tally, b"x")))
+    if first.code or again.code:
+        raise SystemExit(f"The run that is left alone ended with {first} and {again}")
+    return Whole(seconds, Path("operations").stat().st_size)
+
+
 KINDS = {"kills": killed, "signals": signalled, "races": raced, "full_disks": full}
 
 
 def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
-    """So many trials of each kind; those that were lost are told as they come."""
+    """Make so many trials of each kind; those that are lost are printed as they come."""
     torch.set_num_threads(1)
-    results, home = {}, Path.cwd()
-    with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        os.chdir(folder)
-        try:
-            Path("text.txt").write_text(load_moby_dick()[:6000], encoding="utf-8")
-            with redirect_stdout(io.StringIO()):  # loads all that the forks then have
-                command_line([*TRAIN, "loaded", "--quiet"])
-            begun = time.monotonic()
-            ended = run([*TRAIN, "whole"])
-            took = time.monotonic() - begun
-            if ended.code != 0:
-                raise SystemExit(f"The run that is left in peace ended with {ended}")
-            for kind, count in counts.items():
-                results[kind] = Counter(tried=0, kept=0, lost=0)
-                for number in range(count):
-                    results[kind].update(tried=1)
-                    try:
-                        KINDS[kind](random.Random(f"{seed} {kind} {number}"), took)
-                        results[kind].update(kept=1)
-                    except (Lost, ValueError, OSError) as lost:
-                        results[kind].update(lost=1)
-                        print(f"lost, {kind} {number}: {lost!r}", flush=True)
-                    shutil.rmtree("run", ignore_errors=True)
-        finally:
-            os.chdir(home)
+    results = {kind: Counter(tried=0, kept=0, lost=0) for kind in counts}
+    with TemporaryDirectory(prefix="slp-transformer-") as folder, chdir(folder):
+        Path("text.txt").write_text(load_moby_dick()[:6000], encoding="utf-8")
+        with redirect_stdout(io.StringIO()):  # loads all that the forks then have
+            command_line([*TRAIN, "loaded", "--quiet"])
+        whole = run_whole()
+        for kind, number in [(kind, n) for kind, count in counts.items() for n in range(count)]:
+            results[kind].update(tried=1)
+            try:
+                KINDS[kind](random.Random(f"{seed} {kind} {number}"), whole)
+                results[kind].update(kept=1)
+            except (Lost, ValueError, OSError) as lost:
+                results[kind].update(lost=1)
+                print(f"lost, {kind} {number}: {lost!r}", flush=True)
+            shutil.rmtree("run", ignore_errors=True)
     return results
 
 

@@ -16,9 +16,9 @@ from slp_transformer.cli import main
 from slp_transformer.data.batches import PaddedPairs, TokenWindows, eval_subset
 from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training import trainer
-from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
+from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.trainer import train
 
 STREAM = torch.arange(7).repeat(30)
@@ -178,8 +178,8 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
         return result
 
     if moment == "held out alone":
-        measures = iter([trainer.mean_loss, trainer.mean_loss, lambda *_: math.inf])
-        monkeypatch.setattr(trainer, "mean_loss", lambda *arguments: next(measures)(*arguments))
+        losses = iter([1.0, 1.0, math.inf])
+        monkeypatch.setattr(trainer, "mean_loss", lambda *_, **__: next(losses))
     else:
         monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
     with pytest.raises(ValueError, match=r"is NaN or infinite, at step 6 .*learning_rate") as told:

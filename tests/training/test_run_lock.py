@@ -1,6 +1,5 @@
 """One process owns a run: others are told, the dead let go, and what others put there stays."""
 
-import json
 import os
 import re
 import signal
@@ -10,20 +9,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import SMALL, fine, refused, weights
+from commands import SMALL, fine, refused
 from own_process import OWN
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.cli import main
 from slp_transformer.tasks.text import TextTask
-from slp_transformer.training.checkpoint_files import scan_checkpoints
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import run_lock
 from slp_transformer.training.trainer import train
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_folder import run_lock
 with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(300)
@@ -115,16 +112,13 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     assert Path("fox.txt").exists() and not Path("config.toml").exists()
 
 
-# --- checkpoints.json ----------------------------------------------------------------------------
+# --- The checkpoints -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harm", [None, "", "{", "[]", '{"last": "../a", "best": 3}'])
-def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
+def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    index, whole = Path("run/checkpoints.json"), weights("run")
-    written = index.read_text(encoding="utf-8")
-    before = sorted(path.name for path in Path("run").iterdir())
-    index.unlink() if harm is None else index.write_text(harm, encoding="utf-8")
+    for path in Path("run").glob("step-*/checkpoint.json"):
+        path.unlink()
     assert "holds a run already" in refused(
         capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL
     )
@@ -136,7 +130,6 @@ def test_a_lost_index_is_found_again_and_no_step_is_lost(harm, at, capsys):
     assert scan_checkpoints(Path("run")) == json.loads(written)
     capsys.readouterr()
     fine("train", "--out-dir", "run", "--resume", "--steps", "6", "--quiet")
-    assert "run has no valid checkpoints.json" in capsys.readouterr().err
 
 
 def test_steps_that_are_all_damaged_are_not_begun_over(at, capsys):

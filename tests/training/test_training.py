@@ -7,9 +7,8 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data.batches import random_windows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import cosine_schedule
-from slp_transformer.training.trainer import train
+from slp_transformer.training.trainer import make_optimizer, train
 
 
 def small_model(vocab_size: int = 7, seed: int = 0) -> TransformerLM:

@@ -235,7 +235,7 @@ def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
 
 
 def find_barre_shapes(chord: str) -> list[ChordGrip]:
-    """The movable shapes of a chord in standard tuning, up to the twelfth fret, from the lowest."""
+    """The movable shapes of a chord in standard tuning to the twelfth fret, lowest fret first."""
     root, quality = split_chord_name(chord)
     shapes = []
     for base, diagrams in _BARRE_SHAPES.items():

@@ -1,0 +1,360 @@
+"""A run's folder: its checkpoints, the JSON in them, and the lock; nothing here needs PyTorch.
+
+`slp_transformer.training.checkpoints` describes the layout, and reads and writes tensors.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from slp_transformer._internal.atomic_write import error_message, read_json, require_extra
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.json_schema import load_validated, validate_json
+from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
+
+CheckpointChoice = Literal["last", "best", "average"]
+
+FORMAT = 1
+MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
+WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
+TEMP_FOLDER = ".writing"
+EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
+CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
+CONFIG_CLASSES = {  # of each model that is loaded by its name: the module and the class
+    "TransformerLM": ("slp_transformer.config", "TransformerConfig"),
+    "EncoderDecoder": ("slp_transformer.config", "TransformerConfig"),
+    "ModernLM": ("slp_transformer.modern", "ModernConfig"),
+    "Bert": ("slp_transformer.modern", "BertConfig"),
+}
+
+
+# --- The files of a checkpoint -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EvalRecord:
+    """One evaluation during a training run; all losses are means in nats per token.
+
+    Attributes:
+        step: training steps made so far.
+        train_loss: loss of the steps since the last evaluation (with label smoothing, if any).
+        val_loss: loss on the validation sequences, which are the same in all evaluations.
+        full_val_loss: loss on all validation data, in the last record of a run that evaluates on a
+            subset; None elsewhere.
+    """
+
+    step: int
+    train_loss: float
+    val_loss: float
+    full_val_loss: float | None = None
+
+
+@dataclass
+class TrainerState:
+    """training.json: the progress of a run.
+
+    Attributes:
+        step: training steps made so far.
+        config: settings of the run.
+        data: fingerprints of the training and validation data.
+        eval_history: the evaluations so far.
+        losses: losses of the steps since the last evaluation.
+    """
+
+    step: int
+    config: TrainConfig
+    data: dict[str, Any] = field(default_factory=dict)
+    eval_history: list[EvalRecord] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        return asdict(self)
+
+    def eval_due(self, interval: int) -> bool:
+        """Return whether to evaluate before the next step."""
+        evaluated = self.eval_history[-1].step if self.eval_history else 0
+        return self.step > evaluated and (
+            self.step % interval == 0 or self.step == self.config.steps
+        )
+
+    def best_step(self) -> int | None:
+        """Return the step of the first evaluation with the lowest loss; None before any."""
+        history = self.eval_history
+        return min(history, key=lambda record: record.val_loss).step if history else None
+
+    def evals_since_best(self) -> int:
+        """Return the number of evaluations after the best one."""
+        best = self.best_step()
+        return sum(best is not None and record.step > best for record in self.eval_history)
+
+    def finished(self) -> bool:
+        """Return whether all steps are made and evaluated, or the patience is used up."""
+        patience = self.config.early_stopping_patience
+        stopped_early = patience is not None and self.evals_since_best() >= patience
+        return stopped_early or (self.step >= self.config.steps and not self.eval_due(1))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """checkpoint.json: the files of a checkpoint.
+
+    Attributes:
+        format: the version of all its files together.
+        step: training steps made so far.
+        files: the size of each file in bytes.
+    """
+
+    format: int
+    step: int = 0
+    files: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self):
+        """Refuse another format.
+
+        Raises:
+            ValueError: naming both.
+        """
+        if self.format != FORMAT:
+            raise ValueError(
+                f"this is not a checkpoint that this version can read: it says format "
+                f"{self.format}, not {FORMAT}."
+            )
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """config.json: the class of a model and its configuration.
+
+    Attributes:
+        model: the name of its class.
+        config: its configuration; JSON, or None, for a class that is not of this package.
+    """
+
+    model: str
+    config: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the specification as JSON."""
+        config = self.config.to_dict() if hasattr(self.config, "to_dict") else self.config
+        return {"model": self.model, "config": config}
+
+
+@dataclass(frozen=True)
+class LoraBase:
+    """base.json: the checkpoint that a LoRA adapter was trained on.
+
+    Attributes:
+        checkpoint: its folder.
+        sha256: checksum of its weights file.
+        rank: r, the columns of A and the rows of B.
+    """
+
+    checkpoint: str
+    sha256: str
+    rank: int
+
+    def __post_init__(self):
+        """Refuse an impossible rank.
+
+        Raises:
+            ValueError: saying what is wrong.
+        """
+        check_size(rank=self.rank)
+
+
+def load_model_spec(folder: Path) -> ModelSpec:
+    """Read the class of a checkpoint's model, and its configuration.
+
+    Raises:
+        ValueError: if the file cannot be read, or describes no model.
+    """
+    path = folder / "config.json"
+    spec = load_validated(ModelSpec, path)
+    if spec.model not in CONFIG_CLASSES:
+        return spec
+    module, name = CONFIG_CLASSES[spec.model]
+    kind, content = getattr(import_module(module), name), json.dumps(spec.config).encode()
+    return ModelSpec(spec.model, validate_json(kind, content, f"{path}, config"))
+
+
+def load_lora_base(folder: Path) -> LoraBase | None:
+    """Read which checkpoint a LoRA adapter belongs to; None if this is a full checkpoint.
+
+    Raises:
+        ValueError: if the file cannot be read, or says something else.
+    """
+    path = folder / LORA_BASE_FILE
+    return load_validated(LoraBase, path) if path.exists() else None
+
+
+def load_trainer_state(folder: Path) -> TrainerState | None:
+    """Read the state of a checkpoint's run; None if its model was saved without a run.
+
+    Raises:
+        ValueError: if the file cannot be read, or holds something else.
+    """
+    return load_validated(TrainerState | None, folder / "training.json", lenient=True)
+
+
+def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
+    """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
+
+    Raises:
+        ValueError: if there is no checkpoint, or it is damaged.
+    """
+    path = checkpoint_folder(run, which) / "tokenizer.json"
+    return read_json(path) if path.exists() else None
+
+
+# --- The checkpoints of a run --------------------------------------------------------------------
+
+
+def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:
+    """Find the folder of a run's last or best checkpoint, and check that its files are complete.
+
+    Args:
+        run: the run's folder, or a checkpoint's own.
+        which: "last" or "best"; "average" gives the last, with which averaging begins.
+
+    Raises:
+        ValueError: if there is none, or it is damaged, or not of this package.
+    """
+    run = Path(run)
+    folders = [run] if (run / MANIFEST_FILE).exists() else find_checkpoints(run)
+    if not folders:
+        raise ValueError(f"There is no checkpoint in {run}.")
+    folder = best_checkpoint(folders) if which == "best" else folders[-1]
+    manifest = load_validated(Manifest, folder / MANIFEST_FILE, lenient=True)
+    for name, size in manifest.files.items():
+        found = (folder / name).stat().st_size if (folder / name).exists() else None
+        if found != size:
+            has = "is missing" if found is None else f"has {found} bytes"
+            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
+    return folder
+
+
+def list_checkpoints(run: str | Path) -> list[Path]:
+    """List the folders in a run that have a checkpoint's name, in order."""
+    found = (path for path in Path(run).glob("step-*") if CHECKPOINT_NAME.fullmatch(path.name))
+    return sorted(path for path in found if path.is_dir())
+
+
+def find_checkpoints(run: str | Path) -> list[Path]:
+    """Find a run's checkpoints, one for each step, in order."""
+    return list({step_of(path): path for path in list_checkpoints(run)}.values())
+
+
+def best_checkpoint(folders: list[Path]) -> Path:
+    """Return the checkpoint with the lowest validation loss; the last one if none was evaluated.
+
+    Raises:
+        ValueError: if the last one, which knows all losses, cannot be read.
+    """
+    state = load_trainer_state(folders[-1])
+    best = None if state is None else state.best_step()
+    return next((path for path in folders if step_of(path) == best), folders[-1])
+
+
+def delete_old_checkpoints(run: Path, keep_last: int) -> None:
+    """Delete what a killed process left, and checkpoints neither the best nor among the last.
+
+    Raises:
+        ValueError: if the last checkpoint cannot be read.
+    """
+    folders, temp = find_checkpoints(run), run / TEMP_FOLDER
+    keep = {best_checkpoint(folders), *folders[-keep_last:]}
+    shutil.rmtree(temp, ignore_errors=True)
+    for unfinished in run.glob(".*.writing"):  # by `atomic_write`
+        unfinished.unlink()
+    for old in list_checkpoints(run):
+        if old not in keep:
+            # What Windows will not rename, because this process has it open, goes the next time.
+            with contextlib.suppress(OSError):
+                old.rename(temp)
+                shutil.rmtree(temp)
+
+
+def step_of(folder: Path) -> int:
+    """Return the step in the name of a checkpoint's folder; 0 if it has another name."""
+    return int(folder.name.split("-")[1]) if CHECKPOINT_NAME.fullmatch(folder.name) else 0
+
+
+def check_unchanged(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to resume with other values, except for those in `RESUMABLE_SETTINGS`.
+
+    Raises:
+        ValueError: naming each difference.
+    """
+    before, now = flatten_dict(name, before), flatten_dict(name, now)
+    free = {f"config.{setting}" for setting in RESUMABLE_SETTINGS}
+    differences = [
+        f"{name} was {before.get(name)!r} and is now {now.get(name)!r}"
+        for name in now | before
+        if name not in free and before.get(name) != now.get(name)
+    ]
+    if differences:
+        raise ValueError("; ".join(differences))
+
+
+def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:
+    """Return nested dicts as one, with dotted names."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    leaves: dict[str, Any] = {}
+    for name, part in value.items():
+        leaves |= flatten_dict(f"{prefix}.{name}", part)
+    return leaves
+
+
+# --- The lock ------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def run_lock(run_dir: Path) -> Iterator[None]:
+    """Lock a folder, which is created if needed, and release it at the end.
+
+    The system releases it when the process dies. The same process may lock it again. A folder that
+    was created and stays empty is removed.
+
+    Raises:
+        ValueError: if another process has locked it, or it cannot be written to.
+        ImportError: if filelock is not installed.
+    """
+    filelock = require_extra("filelock", "Kept runs")
+    made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
+    lock = filelock.FileLock(run_dir.resolve() / LOCK_FILE, timeout=0, is_singleton=True)
+    before = lock.lock_counter
+    try:  # all of it, for a signal may end it anywhere
+        try:
+            run_dir.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except filelock.Timeout:
+            raise ValueError(
+                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
+                "folder."
+            ) from None
+        except OSError as error:
+            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
+            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
+            raise ValueError(
+                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
+            ) from None
+        yield
+    finally:
+        if lock.lock_counter > before:
+            if not before:
+                # While it is held: filelock does not take a file for a lock that has lost its
+                # name. On Windows, which removes no open file, it goes when it is let go of.
+                with contextlib.suppress(OSError):
+                    (run_dir / LOCK_FILE).unlink()
+            lock.release()
+        for folder in made:
+            with contextlib.suppress(OSError):  # there is something in it, or it is not there
+                folder.rmdir()

@@ -1,0 +1,229 @@
+"""What each command refuses: in one sentence, with exit code 2, and with nothing left behind."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from commands import PAIR_SIZES, SENTENCE, SMALL, TRAIN_PAIRS, fine, refused, write_pairs
+
+from slp_transformer.cli import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run of each task, one by LoRA, one that diverged at once, and files of all kinds."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
+        Path("wolf.txt").write_text(SENTENCE * 20, encoding="utf-8")
+        Path("odd.txt").write_text("Ω" * 40, encoding="utf-8")
+        Path("latin.csv").write_bytes("a,b\nx,é\n".encode("latin-1"))
+        Path("cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,y\n")[:-6])
+        write_pairs()
+        fine("train", "text", "fox.txt", "--out-dir", "text", *SMALL)
+        fine("train", "text", "fox.txt", *BASE, "--lora-rank", "2", "--out-dir", "lora", *SHORT)
+        fine("train", "tabs", "--out-dir", "tabs", *SMALL)
+        fine(*TRAIN_PAIRS, "--out-dir", "pairs")
+        diverges = ["--learning-rate", "1e30", "--out-dir", "diverged"]
+        assert main(["train", "text", "fox.txt", *SMALL, *diverges]) == 2
+    return folder
+
+
+@pytest.fixture
+def check(runs, capsys, monkeypatch):
+    """Refuses words, and has not changed any file."""
+    monkeypatch.chdir(runs)
+
+    def check(sentence, *words):
+        before = sorted(runs.rglob("*"))
+        assert sentence in refused(capsys, *words)
+        assert sorted(runs.rglob("*")) == before
+
+    return check
+
+
+def table(*rows):
+    """A test for each row: the words of a command, and its sentence."""
+    ids = [" ".join(words)[:60] or "nothing" for words, _ in rows]
+    return pytest.mark.parametrize(("words", "sentence"), rows, ids=ids)
+
+
+BASE, SHORT = ["--init-from", "text"], SMALL[-9:]
+FOX = ["text", "fox.txt", "--out-dir", "new", *SMALL]
+NO_BASE = ["text", "fox.txt", "--out-dir", "new", *SHORT]
+CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
+
+
+@table(
+    (["trian"], 'There is no command "trian": did you mean "train"?'),
+    (["train"], "Name the task: slp-transformer train text|pairs|tabs"),
+    (["train", "--out-dir", "new"], "Name the task"),
+    (["train", "text", "--out-dir", "new"], "Name what to train on"),
+    (["train", "text", "fox.txt"], "--out-dir FOLDER"),
+    (["train", *FOX, "--stpes", "3"], "Unrecognized options: --stpes, 3: did you mean --steps?"),
+    (["train", *FOX, "--steps", "x"], "Error parsing --steps: invalid literal for int()"),
+    (["train", *FOX, "--steps"], "Missing value for argument '--steps'"),
+    (["train", *FOX, "--steps", "0"], "steps must be a whole number of 1"),
+    (["train", *FOX, "--dropout", "2"], "share to drop"),
+    (["train", *FOX, "--norm", "none"], "invalid choice 'none' for argument '--norm'"),
+    (["train", *FOX, "--num-heads", "3"], "num_heads = 3"),
+    (["train", *FOX, "--context-length", "999"], "too little data"),
+    (["train", *FOX, "--device", "tpu"], "device must be"),
+    (["train", *FOX, "--batch-tokens", "9"], "batch_tokens has no effect"),
+    (["train", *FOX, "--target", "fox.txt"], "--target"),
+    (["train", *FOX, "--config", "txet"], 'did you mean "text"?'),
+    (["train", *FOX, "--config", "tabs"], "configures another task than text"),
+    (["train", "text", "nowhere", "--out-dir", "new"], "nor a corpus of that name"),
+    (["train", "tabs", "nowhere", "--out-dir", "new"], "nowhere: name one with .txt"),
+    (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "new"], "--tokenizer"),
+    (["train", "tabs", "--config", "shakespeare", "--out-dir", "new"], "another task than tabs"),
+    (["train", *FOX, "--out-dir", "text"], "holds a run already"),
+)
+def test_train(words, sentence, check):
+    check(sentence, *words)
+
+
+@table(
+    (["--out-dir", "none", "--resume"], "There is no run in none to resume"),
+    (["tabs", "--out-dir", "text", "--resume"], "configures another task than tabs"),
+    (["--out-dir", "text", "--resume", "--eval-interval", "3"], "started with eval_interval 2"),
+    (["text", "wolf.txt", "--out-dir", "text", "--resume"], "started with source"),
+    (["--out-dir", "lora", "--resume", "--lora-rank", "3"], "started with lora_rank 2, not 3"),
+    (["--out-dir", "text", "--resume", "--steps", "3"], "has made 4 steps already"),
+)
+def test_resume(words, sentence, check):
+    check(sentence, "train", *words)
+
+
+@table(
+    ([*NO_BASE, *BASE, "--lora-rank", "0"], "lora_rank must be a whole number of 1 or more, not 0"),
+    ([*NO_BASE, *BASE, "--lora-rank", "two"], "Error parsing --lora-rank"),
+    ([*NO_BASE, *BASE, "--lora-rank", "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
+    ([*NO_BASE, "--lora-rank", "2"], "lora_rank fine-tunes the model of another run"),
+    ([*NO_BASE, "--init-from", "lora", "--lora-rank", "2"], "merge it with its base first"),
+    ([*NO_BASE, "--init-from", "lora"], "(`slp-transformer merge`)"),
+    ([*NO_BASE, "--init-from", "none"], "There is no folder none"),
+    ([*NO_BASE, *BASE, "--num-blocks", "3"], "has num_blocks 1, not 3: leave out --num-blocks"),
+    ([*NO_BASE, *BASE, "--tokenizer", "bpe"], "has tokenizer characters, not bpe"),
+    ([*CSV, *BASE], "text was trained for the task text, not pairs"),
+    (["tabs", "--out-dir", "new", "--init-from", "pairs"], "for the task pairs, not tabs"),
+    ([*CSV, "--init-from", "pairs", "--lora-rank", "2"], "lora_rank is for language models"),
+)
+def test_begin_with_another_run(words, sentence, check):
+    check(sentence, "train", *words)
+
+
+@table(
+    (["no.csv"], "no.csv: name a table"),
+    (["pairs.csv", "--target", "no.es"], "no.es: name a table"),
+    (["pairs.csv", "--target", "latin.csv"], "There is no use for"),
+    (["pairs.csv", "--source-language", "Thai", "--target-language", "x"], 'no column "Thai"'),
+    (["latin.csv"], "line 2 has the byte 0xE9"),
+    (["cut.csv.gz"], "cut.csv.gz is cut short"),
+    (["pairs.csv", "--sequence-length", "9"], "sequence_length has no effect"),
+    (["pairs.csv", "--batch-tokens", "3"], "batch just 3"),
+    (["pairs.csv", "--context-length", "2"], "--overlong"),
+    (["pairs.csv", "--batch-tokens", "None", "--eval-interval", "epoch"], "have none: give a"),
+    (["pairs.csv", "--eval-interval", "epochs"], "Error parsing --eval-interval"),
+)
+def test_train_pairs(words, sentence, check):
+    check(sentence, "train", "pairs", *words[:1], "--out-dir", "new", *PAIR_SIZES, *words[1:])
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ("[train]\nstpes = 3", '[train] has no "stpes": did you mean "steps"?'),
+        ("[trani]\nsteps = 3", 'A configuration has no "trani": did you mean "train"?'),
+        ("steps = 3", 'A configuration has no "steps"'),
+        ("train = 3", "train should be an object, not 3"),
+        ('[train]\nsteps = "many"', "steps should be a valid integer, not 'many'"),
+        ("[train]\nsteps = true", "steps should be a valid integer, not True"),
+        ("[train]\nsteps = 2.5", "steps should be a valid integer"),
+        ("[train]\nbf16 = 1", "bf16 should be a valid boolean, not 1"),
+        ("init_from = 3", "init_from should be a valid string, not 3"),
+        ('[model]\nnorm = "none"', "norm should be 'pre' or 'post', not None"),
+        ('[model]\nactivation = "tanh"', "should be 'relu', 'gelu' or 'swiglu'"),
+        ("[model]\nvocab_size = 9", '[model] has no "vocab_size"'),
+        ("[model]\nnum_heads = 0", "num_heads must be a whole number of 1 or more"),
+        ("[data]\nval_split = 1.5", "val_split must be a share between 0 and 1"),
+        ('task = "tabs"', "configures another task than text"),
+        ('task = "txet"', 'there is no task "txet": did you mean "text"?'),
+        ("[data\n", "is not TOML"),
+    ],
+)
+def test_configuration(toml, sentence, check, tmp_path):
+    (tmp_path / "wrong.toml").write_text(toml, encoding="utf-8")
+    check(sentence, "train", *FOX, "--config", str(tmp_path / "wrong.toml"))
+
+
+@table(
+    (["none"], "There is no folder none"),
+    (["."], "There is no checkpoint in ."),
+    (["diverged"], "has not been trained yet"),
+    (["pairs"], "holds no language model: it translates"),
+    (["text", "extra"], "Unrecognized options: extra"),
+    (["text", "--promt", "a"], "did you mean --prompt?"),
+    (["text", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more, not 0"),
+    (["text", "--temperature", "-1"], "--temperature must be 0 or more, not -1."),
+    (["text", "--prompt", ""], "The prompt is empty"),
+    (["text", "--prompt", "Ω"], "'Ω'"),
+    (["text", "--prompt-file", "none.txt"], "The prompt none.txt cannot be read"),
+    (["text", "--prompt-file", "latin.csv"], "latin.csv is not text in UTF-8"),
+    (["text", "--output", "q.gp5"], "text writes text, and q.gp5 is no file of text"),
+    (["text", "--tuning", "drop-D"], "--tuning has no effect here: text writes text, not tabs"),
+    (["text", "--capo", "2"], "--capo has no effect here"),
+    (["text", "--time-signature", "3/4"], "--time-signature has no effect here"),
+    (["text", "--style", "Jazz"], "--style has no effect here: text writes text, not tabs"),
+    (["tabs", "--tuning", "drop-d"], 'no choice "drop-d": did you mean "drop-D"?'),
+    (["tabs", "--key", "H"], '--key has no choice "H"'),
+    (["tabs", "--style", "Jazz"], "--style has no effect here: this model knows no styles"),
+    (["tabs", "--output", "q.pdf"], "q.pdf does not say what to write"),
+    (["tabs", "--prompt", "la la"], "The prompt is not tablature"),
+)
+def test_generate(words, sentence, check):
+    check(sentence, "generate", *words)
+
+
+@table(
+    (["none"], "There is no folder none"),
+    (["."], "There is no checkpoint in ."),
+    (["text", "--samples", "0"], "--samples must be 1 or more, not 0"),
+    (["text", "--samples", "1", "--temperature", "-1"], "--temperature must be 0 or more"),
+    (["text", "--max-new-tokens", "3"], "--max-new-tokens has no effect here: it is for --samples"),
+    (["text", "--num-beams", "2"], "text does not translate"),
+    (["text", "odd.txt"], "'Ω'"),
+    (["pairs", "--target", "latin.csv"], "name its source too"),
+    (["pairs", "--max-new-tokens", "9"], "--max-new-tokens has no effect"),
+    (["pairs", "fox.txt"], "--target"),
+)
+def test_evaluate(words, sentence, check):
+    check(sentence, "evaluate", *words)
+
+
+@table(
+    (["text", "five"], "text does not translate"),
+    (["pairs", "five", "five " * 40], "Line 2 has 41 tokens"),
+    (["pairs", "x", "--num-beams", "0"], "--num-beams must be 1 or more"),
+    (["pairs", "x", "--num-beams", "2", "--n-best", "3"], "give --num-beams 3"),
+    (["pairs", "--input", "none.txt"], "none.txt"),
+    (["pairs", "--input", "latin.csv"], "line 2 has the byte 0xE9"),
+    (["pairs", "a", "b", "--attention", "a.svg"], "--attention draws one sentence"),
+    (["pairs", "", "--attention", "a.svg"], "--attention draws one sentence"),
+    (["pairs", "--attention", "a.svg"], "--attention draws one sentence"),
+    (["pairs", "five", "--attention", "a.png"], "drawn as .html or .svg, and a.png is neither"),
+)
+def test_translate(words, sentence, check):
+    check(sentence, "translate", *words)
+
+
+@table(
+    (["info", "none"], "There is no folder none"),
+    (["merge", "lora"], "--out-dir"),
+    (["merge", "lora", "--out-dir", "text"], "text holds a run already"),
+    (["merge", "text", "--out-dir", "new"], "text is not a LoRA run"),
+    (["merge", "none", "--out-dir", "new"], "There is no folder none"),
+)
+def test_info_and_merge(words, sentence, check):
+    check(sentence, *words)

@@ -1,0 +1,135 @@
+"""The example of a task in a package of its own: tunes in ABC, found by its entry point."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "example_task"
+sys.path.append(str(EXAMPLE))
+pytest.importorskip("mido")
+
+from abc_notation import Bars, NotReadable, notes, read_tune, unroll, write_abc  # noqa: E402
+from abc_task import BOS, EOS, TuneSession, TuneTokenizer  # noqa: E402
+
+JIG = """X:7
+T:Made for this test
+M:6/8
+L:1/8
+K:D
+A | d2f "D"e>dc | (3ABc B A3 | {g}fed c2 |]
+|: B | A3 F3 |1 D3 D2 :|2 D3 d2 ||
+"""
+WORDS = (
+    "M:6/8 K:D A | d2 f e3/2 d/2 c | A2/3 B2/3 c2/3 B A3 | f e d c2 || "
+    "|: B | A3 F3 | [1 D3 D2 :| [2 D3 d2 ||"
+).split()
+
+
+def test_a_tune_is_read_by_hand():
+    assert read_tune(JIG) == WORDS
+
+
+def test_what_was_written_is_read_back():
+    assert read_tune(write_abc(WORDS)) == WORDS
+
+
+def test_a_unit_of_sixteenths_and_a_mode():
+    tune = "X:1\nM:2/4\nL:1/16\nK:A dorian\nA2B2c2d2 | e8 |]\n"
+    assert read_tune(tune) == "M:2/4 K:Ador A B c d | e4 ||".split()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("d2f", "d3f"), "bar 2, which does not add up before c"),
+        (("c2 |]", "c |]"), "bar 4, which does not add up before ||"),
+        (("K:D", "K:H"), "the key 'H'"),
+        (("M:6/8", "M:7/8"), "the meter '7/8'"),
+        (("{g}fed", "[fa]ed"), "the sign '['"),
+        (("|: B", "K:G\n|: B"), "a change of key or meter"),
+    ],
+)
+def test_what_is_not_read_is_named(change, said):
+    with pytest.raises(NotReadable) as error:
+        read_tune(JIG.replace(*change))
+    assert said in str(error.value)
+
+
+def test_repeats_and_endings_are_played_in_order():
+    words = "a | b :| |: c | [1 d :| [2 e || f ||".split()
+    assert [w for w in unroll(words) if w != "|"] == list("ababcdcef")
+
+
+def test_pitches_follow_the_key_and_accidentals_last_until_the_bar_line():
+    heard = notes("M:2/4 K:D F ^G G =c | c z C, c' ||".split())
+    assert [pitch for pitch, _ in heard] == [66, 68, 68, 72, 73, None, 49, 85]
+    assert sum(length for _, length in heard) == Fraction(8)
+
+
+def test_any_walk_along_what_is_allowed_adds_up():
+    import random
+
+    tokenizer = TuneTokenizer([BOS, EOS, *dict.fromkeys(WORDS), "M:2/4", "K:Am"])
+    session, chance = TuneSession(tokenizer), random.Random(3)
+    for _ in range(40):
+        ids = session.begin(None)
+        while ids[-1] != session.stop and len(ids) < 150:
+            ids.append(chance.choice(sorted(session.allowed(ids))))
+        words = tokenizer.decode(ids)
+        bars = Bars(words[0].removeprefix("M:"))
+        for word in words[2:]:
+            assert bars.allows(word)
+            bars = bars.after(word)
+        assert bars.may_end == (ids[-1] == session.stop) or len(ids) == 150
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """Run commands in a process that finds the package as if it were installed."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["project"]
+    info = tmp_path / "site" / "slp_transformer_tunes-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    about = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(about, "utf-8")
+    ((group, entries),) = project["entry-points"].items()
+    lines = [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    path = os.pathsep.join(map(str, (ROOT, EXAMPLE, info.parent)))
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "slp_transformer", *map(str, words)],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        ).stdout
+
+    return run
+
+
+def test_it_trains_resumes_writes_and_is_evaluated(installed, tmp_path):
+    (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
+    sizes = ["--model-dim", 8, "--num-heads", 2, "--num-blocks", 1, "--context-length", 37]
+    small = [*sizes, "--batch-size", 3, "--device", "cpu", "--quiet", "--eval-interval", 2]
+    source = tmp_path / "tunes.abc"
+    installed("train", "tunes", source, "--out-dir", "whole", "--steps", 6, *small)
+    installed("train", "tunes", source, "--out-dir", "two", "--steps", 4, *small)
+    installed("train", "--out-dir", "two", "--resume", "--steps", 6, "--quiet")
+    outputs = []
+    for run in ("whole", "two"):
+        installed("generate", run, "--max-new-tokens", 60, "--output", f"{run}.abc", "--seed", 5)
+        outputs.append((tmp_path / f"{run}.abc").read_text("utf-8").partition("K:")[2])
+    assert outputs[0] == outputs[1]
+    assert "loss" in installed("evaluate", "whole")
+    installed("generate", "whole", "--max-new-tokens", 60, "--output", "tune.mid")
+    import mido
+
+    assert mido.MidiFile(tmp_path / "tune.mid").length > 0

@@ -1,0 +1,61 @@
+"""The page "Break it" says what its recorded run says."""
+
+import json
+import re
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytest.importorskip("jinja2")
+import mistakes_page  # noqa: E402
+
+RUN = json.loads((ROOT / "benchmarks/results/mistakes/mistakes.json").read_text("utf-8"))
+TRAINED = {m["name"]: m for m in RUN["mistakes"] if m["loss"]}
+LOSS = {name: median(m["loss"]) for name, m in TRAINED.items()}
+PAGE = (ROOT / "docs" / "break-it.md").read_text("utf-8")
+
+
+def test_seven_see_ahead_and_their_losses_are_those_of_the_page():
+    below = {name for name, loss in LOSS.items() if loss < RUN["floor"] - 0.005}
+    ahead = {name for name in below if not TRAINED[name]["witnesses"]["causal"]}
+    assert below - ahead == {"targets not shifted"} and len(ahead) == 7
+    assert max(LOSS[name] for name in ahead) < 0.0035
+    alone = [median(TRAINED[name]["prefix_loss"]) for name in ahead]
+    assert (f"{min(alone):.2f}", f"{max(alone):.2f}") == ("0.79", "1.79")
+    assert "0.79 to 1.79" in PAGE and f"{RUN['floor']:.3f}" in PAGE
+
+
+def test_eleven_end_near_the_right_one_and_equality_misses_two():
+    near = [n for n, x in LOSS.items() if abs(x - LOSS["right"]) < 0.005 and n != "right"]
+    assert len(near) == 11 and all(LOSS[name] > RUN["floor"] - 0.001 for name in near)
+    unseen = {m["name"] for m in RUN["mistakes"] if m["witnesses"]["equal"]} - {"right"}
+    assert unseen == {"positions from 0 with a cache", "targets not shifted"}
+    assert LOSS["no final norm"] < LOSS["right"]
+    assert round(200 * TRAINED["no mask"]["sentences_of_the_text"][1]) == 183
+
+
+def test_every_mistake_has_a_row_and_three_have_no_name_above_their_answer():
+    page = mistakes_page.fill(PAGE, ROOT)
+    assert page.count("<details>") == len(RUN["mistakes"]) + 3
+    for name in mistakes_page.UNNAMED:
+        shown = {key for key, passed in TRAINED[name]["witnesses"].items() if not passed}
+        alike = [
+            m["name"]
+            for m in RUN["mistakes"]
+            if {key for key, passed in m["witnesses"].items() if not passed} == shown
+            and m["loss"]
+            and (median(m["loss"]) < RUN["floor"] - 0.005) == (LOSS[name] < RUN["floor"] - 0.005)
+            and sees_next(m) == sees_next(TRAINED[name])
+        ]
+        assert alike == [name]  # tests, loss and map tell it from all others
+    models = page.partition("Three without a name")[2]
+    assert [re.sub(r"\W", "", m) for m in re.findall(r">Model (\w)<", models)] == ["A", "B", "C"]
+
+
+def sees_next(mistake):
+    """Return which later words the first head looks at: none, the next one, or any."""
+    rows = [[float(a) for a in row.split()] for row in mistake["alpha"]]
+    later = {j - i for i, row in enumerate(rows) for j, a in enumerate(row) if j > i and a > 0.005}
+    return max(later, default=0)

@@ -1,0 +1,167 @@
+"""What PyTorch's tools do with a model: export, compile, transform, copy, fake and meta tensors."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM
+from slp_transformer.attention import attend, attention
+from slp_transformer.lora import add_lora
+from slp_transformer.masks import add_causal_mask
+from slp_transformer.modern import Bert, BertConfig, ModernConfig, ModernLM, save_pretrained
+
+SIZES = {"model_dim": 12, "num_heads": 6, "num_blocks": 2}
+V, M = 29, 31
+KINDS = {
+    "the book's": lambda: TransformerLM(TransformerConfig(V, M, **SIZES)),
+    "sinusoids": lambda: TransformerLM(TransformerConfig(V, M, positions="sinusoidal", **SIZES)),
+    "rotary": lambda: ModernLM(ModernConfig(V, M, num_kv_heads=3, qk_norm=True, **SIZES)),
+    "BERT": lambda: Bert(BertConfig(V, M, **SIZES)),
+    "encoder-decoder": lambda: EncoderDecoder(
+        TransformerConfig(V, M, source_vocab_size=V, **SIZES)
+    ),
+}
+LANGUAGE_MODELS = [name for name in KINDS if name not in ("BERT", "encoder-decoder")]
+
+
+def make(kind):
+    torch.manual_seed(5)
+    return KINDS[kind]().eval()
+
+
+def inputs(kind, batch, N):
+    ids = torch.randint(V, (batch, N))
+    return (torch.randint(V, (batch, N)), ids) if kind == "encoder-decoder" else (ids,)
+
+
+def logits(output):
+    return output if isinstance(output, torch.Tensor) else output[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_exported_it_reads_sequences_of_any_length(kind, unchecked):
+    model, dim = make(kind), torch.export.Dim
+    free = tuple({0: dim("batch"), 1: dim("N", max=M)} for _ in inputs(kind, 3, 7))
+    exported = torch.export.export(model, inputs(kind, 3, 7), dynamic_shapes=free).module()
+    for shape in ((3, 7), (2, 5), (1, M)):
+        given = inputs(kind, *shape)
+        torch.testing.assert_close(logits(exported(*given)), logits(model(*given)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_graph_serves_twelve_lengths(kind, unchecked):
+    model, graphs = make(kind), []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend=backend, dynamic=True, fullgraph=True)
+    for N in range(3, 15):
+        given = inputs(kind, 2, N)
+        torch.testing.assert_close(logits(compiled(*given)), logits(model(*given)))
+    assert len(graphs) == 1
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnx_computes_the_same_for_any_length(kind, tmp_path, unchecked):
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, dim, file = make(kind), torch.export.Dim, tmp_path / "model.onnx"
+    free = tuple({0: dim("batch"), 1: dim("N", max=M)} for _ in inputs(kind, 3, 7))
+    program = torch.onnx.export(model, inputs(kind, 3, 7), dynamic_shapes=free, dynamo=True)
+    program.save(file)
+    session = onnxruntime.InferenceSession(file)
+    for shape in ((2, 5), (1, M)):
+        given = inputs(kind, *shape)
+        names = [each.name for each in session.get_inputs()]
+        theirs = session.run(None, {n: x.numpy() for n, x in zip(names, given, strict=True)})[0]
+        torch.testing.assert_close(torch.tensor(theirs), logits(model(*given)), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_after_a_transform_it_can_be_copied_and_saved(kind, unchecked):
+    model, ids = make(kind), torch.randint(V, (2, 7))
+    weights = dict(model.named_parameters())
+
+    def loss(weights, row):
+        U = torch.func.functional_call(model, weights, (row[:-1],))
+        return F.cross_entropy(U, row[1:])
+
+    torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        torch.testing.assert_close(again(ids), model(ids))
+    torch.save(model, io.BytesIO())
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_fake_tensors_have_the_shapes_and_leave_nothing_behind(kind, unchecked):
+    with FakeTensorMode() as mode:
+        model = KINDS[kind]()
+        assert model(torch.randint(V, (3, 7))).shape == (3, 7, V)
+        fakes = dict(model.named_parameters()) | dict(model.named_buffers())
+    real = make(kind)
+    with mode:
+        torch.func.functional_call(real, fakes, (torch.randint(V, (3, 7)),))
+    assert real(torch.randint(V, (2, 5))).isfinite().all()
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_a_model_without_memory_takes_the_tensors_that_it_is_given(kind):
+    model = make(kind)
+    with torch.device("meta"):
+        empty = KINDS[kind]()
+    empty.load_state_dict(model.state_dict(), assign=True)
+    ids = torch.randint(V, (2, 7))
+    torch.testing.assert_close(empty.eval()(ids), model(ids), atol=0, rtol=0)
+
+
+def test_sizes_are_shown():
+    shown = repr(make("the book's"))
+    for text in (
+        "E [29×12]",
+        "P [31×12]",
+        "W_QKV [12×36], W_O [12×12]",
+        "W_1 [12×48]",
+        "gamma [12]",
+    ):
+        assert text in shown
+    assert "b_QKV" not in repr(make("rotary")) and "W_QKV [12×24]" in repr(make("rotary"))
+
+
+def test_a_model_with_lora_is_to_be_merged_before_it_is_published(tmp_path):
+    model = make("rotary")
+    add_lora(model, 2)
+    with pytest.raises(ValueError, match="[Mm]erge"):
+        save_pretrained(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("past", [0, 37])
+def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
+    torch.manual_seed(0)
+    N, M = 3001, 3001 + past
+    Q, K, X = torch.randn(1, 2, N, 4), torch.randn(1, 2, M, 4), torch.randn(1, 2, M, 3)
+    mask = torch.zeros(1, 1, 1, M).index_fill(-1, torch.arange(17), -torch.inf)
+    values = attend(Q, K, X, mask, causal=True)
+    assert max(call["attn_mask"].numel() for call in kernel) <= 1024 * M
+    expected = attention(Q, K, X, add_causal_mask(mask, Q, K))[0]
+    torch.testing.assert_close(values, expected)
+
+
+def test_the_cache_reads_on_from_where_its_positions_end():
+    model, ids = make("rotary"), torch.randint(V, (2, 11))
+    cache = KVCache()
+    with torch.no_grad():
+        parts = [model(ids[:, :4], cache=cache), model(ids[:, 4:], cache=cache)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), model(ids))
