@@ -26,10 +26,12 @@ from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import PairCorpus, prepare_pair_corpus, read_pairs
-from slp_transformer.data.batches import Batch
-from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.data.translation_metrics import compute_translation_metrics
-from slp_transformer.generation.translation import Translator, length_sorted_batches
+from slp_transformer.data.batches import Batch, LengthBucketedPairs
+from slp_transformer.generation.translation import (
+    Translator,
+    compute_translation_metrics,
+    length_sorted_batches,
+)
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import make_optimizer, training_step
 

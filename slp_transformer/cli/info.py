@@ -11,24 +11,22 @@ import torch
 import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
-from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.downloads import data_dir
+from slp_transformer.data.corpora import data_dir, list_corpora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
 from slp_transformer.tasks.loaded_run import find_config, find_task
 from slp_transformer.tasks.run_config import PRESETS
-from slp_transformer.training.devices import pick_device
 from slp_transformer.training.run_folder import (
-    ModelSpec,
     TrainerState,
+    best_checkpoint,
     checkpoint_folder,
+    find_checkpoints,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
 )
-from slp_transformer.training.trainer_state import TrainerState
 
 
 def execute(options: Info) -> None:
@@ -107,7 +105,9 @@ def run_info(folder: Path) -> dict[str, Any]:
         about |= {"training": progress(folder, state), "settings": state.config.to_dict()}
     if config := find_config(folder):
         about["data"] = {"task": task.name} | vars(config.data)
-    return about | {"files": find_checkpoints(folder) | folder_size(folder)}
+    folders = find_checkpoints(folder)
+    names = {"best": best_checkpoint(folders).name, "last": folders[-1].name}
+    return about | {"files": names | folder_size(folder)}
 
 
 def published_info(folder: Path) -> dict[str, Any]:

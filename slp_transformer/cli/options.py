@@ -26,7 +26,7 @@ from slp_transformer.tasks.run_config import (
     closest_match,
     load_config,
 )
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_trainer_state,

@@ -54,10 +54,10 @@ def execute(options: Options) -> None:
         from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
-    fingering = finger_piece(piece, wanted, options.alternatives, score_grips)
-    print_remarks([f"{where}: {what}" for where, what in fingering.changes])
-    count = len(fingering.tabs_and_grips)
-    for number, (tab, grips) in enumerate(fingering.tabs_and_grips, start=1):
+    tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)
+    print_remarks([f"{where}: {what}" for where, what in changes])
+    count = len(tabs_and_grips)
+    for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
         name = get_tuning_name(tab.tuning) or " ".join(map(str, reversed(tab.tuning.open_pitches)))
         capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
@@ -87,7 +87,7 @@ def read_piece(options: Options) -> PlayablePiece:
     if options.tracks or options.channels:
         flag = "tracks" if options.tracks else "channels"
         raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
-    if suffix not in INPUT_SUFFIXES:
+    if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
         )
@@ -147,8 +147,8 @@ def parse_tuning_argument(text: str) -> Tuning:
     return Tuning(tuple(pitches))
 
 
-def parse_pins(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note, ...]]:
-    """Return pinned notes by the number of their moment.
+def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
+    """Return pinned notes by the numbers of their bar and moment.
 
     Raises:
         ValueError: if one is not of the form BAR:MOMENT=STRING/FRET.
@@ -178,7 +178,7 @@ def write(tab: Tab, path: Path, options: Options) -> None:
             f"{options.song} spaces notes in columns, and {path.suffix} needs time: say how "
             "many columns are a quarter note by --steps-per-quarter."
         )
-    write_tab_as(add_time_if_needed(tab, path, options.steps_per_quarter or 4), path)
+    write_tab(add_time_if_needed(tab, path, options.steps_per_quarter or 4), path)
 
 
 def print_remarks(remarks: Sequence[object]) -> None:

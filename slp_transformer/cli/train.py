@@ -29,13 +29,6 @@ from slp_transformer.lora import add_lora
 from slp_transformer.tasks.base import TOKENS, Dataset, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoint_files import (
-    TEMP_FOLDER,
-    LoraBase,
-    checkpoint_folder,
-    find_checkpoints,
-    load_lora_base,
-)
 from slp_transformer.training.checkpoints import (
     check_lora_rank,
     load_weights,

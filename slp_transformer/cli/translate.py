@@ -95,6 +95,6 @@ def draw(translator: Translator, sentence: str, best: Translation, path: Path) -
     """Draw where each layer and head looked while it translated a sentence."""
     tokenizer, source = translator.tokenizer, translator.encode_source(sentence)
     target = [tokenizer.begin_id, *best.ids]
-    words = tokenizer.source_ids_to_tokens(source), tokenizer.target_ids_to_tokens(target)
+    words = ids_to_tokens(tokenizer.source, source), ids_to_tokens(tokenizer.target, target)
     translation_attention_figure(translator.model, source, target, *words).save(path)
     print_status(f"Attention is drawn in {path}.")

@@ -217,8 +217,9 @@ def _config_and_family(model: TransformerLM | Bert) -> tuple[ModernConfig, Modul
     if isinstance(model, Bert):
         return config, bert
     if not isinstance(config, ModernConfig):
-        choices = {"normalization": "layer", "attention_bias": True, "ffn_bias": True}
-        config = ModernConfig(**config.to_dict(), **choices)
+        config = ModernConfig(
+            **config.to_dict(), normalization="layer", attention_bias=True, ffn_bias=True
+        )
     return config, llama if config.positions == "rotary" else gpt2
 
 

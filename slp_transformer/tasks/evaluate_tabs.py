@@ -9,8 +9,7 @@ import torch
 from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer.data.ngrams import NGramModel
 from slp_transformer.guitar import Tab, TabTokenizer
-from slp_transformer.guitar.corpus_statistics import compute_corpus_statistics
-from slp_transformer.guitar.memorization import CopyDetector
+from slp_transformer.guitar.corpus_statistics import CopyDetector, compute_corpus_statistics
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.tasks.base import TOKENS, LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText
@@ -119,11 +118,11 @@ def compute_statistics(
     """
     copies = CopyDetector(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
     tabs, ends = decode_pieces(held_out, tokenizer), [p[-1] == tokenizer.eos_id for p in held_out]
-    statistics = {"people": compute_corpus_statistics(tabs, copies, ends).to_dict()}
+    statistics = {"people": compute_corpus_statistics(tabs, copies, ends)}
     for group, texts in generated.items():
         decoded = [tokenizer.decode(text.ids) for text in texts]
         ends = [text.finish_reason == "stop" for text in texts]
-        found = compute_corpus_statistics([each.tab for each in decoded], copies, ends).to_dict()
+        found = compute_corpus_statistics([each.tab for each in decoded], copies, ends)
         length = sum(each.num_tokens for each in decoded)
         wrong = sum(each.num_invalid_tokens for each in decoded)
         statistics[group] = found | {"well_formed": 1 - wrong / length if length else None}

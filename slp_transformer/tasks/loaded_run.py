@@ -14,7 +14,7 @@ from slp_transformer.tasks.run_config import (
     read_tables,
 )
 from slp_transformer.tasks.text import PublishedTask
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,

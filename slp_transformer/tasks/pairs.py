@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from slp_transformer.data.pair_files import HF_PREFIX
-from slp_transformer.data.token_types import TokenType
+from slp_transformer.data.text_files import HF_PREFIX
+from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
@@ -266,7 +266,7 @@ def translation_scores(
     predictions: list[str], references: list[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return BLEU and chrF as JSON and as rows; without sacrebleu, a remark in their place."""
-    from slp_transformer.data.translation_metrics import compute_translation_metrics
+    from slp_transformer.generation.translation import compute_translation_metrics
 
     try:
         metrics = compute_translation_metrics(predictions, references)

@@ -1,18 +1,17 @@
 """The task of modeling guitar tablature."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, format_tab
+from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
-    write_tab_as,
+    write_tab,
 )
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -74,7 +73,6 @@ class TabTask(Task):
         import torch
 
         from slp_transformer.data.token_file import write_token_folder
-        from slp_transformer.guitar.styles import collect_styles
         from slp_transformer.guitar.tab_dataset import (
             collect_styles,
             describe_tab,
@@ -95,13 +93,14 @@ class TabTask(Task):
         else:
             tokenizer = load_tokenizer_of(Path(config.init_from))
         names = [describe_tab(tab) for tab in val]
-        train_ids, val_ids = encode_tabs(train, tokenizer), encode_tabs(val, tokenizer)
-        made = Dataset(tokenizer, train_ids, val_ids, warnings, names)
+        train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
+        ids = torch.tensor(train_ids), torch.tensor(val_ids)
+        made = Dataset(tokenizer, *ids, warnings, names)
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
         if folder is None:
             return made
-        content, rows = self.tokenizer_to_json(tokenizer), (train_ids.tolist(), val_ids.tolist())
-        write_token_folder(folder, content, tokenizer.vocab_size, *rows, names)
+        content = self.tokenizer_to_json(tokenizer)
+        write_token_folder(folder, content, tokenizer.vocab_size, train_ids, val_ids, names)
         opened = self.open(config, folder)
         return replace(made, train=opened.train, val=opened.val)
 
@@ -134,11 +133,7 @@ class TabTask(Task):
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
-        return TabTokenizer.from_json(json.dumps(content))
-
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return json.loads(tokenizer.to_json())
+        return TabTokenizer.from_json(content)
 
     def check_generate(self, options: Any) -> None:
         """Refuse a tuning, key or time signature that is not known, and files of another kind.
@@ -176,11 +171,9 @@ class TabTask(Task):
         Raises:
             ValueError: if there are no tabs, or too few.
         """
-        from slp_transformer.guitar.tab_dataset import (
-            encode_tabs,
-            keep_six_string_tabs,
-            read_tab_source,
-        )
+        import torch
+
+        from slp_transformer.guitar.tab_dataset import read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
         from slp_transformer.tasks.evaluation import (
             add_samples,
@@ -194,8 +187,8 @@ class TabTask(Task):
         if options.source is None:
             stream = val_data(run).val
         else:
-            found, _ = keep_six_string_tabs(*read_tab_source(options.source))
-            stream = encode_tabs(found, run.tokenizer)
+            found, _ = read_tab_source(options.source)
+            stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
@@ -305,7 +298,7 @@ class TabSession(GenerationSession):
                 )
         if tab.steps_per_quarter is None:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab_as(timed, path)
+        write_tab(timed, path)
         return remarks
 
 

@@ -67,6 +67,12 @@ def device_for_rank(wanted: str | None, place: int) -> torch.device:
     return device
 
 
+def cpu_default_device() -> contextlib.AbstractContextManager[object]:
+    """Return a context in which tensors are made on the CPU, whatever the default device is."""
+    by_default = torch.get_default_device().type == "cpu"
+    return contextlib.nullcontext() if by_default else torch.device("cpu")
+
+
 # --- Precision -----------------------------------------------------------------------------------
 
 
@@ -134,7 +140,7 @@ def check_memory(
     for_batch = 2 * batch * (8 * config.model_dim * blocks + 2 * config.vocab_size)  # in bf16
     if needed <= there < needed + for_batch:
         raise ValueError(
-            f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at least on top of the "
+            f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at the least beside the "
             f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
             "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
             "same)."

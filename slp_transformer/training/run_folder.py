@@ -25,6 +25,7 @@ MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".loc
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 TEMP_FOLDER = ".writing"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
+KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 CONFIG_CLASSES = {  # of each model that is loaded by its name: the module and the class
     "TransformerLM": ("slp_transformer.config", "TransformerConfig"),
@@ -263,7 +264,9 @@ def best_checkpoint(folders: list[Path]) -> Path:
 
 
 def delete_old_checkpoints(run: Path, keep_last: int) -> None:
-    """Delete what a killed process left, and checkpoints neither the best nor among the last.
+    """Delete what a killed process left, and checkpoints that nothing needs.
+
+    The best one is needed, the last ones, and those that LoRA runs were trained on.
 
     Raises:
         ValueError: if the last checkpoint cannot be read.
@@ -274,7 +277,7 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
     for unfinished in run.glob(".*.writing"):  # by `atomic_write`
         unfinished.unlink()
     for old in list_checkpoints(run):
-        if old not in keep:
+        if old not in keep and not (old / KEPT_FILE).exists():
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
                 old.rename(temp)

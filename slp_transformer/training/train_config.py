@@ -21,7 +21,6 @@ RESUMABLE_SETTINGS = {
     "steps",
     "early_stopping_patience",
     "keep_last",
-    "learning_rate",
 }
 """Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"
@@ -47,7 +46,7 @@ RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The settings of a training run.
+    """How to train.
 
     Attributes:
         steps: number of training steps.

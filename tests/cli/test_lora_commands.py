@@ -13,7 +13,8 @@ from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_state_dict, merge_lora, remove_lora
-from slp_transformer.training.checkpoint_files import (
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import (
     checkpoint_folder,
     load_lora_base,
     load_trainer_state,

@@ -15,8 +15,8 @@ from slp_transformer.guitar.fingering.hand_model import (
 from slp_transformer.guitar.fingering.lattice import NUM_STRINGS, LatticeBatch, PassageWindows
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fretboard import MAX_FRET
-from slp_transformer.training.checkpoint_files import checkpoint_folder
 from slp_transformer.training.checkpoints import load_weights
+from slp_transformer.training.run_folder import checkpoint_folder
 
 WINDOW_MOMENTS = 128  # moments of a window that count
 CONTEXT_MOMENTS = 48  # more of them on either side
