@@ -162,7 +162,7 @@ print(tab_of(low), tab_of(high), sep="\n")
 # slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
 # ```
 #
-# `--position`, `--prefer-open` and `--pin` ask for what you would rather play, `--alternatives 3`
+# `--position`, `--open-strings` and `--pin` ask for what you would rather play, `--alternatives 3`
 # shows other ways. Notes that the guitar does not have are named, and moved or left out only if
 # you say so.
 

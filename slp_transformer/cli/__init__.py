@@ -23,13 +23,10 @@ from slp_transformer.cli.console import (
     FAILED,
     PROGRAM,
     SIGNALLED,
-    compiler_hint,
-    is_compiler_error,
-    is_out_of_memory,
-    out_of_memory_hint,
     print_error,
     print_result,
     rank,
+    resource_hint,
     set_utf8_output,
     silence_broken_pipe,
     torch_import_notice,
@@ -135,12 +132,9 @@ def run(args: Sequence[str]) -> int:
             print_error(str(stopped) or "Stopped.")
         return SIGNALLED + getattr(stopped, "signal_number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
-        if is_compiler_error(error):
-            print_error(compiler_hint(args[0]))
-        elif is_out_of_memory(error):
-            print_error(out_of_memory_hint(args[0]))
-        else:
+        if not (hint := resource_hint(error, args[0])):
             raise
+        print_error(hint)
         return BAD_INPUT
     except ConnectionError as error:  # another process of the run has died
         print_error(str(error))
@@ -149,11 +143,8 @@ def run(args: Sequence[str]) -> int:
         where = f"{error.filename} could not be read or written: " if error.filename else ""
         print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT
-    except ValueError as error:
-        print_error(str(error))
-        return BAD_INPUT
-    except ImportError as error:
-        if error.name is not None:  # a module of ours that is not there, rather than an extra
+    except (ValueError, ImportError) as error:
+        if isinstance(error, ImportError) and error.name is not None:  # a module of ours
             raise
         print_error(str(error))
         return BAD_INPUT

@@ -49,35 +49,23 @@ def print_error(text: str) -> None:
         print(f"{who}: {text}", file=sys.stderr, flush=True)
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the machine, or its accelerator, is out of memory.
+def resource_hint(error: BaseException, command: str) -> str:
+    """Return what to try after `torch.compile` failed or memory was not enough; else nothing.
 
     PyTorch has an error class for accelerators alone; on a CPU the message says it.
     """
-    text = str(error).lower()
+    if type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        return (
+            f"PyTorch could not compile the model on this machine: {command} without --compile. A "
+            "run that was begun with it resumes with --resume --no-compile."
+        )
     words = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, MemoryError) or any(word in text for word in words)
-
-
-def is_compiler_error(error: BaseException) -> bool:
-    """Return whether `torch.compile` has failed, in any of its parts."""
-    return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
-
-
-def compiler_hint(command: str) -> str:
-    """Return what to try when PyTorch could not compile a model."""
-    return (
-        f"PyTorch could not compile the model on this machine: {command} without --compile. A run "
-        "that was begun with it resumes with --resume --no-compile."
-    )
-
-
-def out_of_memory_hint(command: str) -> str:
-    """Return what to try when memory was not enough."""
+    if not (isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)):
+        return ""
     how = {
         "train": "choose a smaller --batch-size (with more --gradient-accumulation-steps the steps "
         "stay the same), --context-length, --model-dim or --num-blocks",
-        "generate": "ask for fewer --num-samples or --max-new-tokens, or a smaller --num-beams",
+        "generate": "ask for fewer --num-samples or --max-new-tokens",
     }
     return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."
 
@@ -123,15 +111,16 @@ def torch_import_notice(quiet: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    handled = [number for number in STOP_SIGNALS if before[number] not in (signal.SIG_IGN, None)]
-    for number in handled:
-        signal.signal(number, exit_on_signal)
+    before = {
+        number: signal.signal(number, exit_on_signal)
+        for number in STOP_SIGNALS
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
     try:
         yield
     finally:
-        for number in handled:
-            signal.signal(number, before[number])
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def exit_on_signal(number: int, _: FrameType | None) -> NoReturn:

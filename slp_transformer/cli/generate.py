@@ -30,10 +30,8 @@ def execute(options: Generate) -> None:
     run = load_run(options.run, options.checkpoint, options.device)
     session = run.task.session(run, options)
     output = options.output
-    as_files = output is not None and not options.json and session.writes(output)
     rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]
-    to_terminal = not (options.json or output)
-    stream = session.stream() if len(rows) == 1 and to_terminal else None
+    stream = session.stream() if len(rows) == 1 and not (options.json or output) else None
     if stream is not None:
         print_result("".join(map(stream.decode_next, rows[0])), end="")
     texts = continue_prompts(
@@ -48,12 +46,19 @@ def execute(options: Generate) -> None:
         top_p=options.top_p,
         repetition_penalty=options.repetition_penalty,
     )
+    content = format_samples(session, texts)
+    if options.json:
+        content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
     if stream is not None:
         print_result(stream.flush())
-    elif output is not None and as_files:
+    elif output is None:
+        print_result(content, end="")
+    elif session.writes(output) and not options.json:
         write_files(output, session, texts)
     else:
-        write_text(options, session, texts)
+        with atomic_write(output) as unfinished:
+            unfinished.write_text(content, encoding="utf-8", newline="\n")
+        print_status(f"Written to {output}.")
     if note := window_note(run.model, texts):
         print_status(note)
 
@@ -80,16 +85,3 @@ def write_files(path: Path, session: GenerationSession, texts: list[GeneratedTex
         for remark in session.write(own, text.ids):
             print_status(remark)
         print_status(f"Written to {own}.")
-
-
-def write_text(options: Generate, session: GenerationSession, texts: list[GeneratedText]) -> None:
-    """Print texts, or write them to one file."""
-    content = format_samples(session, texts)
-    if options.json:
-        content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
-    if options.output is None:
-        print_result(content, end="")
-        return
-    with atomic_write(options.output) as unfinished:
-        unfinished.write_text(content, encoding="utf-8", newline="\n")
-    print_status(f"Written to {options.output}.")

@@ -307,8 +307,7 @@ class Tab:
         max_fret: highest fret.
         max_span: frets that a grip may reach over.
         position: preferred position, 1 to 15.
-        prefer_open: use open strings more often.
-        avoid_open: use open strings less often.
+        open_strings: use open strings more often, or less often.
         pin: force this note onto a string and fret, as BAR:MOMENT=STRING/FRET; may be given several
             times.
         alternatives: ways to play the piece.
@@ -327,8 +326,7 @@ class Tab:
     max_fret: int = 19
     max_span: int = 4
     position: int | None = None
-    prefer_open: bool = False
-    avoid_open: bool = False
+    open_strings: Literal["more", "less"] | None = None
     pin: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
@@ -336,15 +334,6 @@ class Tab:
     tracks: tuple[int, ...] = ()
     channels: tuple[int, ...] = ()
     steps_per_quarter: int | None = None
-
-    def __post_init__(self):
-        """Refuse open strings both more and less often.
-
-        Raises:
-            ValueError: if both are asked for.
-        """
-        if self.prefer_open and self.avoid_open:
-            raise ValueError("--prefer-open and --avoid-open contradict each other: give one.")
 
 
 COMMANDS: dict[str, type] = {

@@ -124,8 +124,8 @@ def make_options(options: Options) -> FingeringOptions:
         options.max_fret,
         options.max_span,
         options.position,
-        options.prefer_open - options.avoid_open,
-        parse_pins(options.pin),
+        {"more": 1, "less": -1}.get(options.open_strings or "", 0),
+        parse_pins(options.pin, piece),
         options.unplayable,
     )
 

@@ -96,8 +96,9 @@ def test_wishes_are_heeded(song, tmp_path):
         return [note.fret for event in tab.iter_events() for note in event.notes]
 
     usual = frets()
-    assert frets("--avoid-open").count(0) < usual.count(0) <= frets("--prefer-open").count(0)
-    assert max(usual) < 5 <= max(frets("--position", "5", "--avoid-open"))
+    fewer, more = frets("--open-strings", "less"), frets("--open-strings", "more")
+    assert fewer.count(0) < usual.count(0) <= more.count(0)
+    assert max(usual) < 5 <= max(frets("--position", "5", "--open-strings", "less"))
     assert max(frets("--max-fret", "3")) <= 3
 
 
@@ -189,8 +190,8 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "none"),
-        (["--prefer-open", "--avoid-open"], "contradict each other"),
+        (["--model", "none"], "none holds no model of the hand"),
+        (["--open-strings", "none"], "invalid choice 'none' for argument '--open-strings'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(

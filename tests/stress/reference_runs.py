@@ -60,7 +60,6 @@ RUNS = {
         "--num-samples 2 --temperature 1 --top-k 20 --top-p 0.9 --repetition-penalty 1.2 --json",
         "most probable": "slp generate characters --prompt 'It was' --temperature 0 "
         "--max-new-tokens 40",
-        "beams": "slp generate characters --prompt 'It was' --max-new-tokens 24 --num-beams 4",
         "evaluate": "slp evaluate characters",
         "evaluate, JSON": "slp evaluate characters --json --samples 2 --max-new-tokens 50",
         "evaluate elsewhere": "slp evaluate characters warm.txt --checkpoint last",
@@ -126,9 +125,9 @@ RUNS = {
     },
     "costs": {  # no model: the fingering that asks least of a hand
         "tab": "slp tab song.mid",
-        "wishes": "slp tab song.mid -o song.txt --position 7 --avoid-open "
+        "wishes": "slp tab song.mid -o song.txt --position 7 --open-strings less "
         "--alternatives 3 --max-span 5 --capo 2 --tuning drop-D",
-        "pin": "slp tab song.mid --pin 1:2=6/7 --prefer-open --max-fret 15",
+        "pin": "slp tab song.mid --pin 1:2=6/7 --open-strings more --max-fret 15",
         "other guitar": "slp tab tabs-in/03.txt -o dadgad.gp5 --tuning DADGAD",
         "octaves": "slp tab low.mid --unplayable octave -o low.musicxml",
     },
