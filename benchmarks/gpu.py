@@ -128,7 +128,7 @@ def write(path: Path, text: str) -> None:
 
 
 def in_short(result: dict[str, Any]) -> str:
-    """How a step went, in a line."""
+    """Return the outcome of a step in a line."""
     for word in ("skipped", "cut off"):
         if word in result:
             return f"{word}: {result[word]}"

@@ -48,7 +48,7 @@ class Skipped(Exception):
 
 
 class Result(dict):
-    """What a step found, written down whenever there is more."""
+    """The results of a step, saved whenever there is more."""
 
     def __init__(self, path: Path):
         """Begin with nothing."""
@@ -110,7 +110,7 @@ def need(*libraries: str) -> None:
 
 
 def step_machine(asked: argparse.Namespace, result: Result) -> None:
-    """What this is, and how fast products of matrices are on it."""
+    """Describe the device, and measure its products of matrices."""
     device = device_of(asked)
     result.note("Python", platform.python_version())
     result.note("PyTorch", torch.__version__)
@@ -441,7 +441,7 @@ def be_killed(folder: str, how: str) -> None:
 
 
 def die_at(step: int) -> Callable[[Any], None]:
-    """What kills its process once a step is reached."""
+    """A callback that kills its process once a step is reached."""
 
     def report(record: Any) -> None:
         if record.step >= step:

@@ -36,7 +36,7 @@ from slp_transformer.guitar.fingering.grips import (
     finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
-from slp_transformer.guitar.fingering.hand_training import HandTrainingSettings, train_hand_model
+from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer.guitar.guitarset import GuitarSetExcerpt, read_guitarset
@@ -64,8 +64,9 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
         "Viterbi + that prior": with_habits,
     }
     if steps:
-        model = train_hand_model(learned, HandTrainingSettings(num_steps=steps))
-        found[f"model of the hand, {steps} steps"] = HandEnsemble([model]).predict_grips
+        trainer = make_hand_trainer(learned, learned[:1], steps=steps, eval_interval=steps)
+        trainer.fit()
+        found[f"model of the hand, {steps} steps"] = HandEnsemble([trainer.model]).predict_grips
     return found
 
 

@@ -1,4 +1,4 @@
-"""How fast this package trains and writes, and how much memory it takes, next to its peers.
+"""Measure speed and memory of training and writing, compared with other libraries.
 
 Usage::
 
@@ -135,7 +135,7 @@ def memory(settings: argparse.Namespace) -> dict:
 
 
 def peak_of(*what: str) -> float:
-    """What `print_peak` prints in a process of its own."""
+    """Return the output of `print_peak` in a process of its own."""
     command = [sys.executable, "-c", "import language_models; language_models.print_peak()", *what]
     here = Path(__file__).parent
     found = subprocess.run(command, cwd=here, check=True, capture_output=True, text=True)

@@ -26,10 +26,12 @@ from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import PairCorpus, prepare_pair_corpus, read_pairs
-from slp_transformer.data.batches import Batch
-from slp_transformer.data.bucketing import LengthBucketedPairs
-from slp_transformer.data.translation_metrics import compute_translation_metrics
-from slp_transformer.generation.translation import Translator, length_sorted_batches
+from slp_transformer.data.batches import Batch, LengthBucketedPairs
+from slp_transformer.generation.translation import (
+    Translator,
+    compute_translation_metrics,
+    length_sorted_batches,
+)
 from slp_transformer.training.optimizer import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step
@@ -97,7 +99,7 @@ def translated_by_marian(model: Marian, corpus: PairCorpus) -> list[str]:
 
 
 def until(ids: list[int], end_id: int) -> list[int]:
-    """What stands before the end."""
+    """Return the ids before the end."""
     return ids[: ids.index(end_id)] if end_id in ids else ids
 
 
@@ -129,7 +131,7 @@ class Learner:
 def told(
     learner: Learner, translate: Callable[[nn.Module, PairCorpus], list[str]], corpus: PairCorpus
 ) -> dict:
-    """What came of it."""
+    """Return the outcome."""
     cpu = time.process_time()
     written = translate(learner.model, corpus)
     cpu = time.process_time() - cpu

@@ -36,8 +36,11 @@ from slp_transformer.guitar.fingering.fingering_metrics import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
-from slp_transformer.guitar.fingering.hand_inference import DEFAULT_COST_WEIGHT, HandEnsemble
-from slp_transformer.guitar.fingering.hand_model_file import load_hand_ensemble
+from slp_transformer.guitar.fingering.hand_inference import (
+    DEFAULT_COST_WEIGHT,
+    HandEnsemble,
+    load_hand_ensemble,
+)
 from slp_transformer.guitar.fingering.passages import Passage, read_passages_jsonl
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer.guitar.fretboard import MAX_SPAN

@@ -1,4 +1,4 @@
-"""How fast models of others write here and at home, with the same weights and the same words.
+"""Measure how fast published models write here and in their library, with the same weights.
 
 Usage::
 

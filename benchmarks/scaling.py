@@ -111,7 +111,7 @@ def report(laws: dict[str, dict]) -> None:
 
 
 def machine() -> dict[str, str]:
-    """Where and with what this ran."""
+    """Return the machine and the versions of this run."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, encoding="utf-8"
     ).stdout.strip()

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: contenders in turn, a machine quiet or busy, and the table."""
+"""Timing for the benchmarks: contenders in turn, a machine quiet or busy, and the table."""
 
 import argparse
 import contextlib
@@ -60,7 +60,7 @@ def compare(seconds: dict[str, list[float]], unit: float = 1.0, what: str = "s")
 
 
 def describe() -> dict:
-    """What the run ran on."""
+    """Describe the machine of a run."""
     peers = ("torch", "transformers", "x-transformers", "litgpt")
     versions = {name: importlib.metadata.version(name) for name in peers if is_there(name)}
     return {
@@ -72,7 +72,7 @@ def describe() -> dict:
 
 
 def is_there(peer: str) -> bool:
-    """Whether a library is installed."""
+    """Tell if a library is installed."""
     return importlib.util.find_spec(peer.replace("-", "_")) is not None
 
 

@@ -1,4 +1,4 @@
-"""How fast encoder-decoders of one size train and translate, here and at home with their peers.
+"""Measure how fast encoder-decoders of one size train and translate, in several libraries.
 
 Usage::
 

@@ -8,7 +8,7 @@
 # You will be able to write each equation of the section as a short loop, say what shape every
 # vector has and why the scores are scaled, and read the same equations in the package's code.
 # Nothing to read first; you should know what a dot product is. If PyTorch is new to you, take
-# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes stand in
+# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes are in
 # the [notation](../docs/notation.md). About 60 minutes.
 
 # %% [markdown]
@@ -208,7 +208,7 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # \tag{qkv}
 # $$
 #
-# Rows stand on the left and weights multiply on the right, in the book and in all our code.
+# Rows are on the left and weights multiply on the right, in the book and in all our code.
 # Queries and keys must have the same size $d_k$, since they will meet in a dot product; values
 # may have another, $d_v$. Here is a head with $d_k=2$ and $d_v=3$. Its first key column says *I
 # am a person*, the second *I am a thing*. An action asks for a person; things and qualities ask
@@ -348,7 +348,7 @@ assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around (8.14) speaks of multiplying on the left; the equation, and the code, multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias unless told not to: that is why the package has plain matrices.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation, and the code, multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias unless told not to: that is why the package has plain matrices.</p></div>
 
 # %% [markdown]
 # ### Eight steps for one token
@@ -608,7 +608,7 @@ plotting.interactive_weights(alphas, words, start=IT)
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>(8.20) lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
 
 # %% [markdown]
 # ## Try it

@@ -56,7 +56,7 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
 # %% [markdown]
 # The package takes all rows at once, and the loop over units becomes a product of matrices.
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
-# $d_{ff}=4d$ unless told otherwise (512 and 2048 in the original Transformer).
+# $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
@@ -162,9 +162,10 @@ for layer in (plain, gated):
 # %% [markdown]
 # ## Layer norm
 #
-# Attention and the feedforward layer are the two *sublayers* of a block. A sublayer works best when
-# its input always has the same size. Layer norm sees to that for one token at a time: take the d numbers of its row, move them to mean 0, stretch them to
-# deviation 1. No other token is involved, and no other sentence of the batch.
+# Attention and the feedforward layer are the two *sublayers* of a block. A sublayer works best when its input
+# always has the same size. Layer norm sees to that for one token at a time: take the d numbers of its row,
+# move them to mean 0, stretch them to deviation 1. No other token is involved, and no other sentence of the
+# batch.
 #
 # <span class="eq" id="eq-ln-mean">ln-mean</span>
 #
@@ -255,7 +256,7 @@ plotting.show_source(LayerNorm.forward)
 # %% [markdown]
 # ### Two traps
 #
-# **d, not d − 1.** (8.23) divides by d. `Tensor.std()` divides by d − 1 unless told otherwise,
+# **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
 # which makes σ too large and every row too small by $\sqrt{(d-1)/d}$. In a large model the
 # difference hides in the rounding of a printout; it still makes copied weights disagree.
 
@@ -272,7 +273,7 @@ for size in (8, 768):
     print(f"d = {size}: rows come out {shrunk:.4f} times as large")
 
 # %% [markdown]
-# **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and (8.24) divides by it.
+# **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and [(8.24)](#eq-ln-hat) divides by it.
 # Libraries therefore add a small ε, and it matters where. PyTorch's rule is
 # $\sqrt{\sigma^2+\varepsilon}$; a common variant writes $\sigma+\varepsilon$. Our row with a
 # deviation of 0.001 tells them apart:
@@ -384,7 +385,7 @@ print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f
 print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: (8.27) names all N tokens, (7.28) those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before. So the code reads the list as <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before. So the code reads the list as <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
 # Then the feedforward half, in the same rhythm: normalize, compute, add.
@@ -431,15 +432,15 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (`point` hands each step to whoever
-# watches, and on; `drop` does nothing unless told to. The lines about `C1` to `C3` are for the
+# The package does the same six steps with all rows at once. (`point` shows each step to whoever
+# records it, and passes it on; `drop` does nothing by default. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10; they are skipped here.)
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> watches: it keeps T1 to T5, H and
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> records: it keeps T1 to T5, H and
 # the attention weights α of each pass through a block. Each row must be what the loop computed.
 
 # %%
@@ -574,7 +575,7 @@ plotting.show_source(TransformerBlock._post_norm)
 # %% [markdown]
 # What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
 # rows are after each. After a layer norm a row has mean 0 and deviation 1, so its length is
-# $\sqrt d=8$: that is post-norm. In pre-norm no norm stands in the stream, and with fresh
+# $\sqrt d=8$: that is post-norm. In pre-norm no norm is in the stream, and with fresh
 # weights, where what a sublayer adds has nothing to do with what is there, it grows.
 
 # %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The length of a row after each of 24 blocks, pre-norm and post-norm"
@@ -618,7 +619,7 @@ assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
 plotting.show_source(TransformerStack.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, (8.46) skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, <a href="05_language_model.py#eq-logits">(8.46)</a> skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>
 
 # %% [markdown]
 # ## Try it
@@ -680,7 +681,7 @@ plotting.show_source(TransformerStack.forward)
 #    <details><summary>Answer</summary>
 #
 #    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalized, since the
-#    norms stand in the way.
+#    norms are in between.
 #
 #    </details>
 #

@@ -271,7 +271,7 @@ for length in (128, 256, 512):
 assert counts[512] == 4 * counts[256] == 16 * counts[128]
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in (8.34); it is in (8.33). The August 2026 draft corrects the first mention to (7.34), while others still say (7.35). <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch of the causal mask by a flag. Where PyTorch has a fused kernel for the device and the sizes, no N×N matrix is ever kept: the work is still O(N²), the memory isn't.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch of the causal mask by a flag. Where PyTorch has a fused kernel for the device and the sizes, no N×N matrix is ever kept: the work is still O(N²), the memory isn't.</p></div>
 
 # %% [markdown]
 # ## Masks here, masks there
@@ -315,7 +315,7 @@ assert torch.equal(converted, causal_mask(N))
 
 # %% [markdown]
 # Additive masks combine with `+`. That brings up a case the book doesn't meet. Sentences of a
-# batch are padded to one length; if the padding stands on the left, the first row of the causal
+# batch are padded to one length; if the padding is on the left, the first row of the causal
 # mask sees nothing but padding. A softmax over nothing but −∞ is 0/0, and one NaN spreads to all
 # weights in the backward pass. In the package, a token that may see nothing reads zeros.
 
@@ -416,14 +416,14 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # %% [markdown]
 # ## Splitting and joining heads
 #
-# Between the one product and the loop-free attention stands a step that every implementer has to
+# Between the one product and the loop-free attention there is a step that every implementer has to
 # get right: giving each head its own columns, and putting the results side by side again. Most
 # mistakes here raise no error and have the right shape. So we choose numbers that tell us where
 # they come from.
 #
-# $\mathbf X$ is a staircase, so the rows sum to 1, 2, 3, 4, 5, and no reordering leaves it as it
-# is. From here on `A` is the number of heads again. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100 for head 3. A query of 40
-# then can only be token 4 in head 2.
+# $\mathbf X$ is a staircase, so the rows sum to 1, 2, 3, 4, 5, and no reordering leaves it as it is. From
+# here on `A` is the number of heads again. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100
+# for head 3. A query of 40 then can only be token 4 in head 2.
 
 # %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that tell where they come from"
 N, A, d, d_k = 5, 3, 7, 2
@@ -686,8 +686,8 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `point` hands each step to whoever watches, as
-# <autoref identifier="slp_transformer.hooks.record_activations">tracing</autoref> does below.
+# The package has these six lines. `point` shows each step to whoever records it, as
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> does below.
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)
@@ -710,7 +710,7 @@ for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
 torch.testing.assert_close(T3, O)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to (8.44) the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in (8.35) and (8.36); the code says <code>c</code> for a head everywhere else. The letter A is the number of heads and the attention output. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A is the number of heads and the attention output. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
 
 # %% [markdown]
 # ## Blocks on blocks

@@ -3,7 +3,7 @@
 #
 # Sections 8.4 (2025-26 drafts) and 7.4 (August 2026 draft)
 #
-# Turn words into the rows of X: one row for what a token is, plus one for where it stands.
+# Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
 # You will be able to look up embeddings with and without one-hot rows; show by experiment that
 # attention alone cannot tell one word order from another; add learned or sinusoidal positions;
@@ -14,7 +14,7 @@
 # ## Words become numbers
 #
 # A vocabulary gives every word a number, its id. Ours has the eight words of one sentence;
-# `the` stands in it twice and has one id. A real vocabulary has tens of thousands, and many of
+# `the` is in it twice and has one id. A real vocabulary has tens of thousands, and many of
 # its entries are pieces of words.
 
 # %%
@@ -199,7 +199,7 @@ torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 # %% [markdown]
 # From the second block on it can notice, because the rows it reads now differ by how much each
 # one saw. Causal language models without any positions have indeed been trained (Haviv et al.
-# 2022), but nobody would call that a direct way to say where a word stands.
+# 2022), but nobody would call that a direct way to say where a word is.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -232,7 +232,7 @@ for i in range(N):
 X = torch.zeros(N, d)
 for i in range(N):
     X[i] = E[ids[i]] + P[i]
-assert not X[0].equal(X[3])  # the two the's are told apart now
+assert not X[0].equal(X[3])  # the two the's are different now
 
 # %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different." caption="Tokens plus positions make X (Fig. 8.14 · 7.14)"
 plotting.panels(
@@ -244,7 +244,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Both parts share one row, yet they can be told apart: we put them into columns of their own,
+# Both parts share one row, yet they can be separated: we put them into columns of their own,
 # and training is free to do the same with directions. Now order matters.
 
 # %%
@@ -362,13 +362,13 @@ plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 #
 # Multiply two rows. Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$, and in
 # $a-b$ the places occur only as their difference. So the dot product of two positions depends on
-# how far apart they are, not on where they stand:
+# how far apart they are, not on where they are:
 #
 # $$
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls fast, and then wavers between about 6 and 10; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
+# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four places, and then goes up and down between about 6 and 12; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
 G = P @ P.T
 assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
@@ -423,12 +423,12 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #
 #    <details><summary>What happens</summary>
 #
-#    It names the id that does not fit, and where it stands.
+#    It names the id that does not fit, and where it is.
 #
 #    </details>
 #
 # 4. Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Which places
-#    can no longer be told apart?
+#    can no longer be distinguished?
 #
 #    <details><summary>What happens</summary>
 #

@@ -55,8 +55,8 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# The blocks stand one above the other. Input and output have the same shape, so what one hands
-# over the next can take:
+# The blocks are stacked. Input and output have the same shape, so each block can read what the one
+# below it gives:
 #
 # <span class="eq" id="eq-stack">stack</span>
 #
@@ -133,7 +133,7 @@ plotting.show_source(lm_head, TransformerLM.forward)
 # the last row is needed.
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, (8.46) takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, <a href="#eq-logits">(8.46)</a> takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
 
 # %% [markdown]
 # A softmax turns scores into probabilities.
@@ -304,13 +304,16 @@ title, columns = "Length of what is written", phrase.split()
 plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
-# The two words at which the attention of each block writes most. After *the* and after *was* the next
-# word hangs on words that stand further back.
+# The two words at which the attention of each block writes most, with their places, counted from 0.
+# After the second *the* (3) and after *was* (7) the next word depends on words further back; three of
+# the six places are these. The other three are the first two words, which have hardly anything to read
+# but themselves.
 
 # %%
 for number, steps in enumerate(trace, start=1):
-    most = steps["T2"].norm(dim=-1).topk(2).indices
-    print(f"block {number}: at", " and ".join(columns[i] for i in most))
+    most = steps["T2"].norm(dim=-1).topk(2).indices.tolist()
+    places = [f"{columns[i]} ({i})" for i in most]
+    print(f"block {number}: at", " and ".join(places))
 
 # %% [markdown]
 # ## The logit lens

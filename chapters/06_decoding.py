@@ -96,17 +96,17 @@ by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
 plotting.show_source(sample)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.sampling.sample">draw</autoref> plays another game with the
+# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> plays another game with the
 # same odds: each word waits for a random time, the shorter the more probable it is, and the first
 # to arrive wins. That takes one division and no running total, for all rows of a batch at once.
 # The odds are the same:
 
-# %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws beside the probabilities"
+# %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws, and the probabilities"
 generator = torch.Generator().manual_seed(6)
 drawn = torch.bincount(sample(u.expand(5000, 4), generator))
 shares = torch.stack([y, by_hand / 5000, drawn / 5000])
 assert (shares - y).abs().max() < 0.03
-plotting.heatmap(shares, ["y", "by hand", "draw"], words, top=1)
+plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 
 # %% [markdown]
 # ### Temperature
@@ -194,7 +194,7 @@ plotting.show_source(top_k)
 #
 # ### Top-p
 #
-# How many words make sense depends on what was said before. Top-p asks for the *fewest* words
+# How many words make sense depends on the words before. Top-p asks for the *fewest* words
 # that together have the probability p.
 #
 # <span class="eq" id="eq-top-p">top-p</span>
@@ -288,7 +288,7 @@ model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
 model.embedding.tokens.E.data *= 5  # short rows learn faster from
 model.embedding.positions.P.data *= 5  # numbers that are not so small
 
-# %% alt="Two falling curves, learned and held out, of nats per token over 450 steps: steep at first, then ever flatter." caption="Loss of the model that writes on this page"
+# %% alt="Training loss and held-out loss in nats per token over 450 steps: both fall steeply at first, then more and more slowly." caption="Loss of the model that writes on this page"
 from slp_transformer.training import train
 
 how = {"steps": 450, "batch_size": 12, "learning_rate": 6e-3}
@@ -298,7 +298,7 @@ final = records[-1].val_loss
 print(f"|V| = {vocab_size}; held-out loss {final:.2f} nats a token")
 assert final < 2.3
 curves = {
-    "learned": [(r.step, r.train_loss) for r in records],
+    "training": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(curves, x="step", y="nats per token")
@@ -333,15 +333,15 @@ print(format_tab(tokenizer.decode(drawn.ids).tab))
 # %% [markdown]
 # ### Loops against slips
 #
-# Two numbers judge a way of writing. *Said before*: of all runs of four tokens, the share that had
-# occurred in the same piece already. *Slips*: the share of tokens that stand where their kind may
-# not, such as the same string twice in a chord. What we would like is few of the latter, and of the
-# former about as many as the corpus has. Each way writes forty pieces; greedy decoding writes one,
+# Two numbers judge a way of writing. *Repeats*: of all runs of four tokens, the share that had
+# occurred in the same piece already. *Slips*: the share of tokens of a kind that the grammar does not allow at
+# their place, such as the same string twice in a chord. We would like few slips, and about as many repeats
+# as the corpus has. Each way writes forty pieces; greedy decoding writes one,
 # since its forty would be the same piece forty times.
 
 
 # %%
-def said_before(ids):
+def repeated_share(ids):
     runs = list(zip(ids, ids[1:], ids[2:], ids[3:], strict=False))
     return 1 - len(set(runs)) / len(runs)
 
@@ -352,24 +352,24 @@ def judge(count=40, **options):
     rows = generate(model, [prompt] * count, **options)
     written = [each.ids for each in rows]
     slips = sum(tokenizer.decode(ids).num_invalid_tokens for ids in written)
-    repeated = sum(said_before(ids) for ids in written) / count
+    repeated = sum(repeated_share(ids) for ids in written) / count
     return repeated, slips / sum(len(ids) - len(prompt) for ids in written)
 
 
 # %%
 corpus = [tokenizer.encode(piece)[:N] for piece in pieces]
-usual = sum(said_before(ids) for ids in corpus) / len(corpus)
-print(f"in the corpus, {usual:.0%} has been said before")
+usual = sum(repeated_share(ids) for ids in corpus) / len(corpus)
+print(f"in the corpus, {usual:.0%} are repeats")
 
-# %% alt="Two curves over temperature. The share said before starts highest at temperature 0, crosses the dashed line of the corpus and is near 0 from 1 on; the share of slips stays low up to 1 and rises ever faster from there." caption="What temperature costs: repeats and slips"
+# %% alt="Two curves over temperature. The share of repeats starts highest at temperature 0, crosses the dashed line of the corpus and is near 0 from 1 on; the share of slips stays low up to 1 and rises ever faster from there." caption="What temperature costs: repeats and slips"
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 found = [judge(1, temperature=0)]
 found += [judge(temperature=tau) for tau in taus[1:]]
 for tau, (again, wrong) in zip(taus, found, strict=True):
-    print(f"τ = {tau:<4}  {again:3.0%} said before, {wrong:5.1%} slips")
+    print(f"τ = {tau:<4}  {again:3.0%} repeats, {wrong:5.1%} slips")
 repeated, slips = zip(*found, strict=True)
 assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
-curves = {"said before": repeated, "slips": slips}
+curves = {"repeats": repeated, "slips": slips}
 levels = {"corpus": usual}
 plotting.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
 
@@ -393,7 +393,7 @@ ways = {
 # %%
 judged = {name: judge(**options) for name, options in ways.items()}
 for name, (again, wrong) in judged.items():
-    print(f"{name:16} {again:4.0%} said before, {wrong:5.1%} slips")
+    print(f"{name:16} {again:4.0%} repeats, {wrong:5.1%} slips")
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
@@ -424,7 +424,7 @@ print(f"fewer slips: {best}, {judged[best][1]:.1%}")
 from slp_transformer.sampling import mask_disallowed
 
 again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
-print(f"with the grammar: {again:.0%} said before, {wrong:.1%} slips")
+print(f"with the grammar: {again:.0%} repeats, {wrong:.1%} slips")
 assert wrong == 0
 plotting.show_source(mask_disallowed)
 
@@ -432,18 +432,18 @@ plotting.show_source(mask_disallowed)
 # ### A penalty for repetition
 #
 # Another way out of loops, which the book does not have, comes from Keskar et al. 2019: make every
-# word that has been said less probable, by dividing its logit by θ.
+# word that has already been written less probable, by dividing its logit by θ.
 
 # %%
 from slp_transformer.sampling import repetition_penalty
 
-said = torch.tensor([0, 3])  # all and that
-penalised = repetition_penalty(u, said, theta=1.5)
+written = torch.tensor([0, 3])  # all and that
+penalised = repetition_penalty(u, written, theta=1.5)
 assert penalised.tolist()[1:3] == u.tolist()[1:3]
 torch.testing.assert_close(penalised[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
     again, wrong = judge(1, temperature=0, repetition_penalty=theta)
-    print(f"θ = {theta}: {again:.0%} said before, {wrong:.1%} slips")
+    print(f"θ = {theta}: {again:.0%} repeats, {wrong:.1%} slips")
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
@@ -472,7 +472,7 @@ assert notes_used(piece) > sum(used) / len(used)
 print(format_tab(piece))  # with the last θ
 
 # %% [markdown]
-# The penalty counts every token that was said, and a piece needs some of them again and again: bar
+# The penalty counts every token that was written, and a piece needs some of them again and again: bar
 # lines, positions, the notes of its scale. Forbidden those, it takes what is left, and leaves the scale.
 # The penalty breaks a loop; it does not know what to say instead.
 #
@@ -534,9 +534,9 @@ def beam(width):
     growing, complete = [(0.0, ["<s>"])], []
     while growing and len(complete) < width:
         longer = []
-        for score, said in growing:
-            for w, p in follows[said[-1]].items():
-                longer.append((score + log(p), [*said, w]))
+        for score, words in growing:
+            for w, p in follows[words[-1]].items():
+                longer.append((score + log(p), [*words, w]))
         kept = sorted(longer)[::-1][: width - len(complete)]
         complete += [h for h in kept if h[1][-1] == "."]
         growing = [h for h in kept if h[1][-1] != "."]
@@ -545,8 +545,8 @@ def beam(width):
 
 # %%
 best = {width: max(beam(width)) for width in (1, 2)}
-for width, (score, said) in best.items():
-    print(f"width {width}: {score:.2f} for", *said[1:])
+for width, (score, words) in best.items():
+    print(f"width {width}: {score:.2f} for", *words[1:])
 assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 
 # %% [markdown]
@@ -575,8 +575,8 @@ for word, likely in follows.items():
         table[vocab.index(word), vocab.index(w)] = log(p)
 
 # %% [markdown]
-# The package's search, on the same model: with α = 0 the score is the sum (13.15), with α = 1 the mean
-# (13.16).
+# The package's search, on the same model: with α = 0 the score is the sum [(13.15)](#eq-beam-score), with α = 1 the mean
+# [(13.16)](#eq-beam-norm).
 
 # %%
 stop = {vocab.index(".")}
@@ -590,9 +590,9 @@ for alpha in (0.0, 1.0):
     (found,) = beam_search(*search, width=2, alpha=alpha, stop=stop)
     by_hand = {tuple(s[1:]): v / (len(s) - 1) ** alpha for v, s in beam(2)}
     for h in found:
-        said = tuple(vocab[w] for w in h.ids[1:])
-        assert abs(by_hand[said] - h.score) < 1e-5
-        print(f"α = {alpha:.0f}: {h.score:.2f} for", *said)
+        words = tuple(vocab[w] for w in h.ids[1:])
+        assert abs(by_hand[words] - h.score) < 1e-5
+        print(f"α = {alpha:.0f}: {h.score:.2f} for", *words)
 
 # %%
 assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
@@ -621,15 +621,16 @@ def mean_score(ids):  # (13.16), for any text
 assert abs(mean_score(beamed.ids) - beamed.score) < 1e-3
 found = {"beam": beamed, "greedy": greedily, "top-p": drawn}
 for name, text in found.items():
-    again = said_before(text.ids)
+    again = repeated_share(text.ids)
     score = mean_score(text.ids)
-    print(f"{name:7} score {score:.2f}, {again:.0%} said before")
+    print(f"{name:7} score {score:.2f}, {again:.0%} repeats")
 assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# What is probable has mostly been said before. For translation, where the source
-# says what to say, beam search serves well; to write freely, draw.
+# The two texts that score highest repeat themselves: about half of their runs of four tokens had occurred
+# before, more than twice the corpus's share. For translation, where the source determines what to say, beam
+# search serves well; to write freely, draw.
 
 # %% [markdown]
 # ## Part three: the key-value cache
@@ -665,7 +666,7 @@ for t_i in T1:
 
 # %% [markdown]
 # There is no mask. The cache holds nothing of the future, so there is nothing to hide. The rows
-# are those of (8.33), all at once and masked:
+# are those of [(8.33)](03_one_matrix.py#eq-head-par), all at once and masked:
 
 # %%
 from slp_transformer import causal_mask
@@ -742,7 +743,7 @@ plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
 # only once: from the second time on, nothing of `H_enc` is left to read. The rows count from the
 # moment the whole stack has written its own, so a pass that breaks off leaves the cache as it was.
 #
-# Positions have to go on counting: the next token stands at `cache.length`, not at 0. That is also
+# Positions have to go on counting: the next token is at `cache.length`, not at 0. That is also
 # where it ends. This model has learned 96 positions and has no row for a 97th, so
 # <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops and says why:
 
@@ -842,7 +843,7 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 # ### All prompts at once
 #
 # A batch may hold prompts of different lengths, and each must get what it would get alone.
-# The package pads nothing: all texts stand at the same position, and where a short one's next
+# The package pads nothing: all texts are at the same position, and where a short one's next
 # word is chosen, a longer one's is given. A text that has ended stays in the batch, and its words are
 # thrown away, until half of the batch has ended; then the batch is made smaller. `on_token` is called
 # with every word as it is written.
@@ -916,7 +917,7 @@ plotting.show_source(decode_loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    The first ten, whose keys are all there. The assertion against (8.33) fails for the rest.
+#    The first ten, whose keys are all there. The assertion against [(8.33)](03_one_matrix.py#eq-head-par) fails for the rest.
 #
 #    </details>
 
@@ -948,7 +949,7 @@ plotting.show_source(decode_loop)
 #
 #    <details><summary>Answer</summary>
 #
-#    (8.48) asks for a set whose sum is at least p. Without the word that crosses, the sum is too
+#    [(8.48)](#eq-top-p) asks for a set whose sum is at least p. Without the word that crosses, the sum is too
 #    small; and if the first word alone exceeds p, nothing would be left.
 #
 #    </details>

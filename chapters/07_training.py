@@ -300,7 +300,7 @@ by_character = perplexity(-log(likelihood) / 23)
 print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In (7.56) the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
 
 # %% [markdown]
 # ## One step, spelled out
@@ -421,7 +421,7 @@ plotting.show_source(training_step)
 
 # %% [markdown]
 # The package's step can do more: it adds up gradients of several parts when a batch is too large
-# for the memory, and computes in bfloat16 if told to. What it does is the same.
+# for the memory, and computes in bfloat16 if asked to. The steps are the same.
 #
 # ## The loop
 #
@@ -456,27 +456,28 @@ print(f"loss {record.val_loss:.3f}; it says:", *said)
 #
 # ## The ladder
 #
-# What is each part of the Transformer worth? We build the model up from nearly nothing, train each
-# version on the same text for the same number of steps, and look at the loss on the text that was
-# held out. The text is the beginning of *Moby-Dick*, which comes with the package; a token is a
-# character. The script climbs on any other text as well, which
+# What is each part of the Transformer worth? We build the model up from nearly nothing, train each version on
+# the same text, and look at the loss on the text that was held out. The first four versions read the same
+# number of characters at the same rate; the last reads twice as many at half the rate. The text is the
+# beginning of *Moby-Dick*, which comes with the package; a token is a character. The script climbs on any
+# other text as well, which
 # <autoref identifier="slp_transformer.data.text_files.read_documents">read_documents</autoref> finds:
 #
 # ```
 # python chapters/07_training.py --corpus my_text.txt --steps 4800
 # ```
 
-# What the command line says is read in
-# <autoref identifier="slp_transformer.cli.ladder_options">a module of its own</autoref>; on this page
-# and in a notebook nothing is said, and the sizes are those that the text names.
+# <autoref identifier="slp_transformer.cli.ladder_options">A module of its own</autoref> reads the
+# command line. On this page and in a notebook there is none, so the sizes are the defaults, which the
+# text names.
 
 # %%
-from slp_transformer.cli import ladder_options as asked
+from slp_transformer.cli import ladder_options
 from slp_transformer.data import read_documents, train_tokenizer
 
-told = asked.settings()
-with asked.one_sentence():  # bad input on the command line is told in one
-    text = "\n\n".join(read_documents(told.corpus))
+arguments = ladder_options.settings()
+with ladder_options.one_sentence():  # bad input ends the script with one
+    text = "\n\n".join(read_documents(arguments.corpus))
     tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 start = torch.tensor(tokenizer.encode(" "))
@@ -511,10 +512,10 @@ def write(model, window, length=200):
 
 # %%
 curves, texts, final = {}, {}, {}
-same = {"steps": told.steps, "batch_size": 32, "learning_rate": 1e-2}
-last = {"steps": told.last_steps, "batch_size": 12, "learning_rate": 5e-3}
-size = {"model_dim": told.last_width, "num_blocks": told.last_blocks}
-with asked.one_sentence():  # better now than in the middle
+same = {"steps": arguments.steps, "batch_size": 32, "learning_rate": 1e-2}
+last = {"steps": arguments.last_steps, "batch_size": 12, "learning_rate": 5e-3}
+size = {"model_dim": arguments.last_width, "num_blocks": arguments.last_blocks}
+with ladder_options.one_sentence():  # better now than in the middle
     for how in (same, last):
         TrainConfig(**how)
     config = TransformerConfig(vocab_size, 64, num_heads=4, **size)
@@ -577,7 +578,7 @@ if "q" in lefts and "u" in rights:
     q, u = tokenizer.encode("qu")
     share = (pairs[q, u] / pairs[q].sum()).item()
     print(f"q is followed by u: {share:.2f} of the time in the text,")
-    print(f"with {table[q, u]:.2f} in the trained table; q stands")
+    print(f"with {table[q, u]:.2f} in the trained table; q occurs")
     print(
         f"{pairs[q].sum().int().item()} times in {len(learned):,} characters"
     )
@@ -654,8 +655,8 @@ plotting.heatmap(torch.cat(rows), names, places, top=1)
 
 # %% [markdown]
 # All of them spend most on the character itself. With no residual stream, a head is the only
-# way for it to reach the top. One head has to blend the others into it; of four, some can look
-# further.
+# way for it to reach the top. One head has to blend the others into it. Four can differ: here one of
+# the four looks back more than the single head does, two look back less, and one about as much.
 
 # %% [markdown]
 # ### Blocks
@@ -674,7 +675,8 @@ climb("blocks", louder(small, small.embedding))
 # ### The model that leaves it behind
 #
 # Eight characters are hardly more than a word. The last rung is the same model with more room: a
-# window of 64, and rows twice as long.
+# window of 64, and rows twice as long. It makes 800 steps of 12 windows, which is twice as many
+# characters as the others read, at half their learning rate; so not all that it gains is due to room.
 
 # %%
 torch.manual_seed(0)
@@ -688,7 +690,7 @@ for name, loss in final.items():
     costs = f"{loss:.2f} nats, {loss / log(2):.2f} bits a character"
     ppl = f"perplexity {perplexity(loss):4.1f}"
     print(f"{name:10} {size:7,} parameters: {costs}, {ppl}")
-if told == asked.settings([]):  # as the page shows it
+if arguments == ladder_options.settings([]):  # as the page shows it
     assert list(final.values()) == sorted(final.values(), reverse=True)
 
 # %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room." caption="The ladder: held-out loss of five models"
@@ -697,15 +699,16 @@ ladder = plotting.lines(curves, **axes)
 ladder
 
 # %%
-if told.save:
-    asked.keep(told.save, curves, texts, ladder)
+if arguments.save:
+    ladder_options.keep(arguments.save, curves, texts, ladder)
 
 # %% [markdown]
-# Each rung stands below the one before. What one head hands on is a single blend of the characters
+# Each rung has a lower loss than the one before. What one head hands on is a single blend of the characters
 # so far; four heads make four and keep them apart. The blocks add what they find to the stream, and
 # work on it position by position in the feedforward layer. The last model's loss is measured in
 # windows of 64, where most characters have more before them than in windows of 8. That, too, is
-# what room is for.
+# what room is for. And it has read twice as many characters: where the curves end for the others, it
+# is half way.
 #
 # ## On Tiny Shakespeare
 #
@@ -722,8 +725,8 @@ if told.save:
 # | blocks | 2.049 | 2.96 | 7.8 |
 # | more room | 1.766 | 2.55 | 5.8 |
 #
-# Command, machine and date stand in `benchmarks/results/ladder`, with the curves and what each rung wrote. Where
-# that folder is at hand, the curves are drawn here.
+# Command, machine and date are in `benchmarks/results/ladder`, with the curves and what each rung wrote. If
+# that folder is there, the curves are drawn here.
 
 # %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling." caption="The same ladder on Tiny Shakespeare"
 import csv
@@ -763,7 +766,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    It falls far below all the others: the head reads the answer, which stands in its window. Its
+#    It falls far below all the others: the head reads the answer, which is in its window. Its
 #    text shows what that is worth.
 #
 #    </details>
@@ -814,7 +817,8 @@ plotting.lines(recorded, **axes) if recorded else None
 # - Perplexity is e to the power of the loss; it compares only models with the same tokens.
 # - A step: loss, gradients, shorten them if they are long, move each weight a little against its
 #   gradient.
-# - Judge on text that was held out. Attention, more heads, blocks and room each lower that loss.
+# - Judge on text that was held out. On the ladder, attention, more heads, blocks, and more room and
+#   reading each lowered that loss.
 
 # %% [markdown]
 # ## Test yourself
@@ -841,11 +845,11 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>Answer</summary>
 #
-#    Fall to nearly 0, since the answer stands in the input. What it has learned is to copy.
+#    Fall to nearly 0, since the answer is in the input. What it has learned is to copy.
 #
 #    </details>
 #
-# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another language. A
-# run that is kept, and goes on after a power cut, is in the reference of
+# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. A
+# run that is saved, and continues after a power cut, is in the reference of
 # <autoref identifier="slp_transformer.training.trainer.train">train</autoref>; guitar tab is learned in
 # [chapter 12](12_guitar_tab.py).

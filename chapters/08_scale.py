@@ -3,7 +3,7 @@
 #
 # Section 8.8 (2025-26 drafts); of the August 2026 draft 7.8 and the section on LoRA in chapter 8
 #
-# What a larger model buys, what it weighs, and how to teach it something new without training it whole.
+# What a larger model buys, what it weighs, and how to teach it something new without training all of it.
 #
 # You will be able to say what loss a scaling law predicts, and how far to believe it; fit such laws
 # to models that you train here; count the parameters and the cache of the models people use; and
@@ -13,10 +13,10 @@
 # %% [markdown]
 # ## Three laws
 #
-# The larger the model, the lower its loss. Kaplan and others (2020) trained models over many orders of
+# With enough text and compute, a larger model has a lower loss. Kaplan and others (2020) trained models over many orders of
 # magnitude and found that the loss L falls as a power: with the number of parameters N (the
 # embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
-# as long as neither of the other two is what stands in the way.
+# as long as neither of the other two is the bottleneck.
 #
 # <span class="eq" id="eq-L(N)">L(N)</span>
 # <span class="eq" id="eq-L(D)">L(D)</span>
@@ -82,7 +82,7 @@ plotting.show_source(PowerLaw.fit)
 # A product with a weight is a multiplication and an addition, and the way back takes two such products
 # for each one forwards. So a training run costs about 6 operations for each parameter and each token
 # (Kaplan et al. 2020; the book leaves it open). What that rule leaves out are scores and logits, which
-# are small beside the matrices where d is large.
+# are small compared with the matrices where d is large.
 
 # %%
 import torch
@@ -103,7 +103,7 @@ print(f"PyTorch counts {ratio:.3f} times 6ND")
 # %% [markdown]
 # The rest are the logits. (On a CPU, PyTorch does not count the inside of its fused attention.)
 #
-# The unit of (8.51) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
+# The unit of [(8.51)](#eq-L(C)) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
 
 # %%
 from slp_transformer.scaling_laws import FLOPS_PER_PF_DAY
@@ -165,7 +165,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
-# larger model stands lower. What does one get for one's compute, then?
+# larger model has a lower loss. What does one get for one's compute, then?
 
 # %%
 compute = {}
@@ -177,7 +177,7 @@ for C, found in sorted(compute.items()):
 
 # %% [markdown]
 # Wherever two of these nine cost the same, the smaller one that read more is better. So compute is a matter
-# of balance, and the law (8.51) is about the best model at each cost, not about any one.
+# of balance, and the law [(8.51)](#eq-L(C)) is about the best model at each cost, not about any one.
 #
 # Now a forecast. We fit L(N) to the three models that read the most, and ask it for a model four times as
 # large as the largest. Then we train that model.
@@ -189,18 +189,18 @@ print(f"N_c = {law.scale:.2g}, α = {law.exponent:.3f}")
 for N, loss in most.items():
     print(f"N = {N:6,}: found {loss:.3f}, on the line {law(N):.3f}")
 N, loss = measure(64, 2**19)
-print(f"N = {N:6,}: foretold {law(N):.3f}, found {loss:.3f}")
+print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
 # Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
-# much better than foretold. That a law fits where it was fitted says little about how far it reaches.
+# much better than predicted. That a law fits where it was fitted says little about how far it reaches.
 # (Here the exponent of three small models is half of what more models give, below.)
 #
 # ## A million characters
 #
 # `benchmarks/scaling.py` ran the same on Tiny Shakespeare: 29 models, five widths and up to four million
-# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine stand in
-# `benchmarks/results/scaling`; where that folder is at hand, they are drawn here.
+# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine are in
+# `benchmarks/results/scaling`; if that folder is there, they are drawn here.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -219,7 +219,7 @@ axes = {"x": "log₁₀ of operations", "y": "nats per character"}
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# | law | runs | α | largest residual | foretold from the first runs | found |
+# | law | runs | α | largest residual | predicted from the first runs | found |
 # |---|---|---|---|---|---|
 # | L(N), all at 1,048,576 characters | 5 | 0.047 | 0.04 nats | 1.788 | 1.850 |
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
@@ -235,8 +235,8 @@ plotting.lines(recorded, **axes) if recorded else None
 # ## How many parameters?
 #
 # [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
-# matrices (8.52). Here is that rule on the six models of the book's table, beside a count of the
-# matrices that they have, and the total that their publishers give.
+# matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule on the six models of the book's
+# table, next to a count of the matrices that they have, and the total that their publishers give.
 
 # %%
 from slp_transformer.model_sizes import PUBLISHED_MODELS
@@ -250,8 +250,9 @@ for name, model in PUBLISHED_MODELS.items():
 
 # %% [markdown]
 # For the two that are built as the book's block is, the rule is exact. The other four have a feedforward
-# layer with three matrices (7.22), and queries that share keys and values; some of them also have heads
-# whose size is not d/A. That is one line more than (8.52):
+# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values; some of
+# them also have heads whose size is not d/A. That is one line more than
+# [(8.52)](05_language_model.py#eq-param-count):
 
 # %%
 from slp_transformer.model_sizes import PublishedModel
@@ -270,8 +271,8 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # ## What the cache costs
 #
 # While a model writes, it keeps a key and a value of each token for each head that answers, in every block
-# ([chapter 6](06_decoding.py), 8.53). That is $2\,n_{layer}\,A\,d_k$ numbers a token, less where heads share.
-# In 16-bit numbers, for one text as long as the model's publisher allows:
+# ([chapter 6](06_decoding.py), [(8.53)](06_decoding.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers a
+# token, less where heads share. In 16-bit numbers, for one text as long as the model's publisher allows:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -302,7 +303,7 @@ assert weighs == by_formula
 print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 
 # %% [markdown]
-# And it is read whole for every token. The weights are read once for all texts of a batch, the cache of
+# And all of it is read for every token. The weights are read once for all texts of a batch, the cache of
 # each text for itself. On the machine that made this page, one more token for four texts takes:
 
 # %%
@@ -338,7 +339,7 @@ plotting.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
 # \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{lora}
 # $$
 #
-# (In the August 2026 draft the equation stands in the chapter on post-training.)
+# (In the August 2026 draft the equation is in the chapter on post-training.)
 
 
 # %%
@@ -378,7 +379,7 @@ plotting.show_source(lora)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
 #
-# What stands in the place of W is short:
+# The module that replaces W is short:
 
 # %%
 from slp_transformer.lora import LoRA
@@ -461,12 +462,12 @@ tuned = {
 }
 
 # %%
-results, whole = {}, tuned["all weights"]
+results, full = {}, tuned["all weights"]
 for name, model in tuned.items():
     share = learning(model) / learning(base)
     results[name] = losses(model)
     shown = " and ".join(f"{loss:.3f}" for loss in results[name])
-    done = (unknown - results[name][1]) / (unknown - losses(whole)[1])
+    done = (unknown - results[name][1]) / (unknown - losses(full)[1])
     print(f"{name:28} {share:6.1%} of the weights: {shown}, {done:.0%}")
 
 # %% alt="Bars: held-out loss on blues in nats per token. Before any tuning it is highest; with LoRA it falls as more numbers may learn, and it is lowest where all weights do." caption="Loss on the blues, by what was allowed to learn"
@@ -524,7 +525,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>What happens</summary>
 #
-#    A and B together then hold more numbers than the matrices they stand beside, and AB can be
+#    A and B together then hold more numbers than the matrices they are added to, and AB can be
 #    any change of them.
 #
 #    </details>
@@ -545,7 +546,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>Answer</summary>
 #
-#    $10^{-0.076}=0.84$: 16 % lower, if nothing else stands in the way.
+#    $10^{-0.076}=0.84$: 16 % lower, if nothing else is the bottleneck.
 #
 #    </details>
 #

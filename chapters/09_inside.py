@@ -13,7 +13,7 @@
 # %% [markdown]
 # ## A model to look into
 #
-# Three blocks learn characters, on the beginning of *Moby-Dick*. Small as it is, it spells.
+# Three blocks learn to guess the next character, on the beginning of *Moby-Dick*.
 
 # %%
 import torch
@@ -106,6 +106,8 @@ with torch.no_grad(), patch_activations(model) as seen:
 scores = [previous_token_score(seen[f"{l}.alpha"]) for l in range(3)]
 for l in range(3):
     print(f"block {l}:", *(f"{score:.2f}" for score in scores[l].tolist()))
+even = sum(1 / (i + 1) for i in range(1, 64)) / 63
+print(f"even weights: {even:.2f}")
 plotting.show_source(previous_token_score)
 
 # %% alt="Two heat maps of attention weights over the characters of 'the harpooneer'. Left, the head with the highest score, whose weights lie mostly one place below the diagonal, on the character before. Right, the head with the lowest, whose weights lie elsewhere." caption="Two heads on real text"
@@ -122,12 +124,13 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# Most of that habit is in block 0, above all in its first head; no head of the blocks above has a score over 0.1.
+# Most of that habit is in block 0, above all in its first head. Even weights would score 0.06, and no head of the
+# blocks above has more than 0.08, so there the habit hardly shows.
 #
 # ## The residual stream, sublayer by sublayer
 #
 # The stream begins as X and each sublayer adds to it: T² by attention, T⁵ by the feedforward layer. How
-# much does each write? The length of what it adds, beside the length of the stream that it adds to:
+# much does each write? The length of what it adds, compared with the length of the stream that it adds to:
 
 # %%
 with torch.no_grad(), patch_activations(model) as seen:
@@ -140,7 +143,7 @@ for l in range(3):
 
 # %% [markdown]
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
-# with $\mathbf E^\top$ as (8.46) does with the last one:
+# with $\mathbf E^\top$ as [(8.46)](05_language_model.py#eq-logits) does with the last one:
 #
 # $$
 # \mathbf u=\mathbf h^\ell_i\,\mathbf E^\top
@@ -174,8 +177,8 @@ plotting.lines(curves, x="sublayers passed", y="nats per character")
 # At the bottom the lens with the norm is far worse than an even guess, which costs 4.3 nats. Since E is tied, a
 # row of X is most like its own character, so the lens says what was just read. Nearly everything is gained by the
 # feedforward layer of block 0, which also writes most to the stream; the four sublayers after it bring
-# 0.12 nats together. Without the norm the
-# same picture stands 0.3 to 0.4 nats higher.
+# 0.12 nats together. Without the norm the loss is lower before that layer, close to an even guess, and 0.3 to 0.4
+# nats higher after it.
 #
 # One line, character by character: the probability that each inner row gives to the character that does
 # follow.
@@ -233,7 +236,7 @@ def follow(after, generator):
 from slp_transformer.loss import IGNORE_INDEX
 
 
-def foretold(ids, after):
+def rule_targets(ids, after):
     kept = after.gather(1, ids[:, :-1]) == ids[:, 1:]
     same = ids[:, :-1, None] == ids[:, None, :-1]
     before = (same & kept[:, None]).tril(-1).any(dim=-1)
@@ -248,7 +251,7 @@ class Orders:
     def draw(self, batch_size, generator):
         after = torch.rand(batch_size, V, generator=generator).argsort(-1)
         ids = follow(after, generator)
-        return Batch((ids[:, :-1],), foretold(ids, after))
+        return Batch((ids[:, :-1],), rule_targets(ids, after))
 
     def iter_eval(self, batch_size):
         yield self.draw(200, torch.Generator().manual_seed(99))
@@ -261,7 +264,7 @@ class Orders:
 # Two blocks of two heads. Matrices begin larger than GPT-2's, as rows in chapter 7 did: then the plateau at the
 # beginning is short.
 
-# %% alt="Loss over 1,400 steps, beside a dashed line for an even guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
+# %% alt="Loss over 1,400 steps, with a dashed line for an even guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
 torch.manual_seed(0)
 finder = TransformerLM(TransformerConfig(V, N, 64, 2, 2))
 for W in finder.stack.parameters():
@@ -282,7 +285,7 @@ plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 # ### Found by their score
 #
 # Now sequences that it has never seen the like of: 16 random tokens, and the same 16 again. In the first half
-# nothing can be foretold; in the second, everything but the first token can.
+# nothing can be predicted; in the second, everything but the first token can.
 
 # %%
 import torch.nn.functional as F
@@ -301,9 +304,11 @@ def loss_by_position():
 
 
 # %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it lies around 9 nats, in the second around 1." caption="The loss at each position of a sequence that repeats"
-whole = loss_by_position()
-print(f"first time {whole[:15].mean():.2f}, second {whole[16:].mean():.2f}")
-plotting.lines({"loss": whole}, x="position", y="nats")
+by_position = loss_by_position()
+print(
+    f"first time {by_position[:15].mean():.2f}, second {by_position[16:].mean():.2f}"
+)
+plotting.lines({"loss": by_position}, x="position", y="nats")
 
 # %% [markdown]
 # (In the first half it does worse than an even guess. There the loss was never counted, so nobody taught it
@@ -369,7 +374,7 @@ plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
 # Without one head the other of its block still does most of the work. Without both of a block, of either, the model is
-# worse than an even guess: the repeats are foretold by these two blocks of heads together, or not at all.
+# worse than an even guess: the repeats are predicted by these two blocks of heads together, or not at all.
 #
 # ### Two circuits
 #
@@ -510,10 +515,10 @@ plotting.bars(list(found.values()), list(found), title="strings right", top=1)
 
 # %% [markdown]
 # Before block 0, the token knows no more than chance. Its heads fetch it: head 3 the most, 57 %, as much as can be read
-# from the whole stream afterwards. The heads of block 1 gather less of it. (A probe that is linear finds what stands
-# there in a linear form; there may be more.)
+# from the whole stream afterwards. The heads of block 1 gather less of it. (A linear probe finds what is there in
+# linear form; there may be more.)
 #
-# Can be read is not is used. So take each head of block 0 away, and see what the model loses on notes.
+# What can be read need not be used. So take each head of block 0 away, and see what the model loses on notes.
 
 
 # %%

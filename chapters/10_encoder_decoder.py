@@ -136,7 +136,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # Our source is a lick of five notes, each named by its string and fret: `A7` is the A string at
 # fret 7. The target is the same lick in reverse, of which three notes are to be written. Let an
-# encoder row say at which place its note stands (five columns) and which note it is (five more);
+# encoder row say at which place its note is (five columns) and which note it is (five more);
 # let a decoder row say which place it wants next: the last, then the one before it, and so on.
 
 # %%
@@ -228,9 +228,9 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one sublayer more,
 # between the two that it has. It too reads a normalized copy of the stream and adds what it
-# found. The top and the bottom row below are (8.40) to (8.45), or (7.41) to (7.46), but for
-# $\mathbf C^3$, which now stands where $\mathbf T^3$ stood. The row between them is new, and has no
-# number in the book.
+# found. The top and the bottom row below are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
+# [(8.45, 7.46)](03_one_matrix.py#eq-T-H), but with $\mathbf C^3$ in the place of $\mathbf T^3$. The row
+# between them is new, and has no number in the book.
 #
 # $$
 # \begin{aligned}
@@ -273,7 +273,7 @@ torch.testing.assert_close(H, decoder_block(block, X, H_enc))
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation (13.11) takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
 
 # %% [markdown]
 # It matters: taking the queries from the block's input instead gives another result.
@@ -292,7 +292,7 @@ assert apart > 0.1
 print(f"equation and figure differ by up to {apart:.1f} here")
 
 # %% [markdown]
-# PyTorch has such a block too. Its decoder layer is post-norm unless told `norm_first=True`, it
+# PyTorch has such a block too. Its decoder layer is post-norm unless `norm_first=True`, it
 # stores each matrix transposed, the three of attention in one, and it has biases in attention,
 # which the book has not: they are set to 0.
 
@@ -502,6 +502,7 @@ print("decoder writes:", spell(writes[0]))
 
 # %%
 torch.manual_seed(15)
+torch.set_num_threads(1)  # the digits below depend on the order of sums
 sizes = {"model_dim": 32, "num_heads": 1, "num_blocks": 1}
 config = TransformerConfig(len(names), context_length=8, **sizes)
 model = EncoderDecoder(config)
@@ -590,7 +591,8 @@ columns = [names[i] for i in lick]
 plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 
 # %% [markdown]
-# Nobody told the model about places. The line is what was left when only the loss had its say.
+# The model has positions to work with, but nothing in its training says which place of the source a
+# step should look at. It looks along this line because that lowers the loss.
 # (The last row writes `end`; it may look where it likes.)
 #
 # It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the
@@ -615,7 +617,8 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    It gets used to padding that single licks do not have, and most unseen ones come out wrong.
+#    It gets used to padding that single licks do not have. Hardly any unseen one comes out right;
+#    here it was none of 106.
 #
 #    </details>
 #

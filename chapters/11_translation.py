@@ -59,8 +59,8 @@ def words_of(sentence):
 
 
 # %%
-said = {word for pair in learned for side in pair for word in words_of(side)}
-names = SPECIAL + sorted(said)
+words = {word for pair in learned for side in pair for word in words_of(side)}
+names = SPECIAL + sorted(words)
 ids = {name: i for i, name in enumerate(names)}
 print(f"{len(names)} tokens")
 
@@ -156,14 +156,15 @@ plotting.panels(
 # %% [markdown]
 # ## The Transformer of 2017
 #
-# The Transformer was made for translation (Vaswani et al. 2017). The model of that paper differs from
-# the book's in five things. Two you have met: its blocks are *post-norm*
+# The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from
+# the book's in five things, four of them described in the paper and one, the start, only in the code that its
+# authors published. Two you have met: its blocks are *post-norm*
 # ([chapter 2](02_block.py)), and its positions are sines and cosines ([chapter 4](04_input.py)). Three
 # are new.
 #
 # **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
-# small, or the first logits would be large; beside sines and cosines the rows would then be faint. So a
-# token's row is multiplied by $\sqrt d$ where it enters:
+# small, or the first logits would be large; but then the rows would be small compared with sines and cosines.
+# So a token's row is multiplied by $\sqrt d$ where it enters:
 #
 # $$
 # \mathbf X_i=\sqrt d\,\mathbf E[id(i)]+\mathbf P[i]
@@ -175,6 +176,7 @@ from slp_transformer import EncoderDecoder, TransformerConfig
 d, window = 64, 32
 sizes = {"model_dim": d, "num_heads": 4, "num_blocks": 2, "dropout": 0.0}
 torch.manual_seed(1)
+torch.set_num_threads(1)  # the digits below depend on the order of sums
 config = TransformerConfig.of_2017(len(names), window, **sizes)
 model = EncoderDecoder(config)
 
@@ -191,6 +193,7 @@ plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 # %% [markdown]
 # **Xavier's start.** The matrices of a block begin as uniform numbers up to
 # $\sqrt{6/(rows+columns)}$ (Glorot and Bengio 2010), which keeps the rows about as long as they were.
+# The paper does not say how its weights begin; this is from the authors' code, tensor2tensor.
 # The book leaves the start open, and the package begins as GPT-2 does, with numbers of deviation 0.02,
 # made for models that are wide. Ours is narrow:
 
@@ -203,7 +206,7 @@ print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 # %% [markdown]
 # With real sentences another start did better in this form: 0.02 for every matrix and for the
 # embedding too, `initialization="bert"`. Scaled up, its rows are still shorter than the sines and
-# cosines, so that the model begins with where a word stands rather than which it is. A translator of
+# cosines, so that the model begins with where a word is rather than which it is. A translator of
 # captions that began so came to 39.95 BLEU (`benchmarks/results/translation`).
 
 # %% [markdown]
@@ -266,13 +269,14 @@ theirs = F.cross_entropy(
 torch.testing.assert_close(loss, theirs)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper has not; without those two, and with the same weights, it gives the same logits and gradients as ours, which the package's tests hold it to.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours, which the package's tests hold it to.</p></div>
 
 # %% [markdown]
 # ## Training
 #
-# The paper trains for 100,000 steps, and its schedule is made for that. We have 450: all else is the
-# paper's, but the rate falls as a cosine, down to a tenth ([chapter 7](07_training.py)).
+# The paper trains for 100,000 steps, and its schedule is made for that. We have 450, so the rate falls as a
+# cosine, down to a tenth ([chapter 7](07_training.py)). The optimizer's other settings and the smoothing are
+# the paper's.
 
 # %%
 from time import process_time
@@ -391,7 +395,7 @@ print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all")
 assert first_three.sum() > 0.5
 
 # %% [markdown]
-# Nobody told the model which word is which. Where a word has a counterpart, the row looks at it,
+# Nothing in the pairs says which word is which. Where a word has a counterpart, the row looks at it,
 # out of order where the languages are: *veintiuno* looks past *March*, and *marzo* back at it. One word
 # looks at three, and two, *mil novecientos*, at the one *nineteen*. *De* has no counterpart; its rows
 # rest on the commas. And [chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where
@@ -400,7 +404,7 @@ assert first_three.sum() > 0.5
 
 # %% [markdown]
 # Each head has a map of its own, in every layer and in all three attentions.
-# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">attention_pictures</autoref>
+# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">translation_attention_figure</autoref>
 # draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
@@ -459,8 +463,8 @@ five = [
 # A small model in the book's own form learns these thirty pairs, with a vocabulary of its own.
 
 # %%
-said = {word for pair in five for side in pair for word in words_of(side)}
-names = SPECIAL + sorted(said)
+words = {word for pair in five for side in pair for word in words_of(side)}
+names = SPECIAL + sorted(words)
 ids = {name: i for i, name in enumerate(names)}
 torch.manual_seed(2)
 config = TransformerConfig(len(names), 8, 32, 2, 1, initialization="xavier")
@@ -515,7 +519,7 @@ assert found["two beams"] == "primero de marzo"
 #    <details><summary>What happens</summary>
 #
 #    No: after as many steps, all held-out sentences come out wrong. Give it `initialization="xavier"`
-#    as well, and nearly all come out right, pre-norm and with learned positions: of the paper's five
+#    as well, and nearly all come out right, pre-norm and with learned positions: of the five
 #    changes it is the start that a model as narrow as this one needs.
 #
 #    </details>
@@ -545,10 +549,11 @@ assert found["two beams"] == "primero de marzo"
 #
 # - A target is read and written one step apart, and padding is hidden from attention and from the loss.
 # - The model of 2017 is the book's with five changes: post-norm, sines and cosines, embeddings times
-#   √d that are shared, Xavier's start, and its own learning rate; `TransformerConfig.of_2017` has them.
-# - Cross-attention comes to look from a word to its counterpart, wherever that stands, with nothing
+#   √d that are shared, Xavier's start, and a learning rate of its own; `TransformerConfig.of_2017` and
+#   `TrainConfig.of_2017` have them.
+# - Cross-attention comes to look from a word to its counterpart, wherever that is, with nothing
 #   but pairs to learn from.
-# - A translation that is right is right as a whole: exact match counts those.
+# - A translation counts as right only if all of it is right: that is exact match.
 # - Beam search finds nothing better where one translation is certain, and does where several are
 #   right and begin alike.
 

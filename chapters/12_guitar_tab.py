@@ -73,9 +73,9 @@ print(format_tab(corpus[0]))
 # ```
 #
 # They use a shorter code of tokens than this chapter, in which a bar that comes back is a single token
-# (<autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref> tells
+# (<autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref> explains
 # it). What the reader of such files cannot make out, it reports by file and line, and skips. With
-# `--continue my_riff.txt` the model goes on from a tab of yours. With `--output piece.gp5` (or `.mid`,
+# `--prompt-file my_riff.txt` the model continues a tab of yours. With `--output piece.gp5` (or `.mid`,
 # `.musicxml`) other programs open and play what was written; some pieces can be
 # [heard](../docs/hear.md) on this site.
 
@@ -83,7 +83,7 @@ print(format_tab(corpus[0]))
 # ## From tab to tokens
 #
 # A language model reads a row of tokens. A place on the neck becomes one token, `TAB<string,fret>`;
-# `POS<k>` says that what follows stands k steps after the bar line; `BAR` begins a bar. A header
+# `POS<k>` says that what follows comes k steps after the bar line; `BAR` begins a bar. A header
 # names the tuning and the capo. Nothing is lost: the ids give the same tab back.
 
 # %%
@@ -124,6 +124,7 @@ from math import log
 from slp_transformer import TransformerConfig, TransformerLM
 
 torch.manual_seed(0)
+torch.set_num_threads(1)  # the digits below depend on the order of sums
 config = TransformerConfig(
     len(tokenizer), context_length=192, model_dim=96, num_blocks=2
 )
@@ -142,8 +143,8 @@ from slp_transformer.training import train
 
 
 def report(record):
-    learned, held_out = record.train_loss, record.val_loss
-    line = f"step {record.step:5d}  learned {learned:.3f}"
+    training, held_out = record.train_loss, record.val_loss
+    line = f"step {record.step:5d}  training {training:.3f}"
     print(f"{line}  held out {held_out:.3f}", flush=True)
 
 
@@ -161,20 +162,19 @@ records = train(
 assert records[-1].val_loss < no_context / 2
 
 # %% [markdown]
-# Each step the model reads eight windows from random places of the row. The loss on the held-out
-# pieces is measured every 70 steps, and beside it stands the mean over what was learned from
-# meanwhile.
+# At each step the model reads eight windows from random places of the row. Every 70 steps the loss on
+# the held-out pieces is measured. The first column is the mean training loss since the last measurement.
 
 # %%
 last = records[-1]
 gap = last.val_loss - last.train_loss
-print(f"in the end {last.train_loss:.2f} nats a token on what it learned,")
+print(f"in the end {last.train_loss:.2f} nats a token in training,")
 print(f"{last.val_loss:.2f} held out, {gap:.2f} more")
 assert gap > 0.1
 
-# %% alt="Loss in nats per token over 700 training steps. The curve of the learned pieces and that of the held-out pieces fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Loss on tabs that are learned and on tabs held out"
+# %% alt="Loss in nats per token over 700 training steps. The training loss and the held-out loss fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Training loss and held-out loss on tabs"
 curves = {
-    "learned": [(r.step, r.train_loss) for r in records],
+    "training": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(
@@ -215,7 +215,7 @@ def write(seed, count=40, **options):
 free, _ = write(seed=0)
 ill_formed = sum(piece.num_invalid_tokens for piece in free)
 length = sum(piece.num_tokens for piece in free)
-print(f"{ill_formed} of {length:,} tokens stand where their kind may not")
+print(f"{ill_formed} of {length:,} tokens are of a kind not allowed there")
 
 # %% [markdown]
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
@@ -243,10 +243,10 @@ print(format_tab(pieces[number].tab))
 # learned it.
 #
 # A single note always fits, and two often do by chance. So we count the chords of three notes and
-# more. For comparison, as many chords of the same sizes, also on distinct strings: once their notes
-# are drawn one by one, each as often as it occurs in the corpus; and once each note is drawn from
+# more. For comparison, we draw as many chords as the corpus has, of the same sizes and on distinct strings: once
+# their notes are drawn one by one, each as often as it occurs in the corpus; and once each note is drawn from
 # those that come right after the note before it in a chord of the corpus. That is a bigram, which knows
-# of a chord no more than its last note.
+# of a chord no more than its last note. The model's own chords are fewer, and their sizes are its choice.
 
 # %%
 import random
@@ -302,7 +302,9 @@ shares = {
     name: compute_playable_share(group) for name, group in groups.items()
 }
 for name, group in groups.items():
-    print(f"{len(group):5,} chords, {name}: {shares[name]:.1%} within a span")
+    print(f"{len(group):5,} chords, {name}: {shares[name]:.1%} within a span,")
+    threes = sum(len(chord.notes) == 3 for chord in group) / len(group)
+    print(f"      {threes:.0%} of them of three notes")
 assert shares["the corpus"] == 1 and shares["the model"] > 0.85
 assert shares["by chance"] < 0.6
 assert shares["a bigram"] > 0.9
@@ -352,13 +354,14 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 # With 403 files of classical tabs from classtab.org to learn from, and 54 by other composers held out,
 # 2,500 steps, eleven minutes of one core, brought it to 4.30 bits a note, where a 5-gram of the same
-# tokens needs 6.05. The second command puts what it wrote beside people's tabs: 18% of its moments are
-# chords, of people's 26%; 25% of its bars come back, of people's 23%; its hand jumps over four frets at
-# 3.2% of the moments, people's at 2.1%. Of eight moments in a row, fewer than four are different in 0.9%
-# of cases, with people in 3.9%: they stay with a figure longer. Its tokens tell the position of every
-# moment. A model of a shorter code, in which a regular stride goes without saying, had after 1,500 steps
-# put 15% of its probability on tokens that cannot stand where they were asked for, and wrote two and a
-# half times as many chords as people. The whole record, with a piece, stands in `benchmarks/results/guitar_lm`.
+# tokens needs 6.05. The second command compares what it wrote with people's tabs: 18% of its moments are
+# chords, and 26% of people's; 25% of its bars repeat an earlier one, and 23% of people's; its hand jumps over four
+# frets at 3.2% of the moments, people's at 2.1%. Of the stretches of eight moments, 0.9% have fewer than four
+# different ones, and 3.9% of people's: people stay with a figure longer. This model's tokens give the position of
+# every moment. Another model had a shorter code, which leaves out positions that follow a regular stride. After
+# 1,500 steps it put 15% of its probability on tokens that the grammar does not allow at their place, and it wrote
+# two and a half times as many chords as people. The full record, with a piece, is in
+# `benchmarks/results/guitar_lm`.
 #
 # ## Try it
 #
@@ -389,7 +392,7 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 #    <details><summary>What happens</summary>
 #
-#    Within a hundred steps the learned curve is far below where it was with all the pieces, and the
+#    Within a hundred steps the training loss is far below where it was with all the pieces, and the
 #    held-out curve has turned and risen, in the end above that of a model that knows nothing. It
 #    knows its ten pieces by heart, and is sure of them where something else comes.
 #
@@ -410,7 +413,7 @@ assert moves["the model"] < moves["by chance"] / 2
 # - A pitch has several places on the neck; tablature says which, so it holds the fingering.
 # - Any row of symbols can be a language: places, positions and bar lines become tokens, and nothing
 #   of the model changes.
-# - A loss says little alone. Put it beside that of a model that knows nothing and of one without
+# - A loss says little alone. Compare it with that of a model that knows nothing and of one without
 #   context, and report it on pieces that were held out.
 # - What a grammar forbids, the model cannot get wrong; so measure what the grammar leaves open.
 # - A measure needs its count, and a baseline that is held to the same rules.

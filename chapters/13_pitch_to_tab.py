@@ -134,7 +134,7 @@ assert find_cheapest_path(choices, costs) == list(best)
 plotting.show_source(find_cheapest_path)
 
 # %% [markdown]
-# `finger` lists the grips and finds the path. The melody lies in the first position, as a teacher
+# `find_cheapest_fingering` lists the grips and finds the path. The melody lies in the first position, as a teacher
 # would write it. Asked to be at the fifth fret and to leave the open strings alone, the hand plays
 # the same notes there.
 
@@ -204,9 +204,9 @@ for name, shares in found.items():
 assert found["lowest fret"]["pitch"] == 1.0
 
 # %% [markdown]
-# Given the pitch, a note on the right string is on the right fret too, so *strings right* is the
-# whole of it. Pitches are kept because nothing else was looked at. The hand's costs know nothing
-# of the rules that these pieces were written by; what is left for a model to learn is those.
+# Given the pitch, a note on the right string is on the right fret too, so *strings right* measures
+# both. Pitches are kept because nothing else was tried. The hand's costs know nothing
+# of the rules that these pieces were written by; those rules are left for a model to learn.
 
 # %% [markdown]
 # ## Translation, note by note
@@ -264,6 +264,7 @@ print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
 # %%
 from slp_transformer.training import train
 
+torch.set_num_threads(1)  # the digits below depend on the order of sums
 records = train(
     model,
     seq2seq.FingeringDataset(learned, N, noise_rate=0.1),
@@ -274,7 +275,7 @@ records = train(
     eval_interval=100,
 )
 for r in records:
-    losses = f"{r.train_loss:.2f} learned, {r.val_loss:.2f} held out"
+    losses = f"{r.train_loss:.2f} in training, {r.val_loss:.2f} held out"
     print(f"step {r.step}: {losses} (nats a note)")
 
 # %% [markdown]
@@ -301,8 +302,9 @@ plotting.bars(
 )
 
 # %% [markdown]
-# Nobody told the model of hands; what it has of them, it has from the pieces. On held-out pieces of
-# the same makers it gets more strings right than costs that were thought out.
+# The decoder may only write places that a hand can reach, so all its grips can be held. Which of them to
+# take, it has learned from the pieces alone. On held-out pieces of the same makers it gets more strings
+# right than costs that were thought out.
 
 # %% [markdown]
 # ## What the hand knows about the notes
@@ -322,15 +324,17 @@ heads = trace[0]["alpha_cross"][:, ::2]  # rows that write a place
 alpha = heads[heads.amax(dim=2).mean(dim=1).argmax()]
 ahead = alpha.triu(diagonal=1).sum() / alpha.sum()
 torch.testing.assert_close(alpha.sum(dim=1), torch.ones(len(alpha)))
-print(f"{ahead:.0%} of the weight lies on notes that are still to come")
+print(f"{ahead:.1%} of the weight lies on notes that are still to come")
+print(f"if it were spread evenly: {(N - 1) / (2 * N):.1%}")
 
 # %% alt="Heat map of cross-attention in one head, twelve notes of the decoder by the notes that the encoder has read, a window of them. Rows of the same pitch look alike." caption="Cross-attention, a row for each note that is placed"
 names = format_target_ids(target[:N].tolist())
 plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 
 # %% [markdown]
-# Rows of one pitch look alike: for each of them the head looks at the same few notes of the passage,
-# some of them still to come. The map shows where the model looks, not why.
+# The head looks ahead about as much as even weights would, so it neither seeks nor avoids notes that are still to
+# come. Rows of one pitch look alike: for each of them the head looks at the same few notes of the
+# passage. The map shows where the model looks, not why.
 
 # %% [markdown]
 # ## On tab that people have written
@@ -369,8 +373,8 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 # ## Try it
 #
-# 1. Let the hand like open strings: `HandCosts(open=-1.0)` in `finger(moments, ...)`. Which notes of
-#    the melody change? And at `HandCosts(open=-1.0, position=7)`?
+# 1. Let the hand like open strings: `HandCosts(per_open_string=-1.0)` in `find_cheapest_fingering`. Which
+#    notes of the melody change? And at `HandCosts(preferred_position=7, per_open_string=-1.0)`?
 #
 #    <details><summary>What happens</summary>
 #
@@ -379,7 +383,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# 2. Leave `noise=0.1` out of the training, and train with three seeds. What becomes of the loss, and
+# 2. Leave `noise_rate=0.1` out of the training, and train with three seeds. What becomes of the loss, and
 #    of the strings that are right when the model writes alone?
 #
 #    <details><summary>What happens</summary>
@@ -394,7 +398,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    Two notes of a chord may take the same string, or lie too far apart, so `playable_events` falls below
+#    Two notes of a chord may take the same string, or lie too far apart, so *playable* falls below
 #    100 %; and a chord may run out of strings, so that its last note has no place at all.
 #
 #    </details>
@@ -442,6 +446,6 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# The reference goes on from
-# <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">finger</autoref> to the model of
-# the hand, and to pieces and wishes.
+# Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
+# <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
+# to the model of the hand, and to pieces and preferences.

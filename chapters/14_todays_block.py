@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14 · From the book's block to today's
 #
-# Beyond the book, but for the gate (7.22) and a sentence on RoPE in its August 2026 draft
+# Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
 #
 # Exchange four parts of the block, one at a time, and load models that others have trained.
 #
@@ -14,17 +14,17 @@
 # %% [markdown]
 # ## The norm without its mean
 #
-# Layer norm brings a row to mean 0 and deviation 1 (8.25, 7.26). RMSNorm leaves the mean where it
+# Layer norm brings a row to mean 0 and deviation 1 [(8.25, 7.26)](02_block.py#eq-ln). RMSNorm leaves the mean where it
 # is and divides by the *root mean square* alone; the offset β goes, too.
 #
 # $$
 # \mathrm{RMSNorm}(\mathbf x)=\gamma\,\frac{\mathbf x}{\mathrm{RMS}(\mathbf x)},\qquad
-# \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{i=1}^{d}x_i^2}
+# \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{k=1}^{d}x_k^2}
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square
 # *is* the deviation, so the two norms agree. For a row of equal numbers they could not differ
-# more: layer norm makes it 0, RMSNorm makes it 1.
+# more: layer norm makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -33,20 +33,22 @@ import torch
 
 
 def rms_norm(x, gamma):
-    mean_square = sum(x_i**2 for x_i in x) / len(x)
-    return torch.stack([x_i / math.sqrt(mean_square) for x_i in x]) * gamma
+    mean_square = sum(x_k**2 for x_k in x) / len(x)
+    return torch.stack([x_k / math.sqrt(mean_square) for x_k in x]) * gamma
 
 
 # %%
 ones = torch.ones(4)
 print(rms_norm(torch.tensor([3.0, -1.0, -3.0, 1.0]), ones))  # mean 0
 print(rms_norm(torch.tensor([5.0, 5.0, 5.0, 5.0]), ones))
+print(rms_norm(torch.tensor([-5.0, -5.0, -5.0, -5.0]), ones))
 
 # %%
 from slp_transformer import LayerNorm, plotting
 from slp_transformer.modern import RMSNorm
 
 torch.manual_seed(14)
+torch.set_num_threads(1)  # the last digits below depend on the order of sums
 X = torch.randn(3, 4)
 norm = RMSNorm(4, eps=0.0)
 loop = torch.stack([rms_norm(x, ones) for x in X])
@@ -72,9 +74,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why turn? A product of two vectors depends on the angle *between* them. If the query has been
-# turned by $i\theta$ and the key by $j\theta$, that angle has changed by $(i-j)\theta$: the score
-# knows how far apart the two tokens are, and nothing of where in the text they stand.
+# Why turn? A product of two vectors depends on the angle *between* them. If a query at position $m$ has
+# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the score
+# knows how far apart the two tokens are, and nothing of where in the text they are.
 
 
 # %%
@@ -110,7 +112,7 @@ plotting.show_source(apply_rotary)
 # %% [markdown]
 # Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
 # position can tell them apart. With rotations, the scores are the same along each diagonal: they
-# depend on $i-j$ alone. With learned positions (here drawn at random) there is no such order.
+# depend on $m-n$ alone. With learned positions (here drawn at random) there is no such order.
 
 # %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
@@ -144,7 +146,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block (8.53, 7.59), and in a long
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06_decoding.py#eq-kv-attn), and in a long
 # text that is what fills the memory. So today's models let the queries of several heads look at
 # one key and one value: $A$ heads ask, $G$ answer.
 #
@@ -154,7 +156,8 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # g=\lfloor c\,G/A\rfloor
 # $$
 #
-# (Ainslie et al. 2023; heads and groups counted from 0.) With $G=A$ it is the book's (8.36).
+# (Ainslie et al. 2023; heads and groups counted from 0.) With $G=A$ it is the book's
+# [(8.36)](03_one_matrix.py#eq-mh-par-head).
 
 # %%
 A, G, d = 6, 2, 12
@@ -165,7 +168,7 @@ def grouped(X, W_Q, W_K, W_V, W_O):
     for c in range(A):
         g = c * G // A
         Q, K, V = X @ W_Q[c], X @ W_K[g], X @ W_V[g]
-        scores = (Q @ K.T / math.sqrt(K.shape[1])).tril()
+        scores = Q @ K.T / math.sqrt(K.shape[1])
         scores = scores.masked_fill(torch.ones(N, N).triu(1) > 0, -math.inf)
         heads.append(torch.softmax(scores, dim=1) @ V)
     return torch.cat(heads, dim=1) @ W_O
@@ -219,9 +222,9 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # %% [markdown]
 # ## The gate, once more
 #
-# The feedforward layer of these models is SwiGLU (7.22), which
+# The feedforward layer of these models is SwiGLU [(7.22)](02_block.py#eq-swiglu), which
 # [chapter 2](02_block.py#eq-swiglu) has worked out, without its three biases. GPT-2 and BERT keep
-# the book's layer (8.21), with GELU for ReLU.
+# the book's layer [(8.21)](02_block.py#eq-ffn), with GELU for ReLU.
 #
 # ## The block
 #

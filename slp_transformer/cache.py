@@ -153,7 +153,7 @@ class KVCache:
         return self._blocks[0].self_attention.length if self._blocks else 0
 
     def __getitem__(self, l: int) -> "BlockCache":
-        """Return the cache of block l of the stack."""
+        """Return the cache of block l."""
         while len(self._blocks) <= l:
             self._blocks.append(BlockCache(self.capacity))
         return self._blocks[l]
@@ -162,6 +162,11 @@ class KVCache:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
         for layer in self._layers():
             layer.commit()
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens after the first `length`, as where a guess was wrong."""
+        for block in self._blocks:
+            block.self_attention.length = min(length, block.self_attention.length)
 
     def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
         """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
@@ -201,7 +206,7 @@ class KVCache:
 
 
 class BlockCache:
-    """The caches of one block's attention layers.
+    """The cached keys and values of one block's attention layers.
 
     Attributes:
         self_attention: of self-attention, as many rows as there are tokens.

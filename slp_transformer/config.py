@@ -17,7 +17,7 @@ from slp_transformer._internal.config_checks import (
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """The sizes and choices that a model is made from.
+    """The sizes and options of a model.
 
     `TransformerLM(config)` and `EncoderDecoder(config)` both take it. Only the vocabulary has no
     default; the other defaults make a small model in the book's own form.

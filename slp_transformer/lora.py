@@ -1,6 +1,6 @@
-"""LoRA: fine-tuning a model by two thin matrices beside each frozen one.
+"""LoRA: fine-tuning a model by two thin matrices added to each frozen one.
 
-`add_lora` freezes a model and puts A and B beside its matrices; it is then trained like any other.
+`add_lora` freezes a model and adds A and B to its matrices; it is then trained like any other.
 `merge_lora` adds AB to the matrices, after which the model is an ordinary one again.
 """
 
@@ -24,7 +24,7 @@ def lora(
     A: Float[Tensor, "k r"],
     B: Float[Tensor, "r d"],
 ) -> Float[Tensor, "*batch d"]:
-    r"""A product with a frozen matrix, and beside it one through a bottleneck of r numbers.
+    r"""A product with a frozen matrix, plus one through a bottleneck of r numbers.
 
     $$\mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B$$
 
@@ -73,7 +73,7 @@ class LoRA(nn.Module):
         self.B = nn.Parameter(torch.zeros(rank, columns))
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
-        """W + AB. It costs r products for each number of W, little beside a batch's tokens."""
+        """Return W + AB; it costs r products for each number of W, few next to a batch's tokens."""
         return W + self.A @ self.B
 
 
@@ -103,7 +103,7 @@ class FusedLoRA(nn.Module):
 
 
 def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MATRICES) -> None:
-    """Freeze a model, and put A and B beside its matrices.
+    """Freeze a model, and add A and B to its matrices.
 
     From now on `attention.W_Q` is W + AB, made anew each time it is read; the weights that were
     there are frozen, and only A and B learn. (The package's modules multiply by whatever their
@@ -142,7 +142,7 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MAT
 
 
 def _matching_targets(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
-    """Return those of the targets that are this matrix, or stand in it side by side."""
+    """Return the targets that are this matrix, or are parts of it."""
     return [
         part for part in getattr(module, "fused_layout", {}).get(name, [name]) if part in targets
     ]

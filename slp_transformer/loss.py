@@ -63,7 +63,7 @@ def next_token_loss(
 
 
 def perplexity(loss: float) -> float:
-    r"""How many equally probable words would be as hard to tell apart as those of a text.
+    r"""Return the number of equally probable words that would be as hard to predict as a text's.
 
     $$\mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-1/T}=\exp(L)$$
 

@@ -113,7 +113,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
 
 
 class BaseAttention(HookedModule):
-    """The matrices of many heads, and how heads gather values.
+    """The base of multi-head attention: its matrices, and how heads gather values.
 
     The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
     of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
@@ -156,7 +156,7 @@ class BaseAttention(HookedModule):
 
     @property
     def fused_layout(self) -> dict[str, dict[str, int]]:
-        """The matrices that stand side by side in one, and the columns of each."""
+        """Return the matrices that each fused matrix holds, and their numbers of columns."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
     def _projection_weight(self, index: int) -> Tensor:

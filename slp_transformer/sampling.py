@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 
 import torch
+import torch.nn.functional as F
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
@@ -62,8 +63,10 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
     if p == 1:
         return u
     y, order = next_word_probabilities(u).sort(dim=-1, descending=True, stable=True)
-    before = y.cumsum(dim=-1) - y  # how much the more probable words have together
-    drop = torch.empty_like(before, dtype=torch.bool).scatter(-1, order, before >= p)
+    before = F.pad(y.cumsum(dim=-1), (1, 0))[..., :-1]  # what the more probable words have together
+    rounding = 4 * torch.finfo(y.dtype).eps  # which is not to decide whether a sum is p
+    drop = (before > 0) & (before >= p - rounding)
+    drop = torch.empty_like(drop).scatter(-1, order, drop)
     return u.masked_fill(drop, -math.inf)
 
 
@@ -130,7 +133,7 @@ def mask_disallowed(
 
 
 def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> Bool[Tensor, "V"]:
-    """What `allowed` answered, as one boolean for each word: None names all.
+    """Turn the answer of `allowed` into one boolean per word: None allows all.
 
     Raises:
         ValueError: if it does not fit the vocabulary.

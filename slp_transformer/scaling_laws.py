@@ -1,4 +1,4 @@
-"""How large a model is, and how its loss falls as it grows: parameter counts and scaling laws."""
+"""Parameter counts of models, and scaling laws of their loss."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class ParameterCount:
 
     @property
     def matrices(self) -> int:
-        """What the book's formula counts: the matrices of attention and feedforward layers."""
+        """Return the count of the book's formula: matrices of attention and feedforward layers."""
         return self.attention + self.feedforward
 
     @property

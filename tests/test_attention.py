@@ -11,6 +11,7 @@ from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_with_gra
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
 from slp_transformer._internal.weight_matrices import weight_matrix
 from slp_transformer.attention import attention, masked_softmax
+from slp_transformer.masks import add_causal_mask
 
 INF = math.inf
 
@@ -314,3 +315,17 @@ def test_matrix_keeps_the_variance_of_a_row():
     W = weight_matrix(401, 307)
     assert W.shape == (401, 307)
     assert (torch.randn(1009, 401) @ W).var().item() == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize("past", [0, 4])
+def test_a_finite_bias_is_added_to_the_causal_mask(past):
+    """Press et al. 2022 (ALiBi): the bias grows with the distance, and the future stays hidden."""
+    Q, K, V = normal(N, D_K, seed=1), normal(N + past, D_K, seed=2), normal(N + past, D_V, seed=3)
+    places = torch.arange(N + past, dtype=torch.float64)
+    bias = 0.3 * (places - places[past:, None])
+    scores = Q @ K.T / math.sqrt(D_K) + bias
+    for i in range(N):
+        scores[i, past + i + 1 :] = -INF
+    expected = scores.softmax(-1) @ V
+    assert_same(fused_attention(Q, K, V, bias, causal=True), expected)
+    assert_same(attention(Q, K, V, add_causal_mask(bias, Q, K))[0], expected)

@@ -52,3 +52,14 @@ def test_perplexity_of_no_number_and_of_too_large_a_loss():
 def test_loss_refuses_targets_of_another_length(unchecked):
     with pytest.raises(ValueError, match=r"\[3×2\].*\[4\]"):
         next_token_loss(torch.zeros(3, 2), torch.zeros(4, dtype=torch.long))
+
+
+def test_logits_in_bfloat16_are_summed_in_float32():
+    torch.manual_seed(0)
+    U, targets = torch.randn(2, 37, 1009, dtype=torch.bfloat16), torch.randint(1009, (2, 37))
+    exact = next_token_loss(U.double().float(), targets)
+    for reduction in ("mean", "sum"):
+        loss = next_token_loss(U, targets, reduction=reduction)
+        count = 1 if reduction == "mean" else targets.numel()
+        assert loss.dtype == torch.float32
+        torch.testing.assert_close(loss, exact * count, rtol=1e-6, atol=0)

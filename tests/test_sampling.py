@@ -1,6 +1,8 @@
 """Choosing a word: the book's numbers, distributions made by hand, and how often words come."""
 
+import itertools
 import math
+import random
 
 import pytest
 import torch
@@ -123,6 +125,22 @@ def test_top_p_is_the_smallest_set_whose_sum_reaches_p():
             held = row[kept(left)]
             assert held.sum() >= p > held.sum() - held.min()
             assert held.min() > row[left == -INF].max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_top_p_keeps_no_word_more_where_a_sum_is_p_itself(dtype):
+    """Twentieths have no exact binary form: 0.5 + 0.3 is 0.8, whichever way it rounds."""
+    draw = random.Random(0)
+    for _ in range(500):
+        cuts = [0, *sorted(draw.sample(range(1, 20), 3)), 20]
+        parts = [b - a for a, b in itertools.pairwise(cuts)]
+        draw.shuffle(parts)
+        sums = list(itertools.accumulate(sorted(parts, reverse=True)))
+        left = kept(
+            top_p((tensor(parts, dtype=dtype) / 20).log(), (p := draw.randrange(1, 20)) / 20)
+        )
+        assert len(left) == 1 + sum(total < p for total in sums), (parts, p)
+    assert len(kept(top_p(U, 1e-9))) == 1
 
 
 def test_top_p_of_1_keeps_the_rarest():

@@ -6,7 +6,7 @@ import torch
 from test_trainer import encoder_decoder, language_model, pairs
 
 from slp_transformer import generate, padding_mask
-from slp_transformer.data.bucketing import LengthBucketedPairs
+from slp_transformer.data.batches import LengthBucketedPairs
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device

@@ -175,7 +175,7 @@ def tidy(words: list[str]) -> list[str]:
 
 
 class Bars:
-    """Where a tune stands in its bars, and what may follow.
+    """The place of a tune within its bars, and what may follow.
 
     Every bar is full, but the tune may begin with a shorter one. Then each section may begin with
     one as long, and end with one that lacks as much.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from slp_transformer.guitar.fingering.playability import FingeringOptions
+
 from slp_transformer.guitar import (
     Score,
     ScoreNote,
@@ -14,8 +16,7 @@ from slp_transformer.guitar import (
     read_tab_file,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import finger_piece, piece_from_score
-from slp_transformer.guitar.fingering.playability import FingeringOptions
-from slp_transformer.guitar.formats.alphatex_writer import format_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -47,7 +48,7 @@ def pieces(root: Path) -> list[Heard]:
 
 
 def _generated(root: Path) -> Heard:
-    """What a model wrote, as `benchmarks/results/guitar_lm` keeps it."""
+    """Return the piece of a model, as `benchmarks/results/guitar_lm` keeps it."""
     (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
     timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
     how = (
@@ -70,7 +71,7 @@ def _fingered() -> Heard:
     score = Score(
         tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64
     )
-    ((tab, _),) = finger_piece(piece_from_score(score), FingeringOptions()).tabs_and_grips
+    ((tab, _),), _ = finger_piece(piece_from_score(score), FingeringOptions())
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."

@@ -100,7 +100,7 @@ def _read(path: Path, root: Path, script: str, more: str, book: Equations) -> Ch
 
 
 def equations_of(root: Path) -> Equations:
-    """What a project's `equations.toml` says; nothing if it has none."""
+    """Return the content of a project's `equations.toml`; nothing if it has none."""
     path = root / PACKAGE / "equations.toml"
     return _equations(path.read_text(encoding="utf-8") if path.is_file() else NO_EQUATIONS)
 
@@ -145,7 +145,7 @@ RESULTS = "benchmarks/results"
 
 
 def key_of(chapter: Chapter) -> str:
-    """What the chapter's outputs depend on, as one hash."""
+    """Hash what the chapter's outputs depend on."""
     digest = hashlib.sha256()
     for cell in chapter.code_cells:
         digest.update(cell.source.encode() + b"\0")
@@ -191,7 +191,7 @@ def objects_named(chapter: Chapter) -> list[str]:
 
 
 def data_behind(chapter: Chapter) -> list[Path]:
-    """What a chapter's code may read: data next to the modules it imports, and recorded runs.
+    """Return the files that a chapter's code may read: data next to its modules, results.
 
     A chapter whose code has the word "results" anywhere depends on all of benchmarks/results/, so
     that no author has to say which file is read.

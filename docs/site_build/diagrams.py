@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from math import hypot
 
-# Where an equation is found: the address and what is said of it; None where it is not.
+# Find an equation: its address and the link's text; None where it has no place.
 Link = Callable[[str], tuple[str, str] | None]
 _LINE = 15.0  # from one line of text to the next
 
@@ -107,8 +107,8 @@ class Drawing:
         mark = ' class="w-here"' if part and part in self.here else ""
         found = self.link(slug) if slug else None
         if found:
-            address, said = found
-            label = escape(f"{words}: {said}", quote=True)
+            address, text = found
+            label = escape(f"{words}: {text}", quote=True)
             shape = f'<a href="{escape(address)}" aria-label="{label}">{shape}</a>'
         self._front.append(f"<g{mark}>{shape}</g>")
 
@@ -252,14 +252,14 @@ def _block(link: Link) -> Drawing:
 def _columns(link: Link) -> Drawing:
     d = Drawing(350, 430, link)
     read = "the guitarist tuned the string".split()
-    said = "guitarist tuned the string because".split()
+    sentence = "guitarist tuned the string because".split()
     at = [36.0 + 69.5 * k for k in range(5)]
     for k, x in enumerate(at):
         d.words((x, 418), read[k])
         d.line((x, 406), (x, 390))
         d.line((x, 354), (x, 106))
         d.line((x, 66), (x, 34))
-        d.words((x, 20), said[k])
+        d.words((x, 20), sentence[k])
     d.box((175, 372), (342, 34), "E[w] + P[i]", "X")
     for y, name in ((296, "block 1"), (196, "block L")):
         for i, x in enumerate(at):
@@ -386,8 +386,8 @@ BEFORE = {
     ),
     "lora": Wiring(
         _lora,
-        "LoRA beside a frozen matrix (Fig. 8.19)",
-        "The wiring of LoRA: x goes through the large matrix W, which stays as it is, and beside "
+        "LoRA next to a frozen matrix (Fig. 8.19)",
+        "The wiring of LoRA: x goes through the large matrix W, which stays as it is, and next to "
         "it through A, which makes it r numbers, and B, which makes them d; the two "
         "results are added.",
     ),
@@ -445,7 +445,7 @@ CHAIN = (
     Part("choose", ("choose",), "choosing a word", ("top-p", "greedy"), 58),
     Part("next", ("flat",), "the next word", wide=34),
 )
-BESIDE = (
+SIDE_PARTS = (
     Part("P", ("P",), "positions", ("X", "sinusoid", "rope"), 34),
     Part("lora", ("LoRA",), "LoRA", ("lora",), 46),
     Part("cache", ("cache",), "key-value cache", ("kv-attn",), 50),
@@ -476,7 +476,7 @@ TEXT = (
 
 def here(number: int, declared: set[str]) -> frozenset[str]:
     """The parts that a chapter is about, by its number and the equations that it declares."""
-    found = {part.key for part in (*CHAIN, *BESIDE) if declared & set(part.slugs)}
+    found = {part.key for part in (*CHAIN, *SIDE_PARTS) if declared & set(part.slugs)}
     found |= {"block"} if "stack" in declared else set()
     return frozenset(ELSEWHERE.get(number, found))
 
@@ -484,7 +484,7 @@ def here(number: int, declared: set[str]) -> frozenset[str]:
 def named(parts: frozenset[str]) -> str:
     """The parts in words: "token embedding, positions"."""
     titles = [_STREAM] if "stream" in parts else []
-    titles += [p.title for p in (*CHAIN, *BESIDE) if p.key in parts and p.title]
+    titles += [p.title for p in (*CHAIN, *SIDE_PARTS) if p.key in parts and p.title]
     return ", ".join(dict.fromkeys(titles))
 
 
@@ -514,17 +514,17 @@ def _lying(link: Link, parts: frozenset[str]) -> Drawing:
         d.line((from_x, y), (from_x, 68), (at[end], 68), (at[end], y - 11), kind=stream)
     for part in CHAIN:
         _put(d, part, (at[part.key], y), (part.wide, 44))
-    beside = {
+    places = {
         "P": (at["sum"], low), "loss": (at["softmax"], top),
         "lora": (at["mha"] - 62, low), "cache": (at["mha"], low), "encoder": (at["mha"] + 70, low),
     }  # fmt: skip
-    for part in BESIDE:
-        _put(d, part, beside[part.key], (part.wide, 30), "aside" if part.key != "P" else "box")
+    for part in SIDE_PARTS:
+        _put(d, part, places[part.key], (part.wide, 30), "aside" if part.key != "P" else "box")
     d.line((at["sum"], low - 15), (at["sum"], y + 11))
     d.line((at["softmax"], y - 22), (at["softmax"], top + 16), kind="dashed")
     for key, shift in (("lora", -22), ("cache", 0), ("encoder", 22)):
         down = at["mha"] + shift
-        d.line((beside[key][0], low - 15), (down, y + 23), kind="dashed")
+        d.line((places[key][0], low - 15), (down, y + 23), kind="dashed")
     d.words((at["softmax"] + 30, top), "the word that came", anchor="start", kind="quiet")
     return d
 
@@ -554,18 +554,18 @@ def _upright(link: Link, parts: frozenset[str]) -> Drawing:
         wide = 164.0 if part.key in ("mha", "ffn", "tokens") else 96.0
         flat = Part(part.key, (" ".join(part.lines).replace("- ", ""),), part.title, part.slugs)
         _put(d, part if part.lines == ("+",) else flat, (x, at[part.key]), (wide, 32))
-    beside = {
+    places = {
         "P": at["sum"], "loss": at["softmax"],
         "lora": at["mha"] + 44, "cache": at["mha"], "encoder": at["mha"] - 44,
     }  # fmt: skip
-    for part in BESIDE:
+    for part in SIDE_PARTS:
         size = (max(part.wide, 40) + 12, 32)
-        _put(d, part, (aside, beside[part.key]), size, "aside" if part.key != "P" else "box")
-    d.line((aside - 26, beside["P"]), (x + 11, at["sum"]))
-    d.line((x + 48, at["softmax"]), (aside - 29, beside["loss"]), kind="dashed")
+        _put(d, part, (aside, places[part.key]), size, "aside" if part.key != "P" else "box")
+    d.line((aside - 26, places["P"]), (x + 11, at["sum"]))
+    d.line((x + 48, at["softmax"]), (aside - 29, places["loss"]), kind="dashed")
     for key, shift in (("lora", 9), ("cache", 0), ("encoder", -9)):
-        wide = next(p.wide for p in BESIDE if p.key == key) + 12
-        d.line((aside - wide / 2, beside[key]), (x + 83, at["mha"] + shift), kind="dashed")
+        wide = next(p.wide for p in SIDE_PARTS if p.key == key) + 12
+        d.line((aside - wide / 2, places[key]), (x + 83, at["mha"] + shift), kind="dashed")
     return d
 
 
@@ -591,11 +591,11 @@ def parts_list(link: Link, ways: dict[str, str]) -> str:
         ways: the links to each equation's code and proof.
     """
     items = []
-    for part in (*CHAIN, *BESIDE):
+    for part in (*CHAIN, *SIDE_PARTS):
         slug = next((slug for slug in part.slugs if link(slug)), "")
         if slug and part.title:
-            address, said = link(slug)
-            equation = f'<a href="{escape(address)}">{escape(said)}</a>'
+            address, text = link(slug)
+            equation = f'<a href="{escape(address)}">{escape(text)}</a>'
             title = part.title[0].upper() + part.title[1:]
             items.append(f"<li><strong>{title}</strong> {equation} {ways.get(slug, '')}</li>")
     return f'<ul class="slp-parts">{"".join(items)}</ul>'

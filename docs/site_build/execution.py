@@ -1,7 +1,7 @@
 """Runs chapters: only when their code or the package behind it changed, and says what failed where.
 
 A chapter is a percent script. Jupytext reads it, nbclient executes its cells, and the outputs are
-kept in a cache. The key to the cache is what the outputs depend on, which `depending` finds out.
+kept in a cache. The key to the cache is what the outputs depend on, by `chapter_source.key_of`.
 (jupyter-cache finds a notebook again by its own cells. That a module behind them has changed is
 among what its authors still wish for.)
 """
@@ -227,7 +227,7 @@ class Background:
 
 
 def shows_picture(outputs: list) -> bool:
-    """Whether a cell's outputs contain an image or an inline SVG figure."""
+    """Tell if a cell's outputs contain an image or an inline SVG figure."""
     for output in outputs:
         for kind, data in output.get("data", {}).items():
             text = "".join(data) if isinstance(data, list) else str(data)

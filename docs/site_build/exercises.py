@@ -19,12 +19,12 @@ TAG = "exercise"
 
 
 def path_of(chapter: Path) -> Path:
-    """Where the exercises of a chapter stand, if it has any."""
+    """Return the path of a chapter's exercises, if it has any."""
     return chapter.parent / "exercises" / chapter.name
 
 
 def is_exercise(cell: nbformat.NotebookNode) -> bool:
-    """Whether a cell holds a solution."""
+    """Tell if a cell holds a solution."""
     return TAG in cell.metadata.get("tags", [])
 
 

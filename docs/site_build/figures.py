@@ -80,7 +80,7 @@ def framed(content: str, figure: Figure) -> str:
 
 
 def described(content: str, figure: Figure) -> str:
-    """What a cell put out as HTML, with its alt text, number and caption, if it has a picture.
+    """Return a cell's HTML with alt text, number and caption, if it has a picture.
 
     Several drawings side by side are one figure, so one text stands for all.
     """
@@ -105,8 +105,8 @@ def with_wirings(body: str, figures: list[Figure], link: diagrams.Link) -> str:
         if place < 0 or start < 0:
             continue
         picture = diagrams.BEFORE[figure.slug].svg(link)
-        whole = framed(f'<div class="slp-drawing">{picture}</div>', figure)
-        body = f"{body[:start]}{whole}{body[start:]}"
+        framed_picture = framed(f'<div class="slp-drawing">{picture}</div>', figure)
+        body = f"{body[:start]}{framed_picture}{body[start:]}"
     return body
 
 

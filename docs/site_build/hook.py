@@ -7,6 +7,8 @@
 import hashlib
 import logging
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import audio_page
@@ -18,7 +20,6 @@ import mistakes_page
 import mkdocs_jupyter.config
 import nbformat
 import notebook_html
-import page_cache
 import pages
 import postprocess
 import reference
@@ -113,19 +114,7 @@ def on_files(files: Files, config) -> Files:
         text = links.proofs_page(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
-    site.keeper.begin(config.nav, *_shown_anywhere(files))
     return files
-
-
-def _shown_anywhere(files: Files) -> list:
-    """What a page may show of the others, of the package, and of what lies behind the chapters."""
-    titles = re.compile(r"^(?:title: .*|# .*)$", re.MULTILINE)
-    own = [f for f in files.documentation_pages() if not f.src_uri.startswith("chapters/")]
-    return [
-        [(file.src_uri, titles.findall(file.content_string)[:2]) for file in own],
-        *(site.behind, site.summaries, site.equations, site.figures, site.repository),
-        *(site.explained_in, site.used_in, site.deferring),
-    ]
 
 
 def run_chapters() -> None:
@@ -155,9 +144,7 @@ def run_chapters() -> None:
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
-    if site.serving:
-        log.info(f"{len(site.keeper.rendered)} pages rendered anew")
-    else:
+    if not site.serving:
         postprocess.cut(Path(config.site_dir))
         _write_notebooks(config)
     for job in site.waiting:
@@ -186,22 +173,6 @@ def _done(chapter: Chapter) -> None:
     (site.finished / chapter.path.stem).write_text(chapter_source.key_of(chapter), encoding="utf-8")
 
 
-@event_priority(-100)  # after mkdocs-jupyter, which says how a chapter is rendered
-def on_pre_page(page, config, files):
-    """Lets a server's page stand as it was, if it can."""
-    if site.serving:
-        source = site.reference_keys.get(page.file.src_uri) or page.file.content_string
-        chapter = chapter_of(page)
-        site.keeper.take(page, source, chapter and pages.notes(chapter))
-    return page
-
-
-def on_env(env, config, files):
-    if site.serving:
-        page_cache.prepare(env, site.root / ".cache" / "templates")
-    return env
-
-
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path = page.file.src_uri
@@ -209,7 +180,7 @@ def on_page_markdown(markdown, page, config, files):
         markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
-        markdown = markdown.replace("<!-- whole -->", pages.whole(page))
+        markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
@@ -220,8 +191,6 @@ def on_page_markdown(markdown, page, config, files):
 
 def on_page_content(content, page, config, files):
     """Puts the chapter into its page, and links from the reference back to the chapters."""
-    if page_cache.is_kept(page):
-        return content
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
@@ -237,39 +206,29 @@ def on_page_content(content, page, config, files):
             content = content.replace(audio_page.MARK, heard)
         if uri == "break-it.md":
             content = mistakes_page.fill(content, site.root)
-        return _with_formulas(pages.resolved(content, page), page.file.src_uri)
+        return _reported(postprocess.drawn, pages.resolved(content, page), uri)
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(pages.nested(headings))
     stem = chapter.path.stem
     body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
-    body = _with_references(body, chapter)
+    numbered = partial(figures.with_references, stem=stem, known=site.figures)
+    body = _reported(numbered, body, chapter.name)
     body = pages.with_proofs(body, page)
     below_title = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
     below_title += pages.notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
     body = body if found else below_title + body
-    body = _with_formulas(pages.resolved(body, page), chapter.name)
+    body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
     return f'<div class="slp-chapter">{body}</div>'
 
 
-def _with_references(body: str, chapter: Chapter) -> str:
-    """A chapter whose references to figures have their numbers; a wrong one fails a build."""
+def _reported(change: Callable[[str], str], content: str, name: str) -> str:
+    """Return a page's content, changed; what is wrong in it fails a build, a server logs it."""
     try:
-        return figures.with_references(body, chapter.path.stem, site.figures)
+        return change(content)
     except ValueError as error:
-        if not site.serving:
-            raise PluginError(f"{chapter.name}: {error}") from None
-        log.error(f"{chapter.name}: {error}")
-        return body
-
-
-def _with_formulas(content: str, name: str) -> str:
-    """A page's content with its formulas drawn; a wrong one fails a build."""
-    try:
-        return postprocess.drawn(content)
-    except postprocess.FormulaError as error:
         if not site.serving:
             raise PluginError(f"{name}: {error}") from None
         log.error(f"{name}: {error}")
@@ -278,8 +237,6 @@ def _with_formulas(content: str, name: str) -> str:
 
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its font at once."""
-    if page_cache.is_kept(page):
-        return output
     font = relative("assets/fonts/source-serif-4-latin-wght-normal.woff2", page)
     preload = f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
@@ -294,20 +251,12 @@ def on_post_page(output, page, config):
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if audio_page.STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
-    output = output.replace("</head>", f"{page_js}</head>", 1)
-    if site.serving:
-        site.keeper.keep(page, output, page.found)
-    return output
+    return output.replace("</head>", f"{page_js}</head>", 1)
 
 
 @event_priority(100)
 def _hide_from_search(context, page, config, nav):
     """Gives the search what it should know of a page, for as long as it looks."""
-    page.found_before = len(_search(config).entries)
-    if page_cache.is_kept(page):
-        page.all_content = page.content
-        _search(config).entries += page.kept.found
-        return context
     uri = page.file.src_uri
     if uri in site.reference_keys:
         if not site.deferring and not pages.kept(uri):
@@ -323,11 +272,6 @@ def _hide_from_search(context, page, config, nav):
     return context
 
 
-def _search(config):
-    """What the search knows so far; the theme's plugin has no other way to put something back."""
-    return config.plugins["material/search"].search_index
-
-
 def _kind(page) -> str:
     if chapter_of(page):
         return "chapter"
@@ -339,7 +283,6 @@ def _kind(page) -> str:
 @event_priority(-100)
 def _show_again(context, page, config, nav):
     page.content = page.all_content
-    page.found = _search(config).entries[page.found_before :]
     return context
 
 

@@ -1,4 +1,4 @@
-"""What links to what: chapters, equations, and the package's objects, read from their sources.
+"""Links between chapters, equations and the package's objects, read from their sources.
 
 A chapter declares an equation by its label, on a line of its own before the formula:
     <span class="eq" id="eq-head-par">head-par</span>
@@ -23,7 +23,7 @@ SHOWN = re.compile(r'<autoref [^>]*identifier=\\?"([^"\\]+)\\?"')
 
 @dataclass
 class Equation:
-    """Where an equation is found.
+    """The places of an equation.
 
     Attributes:
         slug: its name, the same in all drafts.
@@ -42,7 +42,7 @@ class Equation:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a chapter says of itself: number, title, first sentences, numbers of its equations."""
+    """A chapter's summary: number, title, first sentences, numbers of its equations."""
 
     stem: str
     number: int
@@ -150,7 +150,7 @@ def modules(root: Path) -> list[Path]:
 
 
 def offered(root: Path) -> dict[str, str]:
-    """Where each name is defined that a package hands on, as `slp_transformer.generate`."""
+    """Return where each name is defined that a package hands on: `slp_transformer.generate`."""
     found = {}
     for init in sorted((root / "slp_transformer").rglob("__init__.py")):
         package = module_name(init, root)

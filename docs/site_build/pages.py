@@ -1,4 +1,4 @@
-"""What the pages of chapters and of the reference, and the lists on other pages, are made of."""
+"""The parts of the pages of chapters and reference, and the lists on other pages."""
 
 import html
 import json
@@ -70,7 +70,7 @@ def with_proofs(body: str, page) -> str:
 
 
 def notes(chapter: Chapter) -> str:
-    """What a reader of a chapter should know that has not run, has failed, or lacks an alt text."""
+    """Return a note on a chapter that has not run, has failed, or lacks an alt text."""
     outputs = site.outputs[chapter.path.stem]
     if outputs is None:
         failure = _failure(chapter)
@@ -157,7 +157,7 @@ def exercises_notebook(chapter: Chapter) -> str:
 
 
 def kept(uri: str) -> dict | None:
-    """What a server still has of a page of the reference; a build renders all afresh."""
+    """Return what a server still has of a page of the reference; a build renders all."""
     key = site.reference_keys.get(uri) if site.serving else None
     return site.reference.page(uri, key) if key else None
 
@@ -165,18 +165,18 @@ def kept(uri: str) -> dict | None:
 def shown_as(name: str) -> str:
     """The anchor of an object, by any of its names: that in its package if this offers it."""
     for length in range(name.count("."), 0, -1):
-        whole = name.split(".")
-        outer, inner = ".".join(whole[: length + 1]), whole[length + 1 :]
+        parts = name.split(".")
+        outer, inner = ".".join(parts[: length + 1]), parts[length + 1 :]
         outer = site.definitions.get(outer, outer)
         if outer in site.shown_as:
             return ".".join([site.shown_as[outer], *inner])
-        if outer != ".".join(whole[: length + 1]):
+        if outer != ".".join(parts[: length + 1]):
             return ".".join([outer, *inner])
     return name
 
 
 def url_of_object(name: str) -> str:
-    """Where an object of the package is shown, from the top of the site."""
+    """Return the address of an object of the package, from the top of the site."""
     module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
     return url_of(module).partition("#")[0] + "#" + shown_as(name)
 
@@ -258,7 +258,7 @@ PREPARING = note(
 
 
 def link_from(page) -> Link:
-    """Where an equation is found, seen from a page."""
+    """Return the function that finds an equation's address, seen from a page."""
 
     def found(slug: str) -> tuple[str, str] | None:
         equation = site.equations.get(slug)
@@ -269,8 +269,8 @@ def link_from(page) -> Link:
         url = f"{'' if url == './' else url}#eq-{slug}"
         number = equation.numbers[0] if equation.numbers else slug
         short = number.partition(" in the ")[0]
-        said = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
-        return url, f"{said} in chapter {site.summaries[stem].number}"
+        text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
+        return url, f"{text} in chapter {site.summaries[stem].number}"
 
     return found
 
@@ -286,7 +286,7 @@ def ways_from(page) -> dict[str, str]:
     return found
 
 
-def whole(page) -> str:
+def diagram(page) -> str:
     """The diagram, and its parts in words."""
     link = link_from(page)
     drawings = "".join(diagrams.drawing(link, frozenset(), upright) for upright in (False, True))
@@ -298,13 +298,13 @@ def you_are_here(chapter: Chapter, page) -> str:
     """The diagram at the head of a chapter, with its parts marked; folded on a phone."""
     declared = {slug for slug, _ in links.declared(chapter)}
     parts = diagrams.here(site.summaries[chapter.path.stem].number, declared)
-    named = diagrams.named(parts) or "the whole"
+    named = diagrams.named(parts) or "the complete model"
     link = link_from(page)
-    said = f"<strong>You are here:</strong> {escape(named)}"
+    words = f"<strong>You are here:</strong> {escape(named)}"
     return (
         f'<figure class="slp-map" data-search-exclude>{diagrams.drawing(link, parts, False)}'
-        f"<figcaption>{said}. Each part leads to its equation.</figcaption></figure>"
-        f'<details class="slp-map-small" data-search-exclude><summary>{said}</summary>'
+        f"<figcaption>{words}. Each part leads to its equation.</figcaption></figure>"
+        f'<details class="slp-map-small" data-search-exclude><summary>{words}</summary>'
         f"{diagrams.drawing(link, parts, True)}</details>"
     )
 

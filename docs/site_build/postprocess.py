@@ -1,4 +1,4 @@
-"""What is done to finished pages: formulas drawn, text for the search, fonts cut to size."""
+"""Work on finished pages: formulas drawn, text for the search, fonts cut to size."""
 
 import atexit
 import re
@@ -39,7 +39,7 @@ def drawn(html: str) -> str:
 
 
 def has_formulas(html: str) -> bool:
-    """Whether a page has a formula that was drawn."""
+    """Tell if a page has a formula that was drawn."""
     return DRAWN.search(html) is not None
 
 
@@ -67,8 +67,8 @@ def _katex(tex: str, display: bool) -> str:
     try:
         return _engine().call("katex.renderToString", tex, settings)
     except JSEvalException as error:
-        said = re.search(r"KaTeX parse error: ([^\n]*)", str(error))
-        raise FormulaError(f"{said[1] if said else error}, in the formula {tex}") from None
+        reason = re.search(r"KaTeX parse error: ([^\n]*)", str(error))
+        raise FormulaError(f"{reason[1] if reason else error}, in the formula {tex}") from None
 
 
 @cache
@@ -85,7 +85,7 @@ EXERCISES = re.compile(r'<h([23]) id="exercise.*?(?=<h[1-3]\b(?! id="exercise)|$
 
 
 def known(content: str, kind: str) -> str:
-    """What the search is given of a page's content."""
+    """Return the part of a page's content that the search is given."""
     content = notebook_html.without_outputs(content)
     content = re.sub(r"<(pre|figure)\b.*?</\1>", "", content, flags=re.DOTALL)
     content = re.sub(r"<td data-search-exclude>.*?</td>", "", content, flags=re.DOTALL)

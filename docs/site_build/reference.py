@@ -5,6 +5,7 @@ a server renders a module only when it changed. A build renders all of it, so th
 whatever is wrong with a docstring.
 """
 
+import ast
 import hashlib
 import json
 import re
@@ -14,6 +15,7 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
+import griffe
 from chapter_source import PACKAGE
 
 MODULES = [
@@ -46,12 +48,12 @@ class ApiPage:
 
     @property
     def is_package(self) -> bool:
-        """Whether it is a folder."""
+        """Tell if it is a folder."""
         return self.name in PACKAGES or len(self.modules) > 1
 
     @property
     def is_listed(self) -> bool:
-        """Whether the navigation names it; others are found by links and by the search.
+        """Tell if the navigation names it; others are found by links and by the search.
 
         People use `cli` through commands, which have pages of their own.
         """
@@ -80,7 +82,7 @@ def path_of(module: str) -> str:
 
 
 def url_of(module: str) -> str:
-    """Where a module is found."""
+    """Return the address of a module."""
     page = path_of(module).removesuffix(".md") + "/"
     return page if module.count(".") == 1 else f"{page}#{module}"
 
@@ -122,7 +124,7 @@ class Reference:
             self.pages = {}
 
     def page(self, uri: str, key: str) -> dict | None:
-        """What is kept of a page, if its key is still the same."""
+        """Return what is kept of a page, if its key is still the same."""
         kept = self.pages.get(uri)
         return kept if kept and kept["key"] == key else None
 
@@ -139,7 +141,7 @@ class Reference:
 
 
 def key_of(modules: list[Path], settings: Path) -> str:
-    """What a page depends on: its modules' source, the settings, this code, and mkdocstrings."""
+    """Hash what a page depends on: its modules' source, settings, this code, mkdocstrings."""
     digest = hashlib.sha256()
     for path in (*modules, settings, *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(path.read_bytes() + b"\0")
@@ -180,3 +182,20 @@ def resolve(content: str, urls: dict[str, str], forget: bool) -> str:
         return match[2] if forget else match[0]
 
     return AUTOREF.sub(link, content)
+
+
+class ShapeStrings(griffe.Extension):
+    """Quotes each shape once more, so that the page shows `Float[Tensor, "... #N #M"]` as written.
+
+    Griffe, which reads the package for mkdocstrings, takes a string in an annotation for a type
+    that is defined further below, and parses it as Python: "... #N #M" as three dots and a comment.
+    """
+
+    def on_module_node(self, *, node: ast.AST, **kwargs) -> None:
+        """Change a module's syntax tree before it is visited; the source on the page stays."""
+        for found in ast.walk(node):
+            shape_types = ("Bool", "Float", "Int")
+            if isinstance(found, ast.Subscript) and getattr(found.value, "id", "") in shape_types:
+                for part in ast.walk(found.slice):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        part.value = repr(part.value)

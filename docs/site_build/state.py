@@ -1,4 +1,4 @@
-"""What the hook knows between two events, and where each page is."""
+"""The hook's state between two events, and the places of pages."""
 
 import logging
 from pathlib import Path
@@ -8,7 +8,6 @@ import chapter_source
 import execution
 import figures
 import links
-import page_cache
 import reference
 from chapter_source import PACKAGE, Chapter
 from mkdocs.utils import get_relative_url
@@ -25,7 +24,7 @@ class Code(NamedTuple):
 
 
 class Site:
-    """What the hook knows between two events of one build, and between two builds of a server."""
+    """The hook's state between two events of a build, and between two builds of a server."""
 
     def __init__(self) -> None:
         self.serving = False
@@ -35,7 +34,6 @@ class Site:
         self.repository = ""
         self.waiting: list[tuple[Chapter, str]] = []
         self.warned: set[str] = set()
-        self.keeper = page_cache.Keeper()
         self.written: dict[str, tuple] = {}
         self.behind: dict[str, tuple[int, int]] = {}
         self._code: dict[str, Code] = {}
@@ -48,7 +46,7 @@ class Site:
         self.cache = execution.Cache(root / ".cache" / "chapters")
         self.chapters = chapter_source.read_chapters(root)
         folders = (PACKAGE, chapter_source.RESULTS, "tests", self.settings.name)
-        behind = page_cache.stamps(*(root / name for name in folders))
+        behind = _stamps(*(root / name for name in folders))
         if behind != self.behind:
             self.behind, self._code = behind, {}
             self._read_package()
@@ -79,7 +77,7 @@ class Site:
         self.proofs = links.proofs(root)
 
     def _read_code(self, chapter: Chapter) -> "Code":
-        """What follows from a chapter's code, found again only when that has changed."""
+        """Return what follows from a chapter's code, again only when that has changed."""
         cells = tuple(cell.source for cell in chapter.code_cells)
         read = self._code.get(chapter.path.stem)
         if read is None or read.cells != cells:
@@ -125,6 +123,17 @@ class Site:
     def finished(self) -> Path:
         """A folder that a server watches: a chapter that has run leaves its mark there."""
         return self.root / ".cache" / "finished"
+
+
+def _stamps(*folders: Path) -> dict[str, tuple[int, int]]:
+    """Return when each file in some folders was written, and its size; of a file, its own."""
+    found = {}
+    for folder in folders:
+        for path in [folder] if folder.is_file() else sorted(folder.rglob("*")):
+            if "__pycache__" not in path.parts and path.is_file():
+                status = path.stat()
+                found[str(path)] = (status.st_mtime_ns, status.st_size)
+    return found
 
 
 site = Site()

@@ -1,4 +1,4 @@
-"""What the rest of the package is built on, and nobody else needs: checks, shape types, fast paths.
+"""Internals that the rest of the package builds on: checks, shape types, fast paths.
 
 Nothing here is part of the public interface.
 """

@@ -26,7 +26,7 @@ class Equations:
         self.slugs: dict[str, dict[str, str]] = content["equations"]
 
     def place(self, *slugs: str, span: bool = False) -> str:
-        """Where the book has some equations: "8.33 · 7.34", "7.53 in the Aug 2026 draft".
+        """Return the place of equations in the book: "8.33 · 7.34", "7.53 in the Aug 2026 draft".
 
         Args:
             slugs: the equations.

@@ -1,4 +1,4 @@
-"""What every layer begins with: its weight matrices, and sizes that have to fit.
+"""The weight matrices of every layer, and checks of sizes.
 
 Weights are in the book's orientation, rows for inputs and columns for outputs, so that `x @ W`
 reads as the book reads.

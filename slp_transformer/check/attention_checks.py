@@ -22,14 +22,10 @@ SCALES = {
 
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
-    """What the scores are divided by."""
-    if "no scaling" in mistakes:
-        return 1.0
-    if "scaled by d_k" in mistakes:
-        return float(d_k)
-    if "d_k**1/2" in mistakes:
-        return 2.0 * d_k
-    return d_k**-0.5 if "multiplied by the root" in mistakes else d_k**0.5
+    """Return the divisor of the scores."""
+    divisors = {"no scaling": 1, "scaled by d_k": d_k, "d_k**1/2": 2 * d_k}
+    divisors["multiplied by the root"] = d_k**-0.5
+    return float(choose_option(mistakes, divisors, d_k**0.5))
 
 
 def _softmax_cases() -> list[Case]:
@@ -54,8 +50,7 @@ def _softmax_cases() -> list[Case]:
         "the largest score first; it cancels in the fraction.",
         "not normalized": "The powers are not divided by their sum: they don't sum to 1.",
         "largest of all": GLOBAL_MAX_MESSAGE,
-        "other axis": "The softmax runs over the wrong axis: each row should sum to 1, and here "
-        "the columns do.",
+        "other axis": "The softmax runs over the wrong axis: each row should sum to 1.",
         "all entries": "All entries of the matrix together sum to 1; each row should by itself.",
         "logarithm": "These are the logarithms of the weights, as of log_softmax.",
         "plain shares": "The scores themselves are divided by their sum, without exp.",
@@ -104,8 +99,7 @@ def _sum_cases() -> list[Case]:
     {
         "no weights": "The rows are added up without their weights.",
         "mean": "The sum is divided by the number of rows; the weights already see to that.",
-        "last row left out": "The last weight and its row are left out: j runs up to i, i "
-        "included.",
+        "last row left out": "The last weight and its row are left out: j runs up to i.",
         "first row left out": "The first weight and its row are left out: j begins at the first.",
         "sum over features": "The sum runs over the features; it should run over the rows.",
         "weights twice": "Each weight is used squared.",
@@ -171,8 +165,7 @@ def _simple_cases() -> list[Case]:
     "`simple-sum` to `simple-softmax`",
     _simple_cases,
     {
-        "itself left out": "Token i does not read itself: j runs up to i, so the rows are X[:i + "
-        "1].",
+        "itself left out": "Token i does not read itself: the rows should be X[:i + 1].",
         "the future": "Token i reads what comes after it: the rows should stop at X[:i + 1].",
         "one too many": "Token i reads one token too many: X[:i + 1] ends with row i.",
         "no softmax": "The scores are used as weights, without softmax.",
@@ -224,37 +217,27 @@ def _attention_cases() -> list[Case]:
     _attention_cases,
     {
         **SCALES,
-        "scaled by √d_v": "The scores are divided by √d_v instead of √d_k: the size that counts is "
-        "that of queries and keys.",
-        "scaled by √N": "The scores are divided by the root of the number of tokens instead of "
-        "√d_k.",
-        "other axis": "The softmax runs over the wrong axis: for each query, the weights over the "
-        "keys should sum to 1.",
+        "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
+        "scaled by √N": "The scores are divided by the root of the number of tokens, not √d_k.",
+        "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
-        "causal in any case": "The future is hidden whatever the mask says: add the mask that is "
-        "given.",
+        "causal in any case": "The future is hidden whatever the mask says: add the mask given.",
         "no mask": "The mask is not used: each query sees every key, the future as well.",
-        "mask after softmax": "The mask is applied after the softmax: what is left of a row no "
-        "longer sums to 1.",
-        "mask added after softmax": "The mask is added to the weights, after the softmax; it "
-        "belongs to the scores, before it.",
+        "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
+        "mask added after softmax": "The mask is added to the weights; add it to the scores.",
         "mask multiplied": "The scores are multiplied with the mask; it should be added.",
         "mask turned": "The mask is used the wrong way round: it hides what should be seen.",
-        "hidden scores 0": "Hidden scores are set to 0 instead of −∞: exp(0) = 1, so a hidden key "
-        "still gets weight.",
+        "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
         "mask subtracted": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
-        "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads from all that is "
-        "hidden.",
+        "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads hidden keys.",
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score of a row first, or use torch.softmax.",
         "largest of all": GLOBAL_MAX_MESSAGE,
         "roles of Q and K": "Queries and keys have changed places: the scores should be Q Kᵀ.",
         "K not transposed": "K is not transposed: each query meets each key in Q Kᵀ.",
         "keys as values": "The weights mix the keys; they should mix the values.",
-        "the weights": "It returns the weights; asked for are the gathered values, weights times "
-        "V.",
-        "scaled after softmax": "The division by √d_k comes after the softmax; it belongs before "
-        "it.",
+        "the weights": "It returns the weights; return the weights times V.",
+        "scaled after softmax": "The division by √d_k comes after the softmax, not before it.",
     },
     accepted=("nothing seen is NaN",),
 )
@@ -290,12 +273,9 @@ def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     if "causal in any case" in mistakes:
         return scores + torch.full_like(scores, -INF).triu(1)
     hidden = ~hidden if "mask turned" in mistakes else hidden
-    if "hidden scores 0" in mistakes:
-        return scores.masked_fill(hidden, 0)
-    if "-1e9" in mistakes:
-        return scores.masked_fill(hidden, -1e9)
-    if "mask turned" in mistakes:
-        return scores.masked_fill(hidden, -INF)
+    filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "mask turned": -INF}
+    if mistakes & filled.keys():
+        return scores.masked_fill(hidden, choose_option(mistakes, filled, None))
     return scores - mask if "mask subtracted" in mistakes else scores + mask
 
 

@@ -1,6 +1,7 @@
 """Checks for the block: layer norm, feedforward layers, the residual stream (chapters 2, 3, 10)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
     "`ln-mean` to `ln`",
     _norm_cases,
     {
-        "unbiased": "The deviation divides by d − 1, as Tensor.std() does unless told otherwise; "
+        "unbiased": "The deviation divides by d − 1, as Tensor.std() does by default; "
         "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
             OUTER_EPSILONS,
@@ -48,18 +49,14 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "variance": "The row is divided by its variance; the root is missing.",
         "mean kept": "The mean is not subtracted.",
         "not divided": "The row is not divided by its deviation.",
-        "all rows together": "Mean and deviation are those of the whole matrix; each row has its "
-        "own.",
-        "over tokens": "Mean and deviation run over the tokens; they should run over the features "
-        "of one row.",
+        "all rows together": "Mean and deviation are the matrix's; each row has its own.",
+        "over tokens": "Mean and deviation run over the tokens, not over the features of a row.",
         "no gain": "The gain γ is not used.",
         "no offset": "The offset β is not used.",
         "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
         "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
-        "root mean square": "The row is divided by the root of its mean square without subtracting "
-        "the mean: that is RMSNorm.",
-        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature, with "
-        "*.",
+        "root mean square": "The mean is not subtracted: that is RMSNorm.",
+        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature.",
     },
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
@@ -69,17 +66,13 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
-    if "all rows together" in mistakes:
-        axes = tuple(range(x.dim()))
-    else:
-        axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
+    axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
     mu = x.mean(axes, keepdim=True)
     eps = choose_option(mistakes, EPSILONS, 0.0)
-    correction = int("unbiased" in mistakes)
+    variance = x.var(axes, correction=int("unbiased" in mistakes), keepdim=True)
     if "root mean square" in mistakes:
         mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
-    else:
-        variance = x.var(axes, correction=correction, keepdim=True)
     sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
     sigma = sigma + choose_option(mistakes, OUTER_EPSILONS, 0.0)
     x = x if "mean kept" in mistakes else x - mu
@@ -139,14 +132,10 @@ def ffn(
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends["leaky"] = F.leaky_relu
     bend = choose_option(mistakes, bends, torch.relu)
-    if mistakes & {"no ReLU", "ReLU at the end"}:
-        bend = _identity
+    bend = _identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
     b_1 = 0 * b_1 if "no b_1" in mistakes else b_1
     b_2 = 0 * b_2 if "no b_2" in mistakes else b_2
-    if "ReLU before b_1" in mistakes:
-        hidden = bend(x @ W_1) + b_1
-    else:
-        hidden = bend(x @ W_1 + b_1)
+    hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)
     out = hidden @ W_2 + b_2
     out = out.relu() if mistakes & {"ReLU at the end", "ReLU twice"} else out
     return out + x if "residual" in mistakes else out
@@ -190,18 +179,23 @@ def _gated_cases() -> list[Case]:
     return [{"x": vector(1), **one, "W_3": matrix((1,)), "b_3": vector(5)}, made(), made(5)]
 
 
+GATE_MISTAKES = {
+    "both bent": "Swish bends both readings; the second passes as it is.",
+    "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
+    "ReLU": "The gate is a ReLU; it should be Swish.",
+    "GELU": "The gate is a GELU; it should be Swish.",
+    "no bend": "Nothing is bent: the gate should go through Swish.",
+    "added": "The two readings are added; they should be multiplied, unit by unit.",
+    "no gate": "The second reading is not used: it should be multiplied with the gate.",
+}
+
+
 @check(
     "`swiglu`",
     _gated_cases,
     {
         "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
-        "both bent": "Swish bends both readings; the second passes as it is.",
-        "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
-        "ReLU": "The gate is a ReLU; the equation has Swish.",
-        "GELU": "The gate is a GELU; the equation has Swish.",
-        "no bend": "Nothing is bent: the gate should go through Swish.",
-        "added": "The two readings are added; they should be multiplied, unit by unit.",
-        "no gate": "The second reading is not used: it should be multiplied with the gate.",
+        **GATE_MISTAKES,
         "no biases": "The biases are not added.",
     },
 )
@@ -230,32 +224,33 @@ def swiglu(
     return (gate + second if "added" in mistakes else gate * second) @ W_3 + b_3
 
 
+@dataclass(frozen=True)
 class Layer:
-    """A stand-in for a sublayer: a function of rows that differs from every other."""
+    """A sublayer that is given to a submission: a function that messages call `label`."""
 
-    def __init__(self, label: str, f: Callable[..., Tensor]):
-        """Make a layer that messages call `label`."""
-        self.label, self.f = label, f
+    label: str
+    f: Callable[..., Tensor]
 
     def __call__(self, *inputs: Any) -> Tensor:
-        """Apply it."""
+        """Apply the function."""
         return self.f(*inputs)
+
+    def __str__(self) -> str:
+        return self.label
 
 
 def running_mean_rows(X: Tensor) -> Tensor:
-    """What attention would do that looks at all tokens so far alike."""
+    """Average all rows so far, as attention with equal weights would."""
     return X.cumsum(-2) / torch.arange(1, X.shape[-2] + 1, dtype=X.dtype)[:, None]
 
 
 def normalize_rows(X: Tensor) -> Tensor:
-    """Rows of mean 0 and deviation 1."""
+    """Give each row mean 0 and deviation 1."""
     return F.layer_norm(X, X.shape[-1:])
 
 
 _LAYERS = {
-    "attention": Layer(
-        "1.5 times the mean of the tokens so far", lambda X: running_mean_rows(X) * 1.5
-    ),
+    "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
     "ffn": Layer("x² + 1", lambda X: X * X + 1),
     "norm_1": Layer("layer norm", normalize_rows),
     "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
@@ -274,22 +269,16 @@ def _block_cases() -> list[Case]:
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
         "block normalizes what a sublayer reads, not the stream.",
-        "no first residual": "The attention's output replaces the stream; it should be added to "
-        "it.",
-        "no second residual": "The feedforward layer's output replaces the stream; it should be "
-        "added.",
-        "norm on the residual": "The normalized rows are added back: T¹ instead of X. The stream "
-        "itself must stay as it is.",
-        "second norm on the residual": "After the second norm the normalized rows are added back; "
-        "it should be the stream O.",
+        "no first residual": "The attention's output replaces the stream; add it instead.",
+        "no second residual": "The feedforward layer's output replaces the stream; add it.",
+        "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
+        "second norm on the residual": "The normalized rows are added back; add the stream O.",
         "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",
-        "no second norm": "The feedforward layer reads O itself (T³); it should read its norm "
-        "(T⁴).",
+        "no second norm": "The feedforward layer reads O (T³); it should read its norm (T⁴).",
         "same norm twice": "Both halves use the first norm; each has its own gain and offset.",
         "norms swapped": "The two norms have changed places.",
-        "parallel": "Both sublayers read the same stream; the feedforward layer should read what "
-        "attention has left in it.",
+        "parallel": "The feedforward layer reads X; it should read O, with attention's output.",
         "feedforward first": "The feedforward layer comes before attention.",
         "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
     },

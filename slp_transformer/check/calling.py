@@ -1,4 +1,4 @@
-"""How a check calls a reader's function: by the names of its arguments, or by their order.
+"""Call a reader's function by the names of its arguments, or by their order.
 
 Readers write `attention(Q, K, V, mask)`, but also `attention(queries, keys, values, m=None)` or a
 module whose matrices are its own. What can be understood without guessing is.
@@ -7,7 +7,7 @@ module whose matrices are its own. What can be understood without guessing is.
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Any
 
 import torch
@@ -42,21 +42,25 @@ class UnsupportedCall(Exception):
 
 
 def normalize_name(name: str) -> str:
-    """A name without its case and underscores."""
+    """Return a name without its case and underscores."""
     return name.replace("_", "").lower()
 
 
+def has_same_letters(name: str, expected_name: str) -> bool:
+    """Tell whether two names differ in case and underscores at most."""
+    return normalize_name(name) == normalize_name(expected_name)
+
+
 def is_same_argument(name: str, expected_name: str) -> bool:
-    """Whether an argument called `name` must mean `expected_name`."""
-    return normalize_name(name) == normalize_name(expected_name) or normalize_name(
-        name
-    ) in ALIASES.get(expected_name, ())
+    """Tell whether an argument called `name` must mean `expected_name`."""
+    known = ALIASES.get(expected_name, ())
+    return has_same_letters(name, expected_name) or normalize_name(name) in known
 
 
 def make_caller(
     submission: Any, argument_names: Sequence[str], signature_text: str
 ) -> Callable[[dict[str, Any]], Any]:
-    """A function that hands a case, as a dict, to the reader's submission.
+    """Return a function that hands a case, as a dict, to the reader's submission.
 
     Args:
         submission: a function or a module.
@@ -76,21 +80,22 @@ def make_caller(
             "Pass the function itself, without calling it; this is of type "
             f"{type(submission).__name__}."
         )
-    given, own, places = _bind_arguments(submission, argument_names, signature_text)
-    module = copy.deepcopy(submission) if own else None
+    by_order, by_name, own = _bind_arguments(submission, argument_names, signature_text)
+    called = copy.deepcopy(submission) if own else submission
 
     def call(case: dict[str, Any]) -> Any:
-        if module is not None:
-            _set_parameters(module, {parameter: case[name] for name, parameter in own.items()})
-        by_order = [case[name] for name in given]
-        by_name = {argument: case[name] for argument, name in places.items()}
-        return (submission if module is None else module)(*by_order, **by_name)
+        for name, path in own.items():
+            _set_parameter(called, path, case[name])
+        keywords = {parameter: case[name] for parameter, name in by_name.items()}
+        return called(*(case[name] for name in by_order), **keywords)
 
     return call
 
 
-def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
-    """Which of the names go in by order, which are a module's own, which go in by keyword."""
+def _bind_arguments(
+    submission: Any, names: Sequence[str], signature_text: str
+) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Return the names that go in by order, those by keyword, and those a module has itself."""
     function = submission.forward if isinstance(submission, nn.Module) else submission
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -99,13 +104,10 @@ def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return list(names), {}, {}
     free = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
-    found = {p.name: n for p in free for n in names if p.name == n}
-    for test in (
-        lambda p, n: normalize_name(p.name) == normalize_name(n),
-        lambda p, n: is_same_argument(p.name, n),
-    ):
+    found: dict[str, str] = {}
+    for is_same in (eq, has_same_letters, is_same_argument):
         for p in free:
-            left = [n for n in names if n not in found.values() and test(p, n)]
+            left = [n for n in names if n not in found.values() and is_same(p.name, n)]
             if p.name not in found and len(left) == 1:
                 found[p.name] = left[0]
     rest = [n for n in names if n not in found.values()]
@@ -114,26 +116,17 @@ def _bind_arguments(submission: Any, names: Sequence[str], signature_text: str):
     unknown = [p for p in free if p.name not in found]
     required = [p for p in unknown if p.default is p.empty]
     if len(required) > len(rest) or len(unknown) < len(rest):
-        raise UnsupportedCall(
-            f"It is called as {signature_text}, but yours takes ({_join_names(free)})."
-        )
-    order = [p.name for p in free]
+        takes = ", ".join(p.name for p in free)
+        raise UnsupportedCall(f"It is called as {signature_text}, but yours takes ({takes}).")
     found |= {p.name: n for p, n in zip(unknown, rest, strict=False)}
-    keywords = {p.name for p in free if p.kind is p.KEYWORD_ONLY}
-    lead = 0
-    while lead < len(order) and order[lead] in found and order[lead] not in keywords:
-        lead += 1
-    by_order = [found[name] for name in order[:lead]]
-    by_name = {a: n for a, n in found.items() if a not in order[:lead]}
-    return by_order, own, by_name
-
-
-def _join_names(parameters: list[inspect.Parameter]) -> str:
-    return ", ".join(p.name for p in parameters)
+    bound = [p for p in free if p.name in found]
+    by_order = [found[p.name] for p in bound if p.kind is p.POSITIONAL_ONLY]
+    by_name = {p.name: found[p.name] for p in bound if p.kind is not p.POSITIONAL_ONLY}
+    return by_order, by_name, own
 
 
 def _own_parameters(submission: Any, names: Sequence[str]) -> dict[str, str]:
-    """The names for which a module has parameters: `gamma`, `W_Q`, or a linear layer `W_Q`.
+    """Return which of a module's parameters are meant: `gamma`, `W_Q`, or a linear layer `W_Q`.
 
     A view of a larger parameter, `W_Q` in one that holds three, counts as well.
     """
@@ -151,23 +144,22 @@ def _own_parameters(submission: Any, names: Sequence[str]) -> dict[str, str]:
 
 
 def own_parameter_shapes(submission: Any, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes of a module's own parameters, in the book's orientation, for the names it has."""
-    if not isinstance(submission, nn.Module):
-        return {}
-    own = _own_parameters(submission, names)
-    shapes = {name: tuple(attrgetter(path)(submission).shape) for name, path in own.items()}
-    return {n: s[::-1] if _is_linear_weight(submission, own[n]) else s for n, s in shapes.items()}
+    """Return the shapes of a module's own parameters, turned as the book has them, by name."""
+    shapes = {}
+    for name, path in _own_parameters(submission, names).items():
+        shape = tuple(attrgetter(path)(submission).shape)
+        shapes[name] = shape[::-1] if _is_linear_weight(submission, path) else shape
+    return shapes
 
 
 def _is_linear_weight(module: nn.Module, path: str) -> bool:
     return isinstance(module.get_submodule(path.rpartition(".")[0]), nn.Linear)
 
 
-def _set_parameters(module: nn.Module, values: dict[str, Tensor]) -> None:
-    for path, value in values.items():
-        value = value.T if _is_linear_weight(module, path) and value.dim() == 2 else value
-        if path in dict(module.named_parameters()):
-            module.get_parameter(path).data = value.clone()
-        else:
-            with torch.no_grad():
-                getattr(module, path).copy_(value)
+def _set_parameter(module: nn.Module, path: str, value: Tensor) -> None:
+    value = value.T if _is_linear_weight(module, path) and value.dim() == 2 else value
+    if path in dict(module.named_parameters()):
+        module.get_parameter(path).data = value.clone()
+    else:
+        with torch.no_grad():
+            getattr(module, path).copy_(value)

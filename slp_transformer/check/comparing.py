@@ -1,4 +1,4 @@
-"""Whether two answers are the same, and how a small tensor looks in a sentence."""
+"""Compare two answers, and write a small tensor as words in a sentence."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class NotNumeric(Exception):
 
 
 def to_comparable(answer: Any, expected: Any) -> Any:
-    """An answer as tensors, in the form of the right one.
+    """Return an answer as tensors, in the form of the right one.
 
     Lists become tensors, and of `(output, weights)` the output is taken where that is all that was
     asked for.
@@ -41,7 +41,7 @@ def to_comparable(answer: Any, expected: Any) -> Any:
 
 
 def to_float_tensor(value: Any) -> Tensor:
-    """A tensor, an array, a number or a list of these as one tensor of float64 (or of booleans).
+    """Turn a tensor, an array, a number or a list of these into one of float64 (or of booleans).
 
     Raises:
         NotNumeric: if that cannot be done.
@@ -68,7 +68,7 @@ def _describe_type(value: Any) -> str:
 
 
 def answers_agree(one: Any, other: Any) -> bool:
-    """Whether two settled answers are the same, to the rounding of float32."""
+    """Compare two answers as `to_comparable` returns them, to the rounding of float32."""
     if isinstance(one, RaisedError) or isinstance(other, RaisedError):
         return type(one) is type(other) and one.kind == other.kind
     if isinstance(one, TimedOut) or isinstance(other, TimedOut):
@@ -85,24 +85,23 @@ def answers_agree(one: Any, other: Any) -> bool:
 
 
 def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
-    """A shape without its axes of size 1."""
+    """Return a shape without its axes of size 1."""
     return tuple(size for size in shape if size != 1)
 
 
 def count_numbers(case: dict[str, Any]) -> int:
-    """How many numbers a case holds."""
+    """Count the numbers in a case."""
     return sum(v.numel() for v in case.values() if isinstance(v, Tensor))
 
 
 def format_value(value: Any) -> str:
-    """A value in a line: its numbers if they are few, else its shape."""
+    """Write a value in a line: its numbers if they are few, else its shape."""
     if isinstance(value, tuple):
-        return ", ".join(format_value(v) for v in value)
+        return f"({', '.join(format_value(v) for v in value)})"
     if isinstance(value, Tensor):
-        if value.numel() > MAX_SHOWN_NUMBERS:
-            return format_shape(value)
-        return _format_rows(value.tolist())
-    return _format_number(value) if isinstance(value, int | float) else getattr(value, "label", "…")
+        few = value.numel() <= MAX_SHOWN_NUMBERS
+        return _format_rows(value.tolist()) if few else format_shape(value)
+    return _format_number(value) if isinstance(value, int | float) else str(value)
 
 
 def _format_rows(value: Any) -> str:
@@ -123,23 +122,21 @@ def _format_number(value: float) -> str:
 
 
 def format_difference(expected: Any, actual: Any) -> list[str]:
-    """What was expected and what came, in lines."""
+    """Write what was expected and what came, a line each."""
     if isinstance(actual, RaisedError):
-        shape = isinstance(expected, Tensor) and expected.dim() > 0
-        return [f"expected  {format_shape(expected) if shape else format_value(expected)}"]
+        wide = isinstance(expected, Tensor) and expected.dim() > 0
+        return [f"expected  {format_shape(expected) if wide else format_value(expected)}"]
     if isinstance(expected, tuple):
         pairs = zip(expected, actual, strict=True)
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
-    if expected.numel() <= MAX_SHOWN_NUMBERS or drop_unit_axes(expected.shape) != drop_unit_axes(
-        actual.shape
-    ):
+    same_shape = drop_unit_axes(expected.shape) == drop_unit_axes(actual.shape)
+    if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
         return [f"expected  {format_value(expected)}", f"yours     {format_value(actual)}"]
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
-    gap[(actual == expected)] = 0  # infinities of the same sign
-    where = [int(i) for i in torch.unravel_index(gap.argmax(), expected.shape)]
-    place = ", ".join(str(i) for i in where)
-    at = tuple(where)
+    gap[actual == expected] = 0  # infinities of the same sign
+    at = torch.unravel_index(gap.argmax(), expected.shape)
+    place = ", ".join(str(int(i)) for i in at)
     return [
         f"expected  {_format_number(expected[at].item())} at [{place}]",
         f"yours     {_format_number(actual[at].item())}",

@@ -42,8 +42,8 @@ class Check:
         name: how it is called.
         source: its equation, by slug and numbers.
         arguments: what the reader's function is given, in this order.
-        mistakes: sentences by the names of the known mistakes; what stands in brackets after a
-            name tells variants of one mistake apart.
+        mistakes: sentences by the names of the known mistakes; what is in brackets after a
+            name distinguishes variants of one mistake.
         accepted: mistakes that are as good as right.
     """
 
@@ -77,7 +77,7 @@ class Check:
 
     @property
     def signature_text(self) -> str:
-        """How the exercise writes the call: `attention(Q, K, V, mask)`."""
+        """Return the call as the exercise writes it: `attention(Q, K, V, mask)`."""
         return f"{self.name}({', '.join(self.arguments)})"
 
     def __repr__(self) -> str:
@@ -124,60 +124,42 @@ class Check:
         found = [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
-        if any(self._agrees(found, cases, mistakes) for mistakes in self._accepted_variants()):
-            note = f" (It changes {_join_with_and(sorted(changed))} in place.)" if changed else ""
-            return Verdict(True, f"It agrees with {self.source}.{note}")
-        return self._diagnose(submission, call, cases, found, seconds)
-
-    def _accepted_variants(self) -> list[tuple[str, ...]]:
-        """Return what may differ from the equation: nothing, or one accepted mistake."""
-        return [(), *((mistake,) for mistake in self.accepted)]
-
-    def _cases(self, submission: object, one_row: bool) -> list[Case]:
-        own = own_parameter_shapes(submission, self.arguments) if self.sizes_from_module else {}
-        cases = self.cases(**(self.sizes_from_module(own, submission) if own else {}))
-        if not one_row:
-            return list(cases)
-        return [c for c in cases if c[self.arguments[0]].dim() == 1]
-
-    def _agrees(self, found: list, cases: list[Case], mistakes: Sequence[str]) -> bool:
-        return all(
-            answers_agree(a, self.expected(c, *mistakes)) for a, c in zip(found, cases, strict=True)
-        )
-
-    def _diagnose(self, submission, call, cases, found, seconds) -> Verdict:
         # Of what may differ without being wrong, go by what explains most.
-        rights = [
-            [self.expected(case, *way) for case in cases] for way in self._accepted_variants()
-        ]
-        right = min(
-            rights,
-            key=lambda rs: sum(not answers_agree(*both) for both in zip(found, rs, strict=True)),
-        )
-        wrong = [
-            i for i, (a, r) in enumerate(zip(found, right, strict=True)) if not answers_agree(a, r)
-        ]
-        i = min(
-            wrong or [0], key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i]))
-        )
+        rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
+        right = min(rights, key=lambda one: len(_differing(found, one)))
+        wrong = _differing(found, right)
+        if not wrong:
+            note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
+            return Verdict(True, f"It agrees with {self.source}.{note}")
+        i = min(wrong, key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i])))
         twice, _ = run_with_timeout(call, [cases[i]] * 2, submission, seconds)
-        if len(twice) == 2 and not answers_agree(
-            *(to_comparable(answer, right[i]) for answer in twice)
-        ):
+        twice = [to_comparable(answer, right[i]) for answer in twice]
+        if len(twice) == 2 and not answers_agree(*twice):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
-        lines = self._example_lines(cases[i], right[i], found[i])
         for mistakes in chain(combinations(self.mistakes, 1), combinations(self.mistakes, 2)):
-            if any(
-                self._agrees(found, cases, (*mistakes, *way)) for way in self._accepted_variants()
-            ):
+            if self._explains(mistakes, cases, found):
                 text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
                 names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
+                lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, names)
-        stopped = [j for j in wrong if isinstance(found[j], RaisedError)]
-        i = stopped[0] if stopped else i
+        i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
         lines = self._example_lines(cases[i], right[i], found[i])
         return Verdict(False, self._describe_unknown_mistake(right[i], found[i]), lines)
+
+    def _cases(self, submission: object, one_row: bool) -> list[Case]:
+        sizes: dict[str, int] = {}
+        if self.sizes_from_module and (own := own_parameter_shapes(submission, self.arguments)):
+            sizes = self.sizes_from_module(own, submission)
+        cases = self.cases(**sizes)
+        return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
+
+    def _explains(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
+        ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
+        return any(
+            all(answers_agree(a, self.expected(c, *way)) for a, c in zip(found, cases, strict=True))
+            for way in ways
+        )
 
     def _example_lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
         given = self._format_inputs(case, shapes=isinstance(found, RaisedError))
@@ -186,8 +168,8 @@ class Check:
     def _describe_unknown_mistake(self, right: Any, found: Any) -> str:
         if isinstance(found, RaisedError):
             where = f" in {found.source_line}" if found.source_line else ""
-            hint = _shape_error_hint(found.message)
-            return f"It stopped{where}: {found.kind}, {found.message}.{hint}"
+            hints = (f" {hint}" for words, hint in HINTS.items() if words in found.message)
+            return f"It stopped{where}: {found.kind}, {found.message}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
@@ -211,15 +193,16 @@ class Check:
         )
 
 
+def _differing(found: list[Any], right: list[Any]) -> list[int]:
+    """Return which answers differ from the right ones."""
+    pairs = zip(found, right, strict=True)
+    return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
+
+
 HINTS = {
     "must match the size of tensor": "Does a sum or a mean need keepdim=True, or a matrix its .T?",
     "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or one too many?",
 }
-
-
-def _shape_error_hint(message: str) -> str:
-    """What usually lies behind an error of PyTorch's about shapes."""
-    return next((f" {hint}" for words, hint in HINTS.items() if words in message), "")
 
 
 def check(
@@ -240,7 +223,3 @@ def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> 
 
 def _to_double(value: Any) -> Any:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
-
-
-def _join_with_and(names: list[str]) -> str:
-    return " and ".join(names)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
@@ -32,12 +32,10 @@ def _cross_cases() -> list[Case]:
         **SCALES,
         "K from the decoder": "The keys come from the decoder's stream X; they come from H_enc.",
         "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
-        "K and V from the decoder": "Keys and values come from X: that is self-attention. They "
-        "come from H_enc.",
+        "K and V from the decoder": "Keys and values come from X, as in self-attention.",
         "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
         "sides swapped": "X and H_enc have changed places: the decoder asks, the encoder answers.",
-        "causal": "A causal mask hides part of the source; all of it is there, so nothing is "
-        "hidden.",
+        "causal": "A causal mask hides part of the source; nothing of it should be hidden.",
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
         "no W_V": "The rows of H_enc themselves are mixed, without W_V.",
     },
@@ -53,10 +51,9 @@ def cross_attention(
     K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
     source = X if both or "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
-    scores = Q @ K.T / scale(K.shape[-1], mistakes)
-    if "causal" in mistakes:
-        scores = scores + torch.full_like(scores, -INF).triu(1)
-    return torch.softmax(scores, -2 if "other axis" in mistakes else -1) @ V
+    mask = torch.zeros(len(Q), len(K))
+    mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
+    return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
 
 
 def _decoder_cases() -> list[Case]:
@@ -78,17 +75,12 @@ def _decoder_cases() -> list[Case]:
     _decoder_cases,
     {
         "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
-        "cross-attention last": "Cross-attention comes after the feedforward layer; it comes "
-        "before.",
-        "no residual at cross-attention": "What cross-attention finds replaces the stream; it "
-        "should be added.",
-        "query from X": "Cross-attention asks from X; it should ask from what self-attention has "
-        "left in the stream.",
-        "no norm at cross-attention": "Cross-attention reads the stream itself; its norm is "
-        "missing.",
+        "cross-attention last": "Cross-attention comes after the feedforward layer, not before.",
+        "no residual at cross-attention": "Cross-attention's output replaces the stream; add it.",
+        "query from X": "Cross-attention asks from X; it should ask from self-attention's result.",
+        "no norm at cross-attention": "The norm before cross-attention is missing.",
         "source normalized": "H_enc is normalized again; the encoder has ended in a norm already.",
-        "post-norm": "This is post-norm, the order of 2017; the book's block normalizes what a "
-        "sublayer reads.",
+        "post-norm": "This is post-norm, the order of 2017; normalize what a sublayer reads.",
         "no cross-attention": "Cross-attention is left out.",
         "sides swapped": "X and H_enc have changed places in cross-attention: the stream asks.",
     },
@@ -112,11 +104,8 @@ def decoder_block(
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
         reads = asked if "query from X" in mistakes else reads
         enc = norm(H_enc) if "source normalized" in mistakes else H_enc
-        return (
-            cross_attention(enc, reads)
-            if "sides swapped" in mistakes
-            else cross_attention(reads, enc)
-        )
+        pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
+        return cross_attention(*pair)
 
     kept = 0 if "no residual at cross-attention" in mistakes else 1
     steps = [
@@ -150,8 +139,7 @@ def _beam_cases() -> list[Case]:
         "multiplied": "The logarithms are multiplied; they should be added.",
         "minus": "The sign is turned: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
-        "mean probability": "This is the logarithm of the mean probability; take the mean of the "
-        "logarithms.",
+        "mean probability": "This is the log of the mean probability; average the logs.",
     },
 )
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
@@ -165,8 +153,5 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     if "probability" in mistakes:
         return math.e**total
     total = -total if "minus" in mistakes else total
-    return (
-        total
-        if "not normalized" in mistakes
-        else total / (len(logs) + ("length plus one" in mistakes))
-    )
+    words = len(logs) + ("length plus one" in mistakes)
+    return total if "not normalized" in mistakes else total / words

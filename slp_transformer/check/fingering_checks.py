@@ -9,15 +9,6 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
-class Grip(tuple):
-    """Places, each a string and a fret, shown as string/fret."""
-
-    @property
-    def label(self) -> str:
-        """The places."""
-        return " ".join(f"{string}/{fret}" for string, fret in self)
-
-
 def _grip_cases() -> list[Case]:
     given = [
         [(2, 1)],
@@ -32,7 +23,7 @@ def _grip_cases() -> list[Case]:
         [(3, 0), (3, 7)],
         [(6, 0), (5, 7), (4, 9), (1, 0)],
     ]
-    return [{"grip": Grip(places), "span": 4} for places in given]
+    return [{"grip": tuple(places), "span": 4} for places in given]
 
 
 @check(
@@ -43,8 +34,7 @@ def _grip_cases() -> list[Case]:
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too few": "Frets exactly `span` apart can still be held.",
         "span not looked at": "The span is not looked at: the hand reaches over `span` frets.",
-        "neighbors alone": "Only notes that stand side by side are compared; the first and the "
-        "last may lie too far apart.",
+        "neighbors alone": "Only neighboring notes are compared; compare the outermost frets.",
     },
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
@@ -117,10 +107,8 @@ def _back_cases() -> list[Case]:
         "last place first": "The path is right, but stands from its end to its beginning.",
         "last place left out": "The path lacks the place where the hand is at the end.",
         "first place left out": "The path lacks the place where the hand began.",
-        "not followed": "Each row is asked where `last` came from; ask where the place after it "
-        "came from.",
-        "from the beginning": "The rows are followed from the first to the last; only the end is "
-        "known, so go back from there.",
+        "not followed": "Each row is asked about `last`; ask it about the place found before.",
+        "from the beginning": "The rows are followed from the first; go back from the last.",
     },
 )
 def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
@@ -144,8 +132,7 @@ def _turn_cases() -> list[Case]:
     "what the decoder reads (no equation)",
     _turn_cases,
     {
-        "places first": "Each place stands before its note, where it gives away what is to be "
-        "written.",
+        "places first": "Each place stands before its note, and gives away what to write.",
         "one after the other": "All notes come before all places; they should take turns.",
         "last place read": "The last place is written, and nothing comes after it: it is not read.",
         "notes alone": "The places are not read.",

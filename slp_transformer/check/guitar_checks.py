@@ -12,17 +12,8 @@ from slp_transformer.check.random_inputs import seeded_randn, vector
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
 
 
-class Tuning(tuple):
-    """The open strings' pitches, the lowest string first, shown as numbers."""
-
-    @property
-    def label(self) -> str:
-        """The pitches."""
-        return "[" + " ".join(str(pitch) for pitch in self) + "]"
-
-
 def _pitch_cases() -> list[Case]:
-    standard, drop_d = Tuning(STANDARD_TUNING), Tuning((38, *STANDARD_TUNING[1:]))
+    standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
@@ -31,8 +22,7 @@ def _pitch_cases() -> list[Case]:
     "pitch (no equation)",
     _pitch_cases,
     {
-        "strings from the lowest": "String 1 is taken for the lowest; guitarists count from the "
-        "highest.",
+        "strings from the lowest": "String 1 is taken for the lowest; it is the highest.",
         "one string off": "The string next to it is taken: string 1 is the last of the tuning.",
         "fret not added": "The fret is not added: each raises the pitch by one half-tone.",
         "whole tones": "A fret counts as a whole tone; it is a half-tone.",
@@ -50,11 +40,8 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 
 
 def _places_cases() -> list[Case]:
-    standard = Tuning(STANDARD_TUNING)
-    return [
-        {"midi": m, "tuning": standard, "frets": f}
-        for m, f in [(64, 20), (40, 20), (59, 12), (76, 12)]
-    ]
+    given = [(64, 20), (40, 20), (59, 12), (76, 12)]
+    return [{"midi": m, "tuning": STANDARD_TUNING, "frets": f} for m, f in given]
 
 
 @check(
@@ -77,18 +64,9 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
     return min(count, 1) if "first only" in mistakes else count
 
 
-class Frets(tuple):
-    """The frets of a chord, None for a string that is not played."""
-
-    @property
-    def label(self) -> str:
-        """The frets, x for none."""
-        return "[" + " ".join("x" if f is None else str(f) for f in self) + "]"
-
-
 def _span_cases() -> list[Case]:
     given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
-    return [{"frets": Frets(one)} for one in given]
+    return [{"frets": one} for one in given]
 
 
 @check(
@@ -98,8 +76,7 @@ def _span_cases() -> list[Case]:
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too many": "The span counts frets from the first to the last; it is their difference.",
         "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
-        "first and last string": "The span is taken between the outer strings, not between the "
-        "lowest and the highest fret.",
+        "first and last string": "This is the span of the outer strings, not of all frets.",
     },
 )
 def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
@@ -128,8 +105,7 @@ def _allowed_cases() -> list[Case]:
     _allowed_cases,
     {
         "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",
-        "not renormalised": "What is left does not sum to 1: renormalise, or mask before the "
-        "softmax.",
+        "not renormalised": "The rest does not sum to 1: mask before the softmax.",
         "wrong way round": "What is allowed is ruled out, and the rest is kept.",
         "not used": "`allowed` is not used.",
         "logits": "These are logits; asked for are probabilities.",

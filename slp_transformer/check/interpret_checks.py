@@ -18,13 +18,11 @@ def _ids_cases() -> list[Case]:
     "`induction`, the rule A B … A → B",
     _ids_cases,
     {
-        "first time": "This is what came after the token's first time; the rule asks for the last "
-        "time before now.",
+        "first time": "This came after the token's first time; take its last time before now.",
         "itself": "This is the token itself; the rule asks for what came after it.",
         "before": "This is what came before the token; the rule asks for what came after it.",
         "two after": "This is what came two places after the token; the rule asks for the next.",
-        "finds itself": "The search begins at the last token, which is always found and has "
-        "nothing after it: begin one before it.",
+        "finds itself": "The search begins at the last token itself: begin one before it.",
         "0 if new": "A token that was not there before should give −1, not 0, which is a token.",
     },
 )
@@ -47,10 +45,8 @@ def _alpha_cases() -> list[Case]:
     def made(N: int) -> Tensor:
         return torch.softmax(2 * draw(N, N) + torch.full((N, N), -torch.inf).triu(1), dim=-1)
 
-    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in ALPHA_SIZES)]
-
-
-ALPHA_SIZES = ((6, 3), (7, 2), (11, 5))
+    sizes = ((6, 3), (7, 2), (11, 5))
+    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in sizes)]
 
 
 @check(
@@ -64,8 +60,7 @@ ALPHA_SIZES = ((6, 3), (7, 2), (11, 5))
             "This is the weight P + 1 places back, on what came before the token; look at what "
             "came after it, P − 1 back.",
         ),
-        "one token early": "Token P − 1 is counted, too, whose own first time it still is: begin "
-        "with token P.",
+        "one token early": "Token P − 1 is counted, too, which has no repeat: begin with token P.",
         "all tokens": "The sum is divided by all N tokens; only those from P on have been before.",
         "sum": "This is the sum of the weights; the score is their mean.",
         "turned": "Rows and columns are exchanged: row i of alpha is the token that looks.",
@@ -103,15 +98,6 @@ def _lens_cases() -> list[Case]:
     ]
 
 
-LENS_MISTAKES = {
-    "unbiased": "The norm divides by a deviation over d − 1; layer norm's is over d: write "
-    "correction=0.",
-    "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
-    "no gain": "The final norm's gain γ is not used.",
-    "no offset": "The final norm's offset β is not used.",
-}
-
-
 @check(
     "`logit-lens`, with the final norm",
     _lens_cases,
@@ -124,7 +110,10 @@ LENS_MISTAKES = {
         "probabilities": "These are probabilities; asked for are the logits.",
         "logarithms": "These are logarithms of probabilities; asked for are the logits.",
         "last token alone": "Only the last token is read; the lens reads every row.",
-        **LENS_MISTAKES,
+        "unbiased": "The deviation divides by d − 1; layer norm's by d: write correction=0.",
+        "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
+        "no gain": "The final norm's gain γ is not used.",
+        "no offset": "The final norm's offset β is not used.",
     },
     accepted=tuple(EPSILONS),
 )
@@ -164,11 +153,9 @@ def _head_cases() -> list[Case]:
         "nothing": "Nothing is taken away: head c still adds its share.",
         "token": "A token is taken away from every head; the first axis is that of the heads.",
         "feature": "A feature is taken away from every head; the first axis is that of the heads.",
-        "scaled up": "The other heads are made larger for the one that is gone, as dropout does; "
-        "leave them as they are.",
-        "mean": "The mean over the tokens stands in its place; here it is to be 0.",
-        "joined by reshape": "Heads are joined by a reshape alone, which mixes tokens: move the "
-        "heads' axis beside the features first.",
+        "scaled up": "The other heads are scaled up, as dropout does; leave them as they are.",
+        "mean": "The mean over the tokens takes its place; here it is to be 0.",
+        "joined by reshape": "A reshape alone mixes tokens: move the heads' axis to the features.",
         "no W_O": "The heads are joined but not multiplied with W_O.",
     },
 )
@@ -233,12 +220,9 @@ def _copying_cases() -> list[Case]:
     "E W_OV Eᵀ (Elhage et al. 2021), its rows",
     _copying_cases,
     {
-        "columns": "It is asked of each column; a row is a token that is read, and what is "
-        "written for it.",
-        "raised at all": "This counts tokens that are raised; asked for are those that are raised "
-        "more than any other.",
-        "lowered": "The largest in size is taken, also below 0; raised is what has the largest "
-        "number.",
+        "columns": "This goes by columns; a row is a token that is read.",
+        "raised at all": "This counts tokens that are raised at all; count those raised most.",
+        "lowered": "The largest in size is taken, also below 0; take the largest number.",
         "no circuit": "This is E Eᵀ: the head's matrices are not in it.",
         "number": "This is how many; asked for is their share.",
         "lowest": "This is the share of tokens that are raised least.",

@@ -28,8 +28,7 @@ def _lookup_cases() -> list[Case]:
     "`onehot`",
     _lookup_cases,
     {
-        "counted from 1": "Words are counted from 1 here; Python counts from 0, so word w has row "
-        "E[w].",
+        "counted from 1": "Words are counted from 1; in Python word w has row E[w].",
         "one too far": "The row after the word's own is taken.",
         "column": "This is a column of E; a word is a row.",
         "one-hot alone": "This is the one-hot row; it should be multiplied with E.",
@@ -75,8 +74,7 @@ def _input_cases() -> list[Case]:
         "no positions": "The positions are not added.",
         "positions by word": "The row of P is chosen by the word's id; it should be by its place.",
         "words by place": "The row of E is chosen by the place; it should be by the word's id.",
-        "times √d": "The token's row is multiplied by √d, as in the paper of 2017; the book does "
-        "not.",
+        "times √d": "The token's row is multiplied by √d, as in the paper of 2017.",
         "side by side": "Token and position stand side by side; they should be added.",
         "multiplied": "Token and position are multiplied; they should be added.",
     },
@@ -102,11 +100,9 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
     {
-        "halves": "The sines stand in the first half of the columns and the cosines in the second; "
-        "in the paper they alternate.",
+        "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
         "cosine first": "Sine and cosine have changed places: column 0 is a sine.",
-        "column as i": "The exponent counts columns; i counts pairs of columns, so that both "
-        "columns of a pair turn alike.",
+        "column as i": "The exponent counts columns; i counts pairs of columns.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "counted from 1": "The places are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
@@ -144,8 +140,7 @@ def _shift_cases() -> list[Case]:
         "all alike": "All pairs turn by the same angle k; pair i turns by k/10000^(2i/d).",
         "first pair only": "Only the first pair of columns turns.",
         "sine and cosine swapped": "Sine and cosine have changed places in what is returned.",
-        "angle added": "The angle is added to the row's numbers; they are sines and cosines of "
-        "angles.",
+        "angle added": "The angle is added to numbers that are sines and cosines of angles.",
         "not moved": "This is the row that was given.",
         "one sign": "A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
         "as if from 0": "This is the row of place k, whatever row was given.",
@@ -215,18 +210,9 @@ def _stack_cases() -> list[Case]:
     norm = Layer("layer norm", normalize_rows)
 
     def made(X: Tensor, count: int) -> Case:
-        return {"X": X, "blocks": Layers(blocks[:count]), "final_norm": norm}
+        return {"X": X, "blocks": tuple(blocks[:count]), "final_norm": norm}
 
     return [made(matrix((1, 3)), 1), made(matrix((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
-
-
-class Layers(list):
-    """A list of layers, shown by their labels."""
-
-    @property
-    def label(self) -> str:
-        """The layers' own names."""
-        return " → ".join(layer.label for layer in self)
 
 
 @check(
@@ -234,15 +220,13 @@ class Layers(list):
     _stack_cases,
     {
         "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
-        "norm after each": "The final norm comes after every block; it belongs after the last "
-        "alone.",
+        "norm after each": "The final norm comes after every block, not after the last alone.",
         "norm first": "The final norm comes before the blocks; it belongs after the last.",
         "all read X": "Every block reads X; each should read what the one below gave.",
         "reversed": "The blocks run from the last to the first.",
         "first only": "Only one block runs.",
         "last only": "Only the last block's output of X counts, so that all blocks below are lost.",
-        "added": "A block's output is added to the stream once more; the block has done that "
-        "itself.",
+        "added": "A block's output is added to the stream; the block has done that itself.",
     },
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor:
@@ -265,8 +249,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
     lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
-        "one matrix of the feedforward layer": "Only one matrix of the feedforward layer is "
-        "counted; W_1 and W_2 have 4d² each.",
+        "one matrix of the feedforward layer": "W_1 and W_2 have 4d² each; only one is counted.",
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
         "d once": "d counts once where it should be squared.",

@@ -9,19 +9,15 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_optio
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
-    "not shifted": "The targets are not shifted: position t is compared with its own word; it "
-    "predicts the next, w_{t+1}.",
-    "shifted backwards": "The targets are shifted the wrong way: position t is compared with the "
-    "word before it.",
+    "not shifted": "The targets are not shifted: position t predicts the next word, w_{t+1}.",
+    "shifted backwards": "Targets are shifted the wrong way: position t meets the word before it.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
     "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
     "base 2": "The logarithm has base 2; the book's loss is in nats, base e.",
     "base 10": "The logarithm has base 10; the book's loss is in nats, base e.",
-    "probability": "This is the mean probability of the right words; the loss is minus the mean of "
-    "their logarithms.",
-    "log of the mean": "The mean is taken before the logarithm; it should be the mean of "
-    "logarithms.",
+    "probability": "This is the mean probability; the loss is minus the mean of its logarithms.",
+    "log of the mean": "The mean is taken before the logarithm; take the logarithm first.",
     "logits": "The logit of the right word is taken as it is; log softmax comes first.",
     "perplexity": "This is the perplexity, exp of the loss.",
 }
@@ -111,10 +107,8 @@ def _padded_cases() -> list[Case]:
     | {
         "padding counted": "Padding counts as a target; a place with no word should not.",
         "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
-        "mean of means": "Each text's mean is taken first; the book averages over all tokens "
-        "alike.",
-        "padding judged by the input": "Positions are left out where the input is padding; what "
-        "counts is whether the target is.",
+        "mean of means": "Each text's mean is taken first; average over all tokens alike.",
+        "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
@@ -148,13 +142,10 @@ def _perplexity_cases() -> list[Case]:
         "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
         "loss": "This is the cross-entropy; perplexity is exp of it.",
         "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
-        "mean of inverses": "The mean of 1/p is taken; it should be the geometric mean, exp of the "
-        "mean of −log p.",
-        "inverse of the mean": "One over the mean probability is taken; it should be exp of the "
-        "mean of −log p.",
+        "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
+        "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
         "bases mixed": "The logarithm has base 2, but exp undoes base e.",
-        "underflow": "The product of many small probabilities is rounded to 0: add logarithms "
-        "instead.",
+        "underflow": "The product of small probabilities is rounded to 0: add logarithms instead.",
     },
 )
 def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
@@ -213,15 +204,13 @@ def _lora_cases() -> list[Case]:
     "`lora`, scaled as in Hu et al. 2021",
     _lora_cases,
     {
-        "A and B swapped": "A and B have changed places: with row vectors x meets A [k×r] first, "
-        "then B [r×d].",
+        "A and B swapped": "A and B have changed places: x meets A [k×r] first, then B [r×d].",
         "no scale": "The scale α/r is missing.",
         "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
         "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",
         "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
         "W left out": "xW is missing: the adapter is added to what the frozen matrix gives.",
-        "r of the wrong axis": "The scale divides by the size of x; r is the number of columns of "
-        "A.",
+        "r of the wrong axis": "The scale divides by the size of x; r is A's number of columns.",
         "divided": "The scale is upside down: it should be α/r.",
     },
 )

@@ -19,14 +19,12 @@ def future_mask(N: int) -> Tensor:
     "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
     {
-        "wrong way round": "The mask is the wrong way round: it hides the past and shows the "
-        "future.",
+        "wrong way round": "The mask is the wrong way round: it hides the past, not the future.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
         "one too late": "The mask begins one place too late: each token sees the next one.",
         "zeros and ones": "This mask is 1 where allowed and 0 elsewhere. The book's is added to "
         "the scores: 0 where allowed, −∞ elsewhere.",
-        "ones and zeros": "This mask is 1 where hidden and 0 elsewhere. The book's is added to the "
-        "scores: −∞ where hidden.",
+        "ones and zeros": "This mask is 1 where hidden; the book's is added, and −∞ there.",
         "booleans": "These are booleans that say what is allowed. The book's mask is added to the "
         "scores: 0 where allowed, −∞ elsewhere.",
         "booleans, hidden": "These are booleans that say what is hidden. The book's mask is added "
@@ -60,11 +58,9 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
         "them, new token i sees the columns up to held + i.",
-        "new tokens only": "The mask has no columns for what the cache holds: it should be "
-        "[N × (held + N)].",
+        "new tokens only": "The mask has no columns for the cache: it should be [N × (held + N)].",
         "past hidden": "What the cache holds is hidden; every new token should see all of it.",
-        "nothing hidden": "Nothing is hidden: of several new tokens, the earlier should not see "
-        "the later.",
+        "nothing hidden": "Nothing is hidden: a new token should not see later ones.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
     },
 )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.block_checks import Layer
+from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -35,8 +35,7 @@ def _rms_cases() -> list[Case]:
         "no eps": "ε is not used.",
         "no root": "The row is divided by its mean square; the root is missing.",
         "length": "The squares are added but not divided by d: that is the row's length.",
-        "mean of sizes": "The row is divided by the mean of its absolute values; it is the root of "
-        "the mean of its squares.",
+        "mean of sizes": "The row is divided by its mean size, not by the root mean square.",
         "multiplied": "The row is multiplied with its root mean square; divide by it.",
         "over tokens": "The mean runs over the tokens; it should run over the features of one row.",
         "all rows together": "The mean square is that of the whole matrix; each row has its own.",
@@ -47,7 +46,7 @@ def _rms_cases() -> list[Case]:
 )
 def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
-    axes = (0,) if "over tokens" in mistakes else (-1,)
+    axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
     axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
     count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in mistakes else None
     centred = x - x.mean(axes, keepdim=True)
@@ -77,10 +76,9 @@ def _rotation_cases() -> list[Case]:
     _rotation_cases,
     {
         "backwards": "The pairs turn the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
-        "neighbors": "Neighbouring columns are paired, as in the paper; the published weights "
-        "pair column i with i + d_k/2.",
-        "start left out": "Positions begin at 0; the first row stands at `start`.",
-        "from 1": "Positions are one too high: the first row stands at `start` itself.",
+        "neighbors": "Neighboring columns are paired; pair column i with i + d_k/2.",
+        "start left out": "Positions begin at 0; the first row is at `start`.",
+        "from 1": "Positions are one too high: the first row is at `start`.",
         "one position": "All rows turn by the angle of the first; row n stands at start + n.",
         "half the exponent": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
         "twice the exponent": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
@@ -141,8 +139,7 @@ def _step_cases() -> list[Case]:
     {
         "turned again": "Query and keys meet as if none had been turned: turn the query and the "
         "new key to n, and the kept keys, which are turned already, not again.",
-        "turned again by place": "The kept keys are turned to their places once more; each was "
-        "turned when it was written.",
+        "turned again by place": "Kept keys are turned once more; each was turned when written.",
         "query as it is": "The query is not turned; it stands at position n.",
         "key as it is": "The new key is not turned; it stands at position n.",
         "one too far": "The new token stands at position n, not n + 1: positions begin at 0.",
@@ -216,20 +213,11 @@ def _gate_cases() -> list[Case]:
     draw = seeded_randn(145)
 
     def made(d: int, h: int, *tokens: int) -> Case:
-        return {
-            "x": draw(*tokens, d),
-            "gate_proj": draw(h, d),
-            "up_proj": draw(h, d),
-            "down_proj": draw(d, h),
-        }
+        x, gate, up, down = draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
+        return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
 
-    hand = {
-        "x": vector(1),
-        "gate_proj": matrix((1,)),
-        "up_proj": matrix((2,)),
-        "down_proj": matrix((3,)),
-    }
-    return [hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
+    matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
+    return [{"x": vector(1)} | matrices, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
 @check(
@@ -237,16 +225,9 @@ def _gate_cases() -> list[Case]:
     _gate_cases,
     {
         "gate and up swapped": "Swish bends what up_proj reads; the gate is gate_proj's.",
-        "not turned": "The matrices are used as they lie in the file, [out×in]; the book's rows "
-        "need their transposes.",
-        "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
-        "ReLU": "The gate is a ReLU; these models have Swish.",
-        "GELU": "The gate is a GELU; these models have Swish.",
-        "no bend": "Nothing is bent: the gate should go through Swish.",
-        "both bent": "Swish bends both readings; the second passes as it is.",
+        "not turned": "The matrices are used as in the file, [out×in]; transpose them.",
+        **GATE_MISTAKES,
         "bent late": "The product is bent; only the gate is, before the product.",
-        "added": "The two readings are added; they should be multiplied, unit by unit.",
-        "no gate": "What up_proj reads is not used.",
         "residual": "The input is added at the end: that is the block's work, not the layer's.",
     },
 )
@@ -254,18 +235,15 @@ def published_ffn(
     x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
+    gate, up, down = gate_proj.T, up_proj.T, down_proj.T
     if "not turned" in mistakes:
-        return (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
-    gate, up = x @ gate_proj.T, x @ up_proj.T
+        gate, up, down = gate_proj, up_proj, down_proj
     if "gate and up swapped" in mistakes:
         gate, up = up, gate
-    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu}
-    bends |= dict.fromkeys(("no bend", "bent late"), lambda z: z)
-    gate = choose_option(mistakes, bends, F.silu)(gate)
-    up = F.silu(up) if "both bent" in mistakes else up
-    up = torch.ones_like(up) if "no gate" in mistakes else up
-    hidden = gate + up if "added" in mistakes else gate * up
-    out = (F.silu(hidden) if "bent late" in mistakes else hidden) @ down_proj.T
+    if "bent late" in mistakes:
+        return F.silu((x @ gate) * (x @ up)) @ down
+    no_bias = torch.zeros(())
+    out = swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, mistakes)
     return out + x if "residual" in mistakes else out
 
 

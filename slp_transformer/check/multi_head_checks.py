@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, scale
+from slp_transformer.check.attention_checks import SCALES, attention, scale
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn
@@ -33,8 +33,7 @@ def _head_cases() -> list[Case]:
     _head_cases,
     {
         **SCALES,
-        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
-        "√d_k.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
         "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
         "V from W_K": "The values come from W_K; they should come from W_V.",
         "no W_V": "The rows of X themselves are mixed, without W_V.",
@@ -57,17 +56,14 @@ def head(
         W_Q, W_K = W_K, W_Q
     Q, K = X @ W_Q, X @ W_K
     V = X if "no W_V" in mistakes else X @ (W_K if "V from W_K" in mistakes else W_V)
-    root = X.shape[-1] ** 0.5 if "scaled by √d" in mistakes else scale(K.shape[-1], mistakes)
-    scores = Q @ K.T / root
-    if "mask turned" in mistakes:
-        scores = scores + future_mask(len(X)).T
-    elif "no mask" not in mistakes:
-        scores = scores + future_mask(len(X))
-    if "itself hidden" in mistakes:
-        scores = scores.masked_fill(torch.eye(len(X)) > 0, -INF)
-    alpha = torch.softmax(scores, -2 if "other axis" in mistakes else -1)
-    alpha = scores.clamp(min=-1e30) if "no softmax" in mistakes else alpha
-    return alpha @ V if "no W_O" in mistakes else alpha @ V @ W_O
+    if "scaled by √d" in mistakes:
+        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
+    first_hidden = 0 if "itself hidden" in mistakes else 1
+    mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
+    mask = mask.T if "mask turned" in mistakes else mask
+    same = {"no mask", "other axis", "no softmax", "nothing seen is NaN", *SCALES}
+    gathered = attention.solve(Q, K, V, mask, (mistakes | {"nothing seen is NaN"}) & same)
+    return gathered if "no W_O" in mistakes else gathered @ W_O
 
 
 def _split_cases() -> list[Case]:
@@ -86,14 +82,12 @@ def _split_cases() -> list[Case]:
     {
         "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
         "so a head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
-        "transposed first": "The matrix is transposed before it is cut, so a head gets columns as "
-        "rows.",
+        "transposed first": "The matrix is transposed before it is cut: columns become rows.",
         "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
         "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
-        "heads reversed": "The heads stand in reverse order: head 0 takes the first columns.",
-        "sizes confused": "The columns are cut into d_k heads of size A; it should be A heads of "
-        "d_k.",
+        "heads reversed": "The heads are in reverse order: head 0 takes the first columns.",
+        "sizes confused": "The columns are cut into d_k heads of size A, not A heads of d_k.",
     },
 )
 def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
@@ -128,11 +122,9 @@ def _join_cases() -> list[Case]:
     {
         "view without transpose": "The numbers are only cut anew, so a row mixes tokens: transpose "
         "to [N×A×d_v] first, then join the last two axes.",
-        "interleaved": "The heads' columns are interleaved; each head's d_v columns should stay "
-        "side by side, head 1 first.",
+        "interleaved": "The heads' columns are interleaved; keep each head's d_v columns together.",
         "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
-        "one below the other": "The heads stand one below the other; they should stand side by "
-        "side.",
+        "one below the other": "The heads stand one below the other; set them side by side.",
         "added": "The heads are added up; they should be laid side by side.",
         "mean": "The heads are averaged; they should be laid side by side.",
     },
@@ -183,8 +175,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         **SCALES,
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
-        "scaled by √d": "The scores are divided by √d, the size of a token's row; it should be "
-        "√d_k, that of one head.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
         "view without transpose": "The heads are cut with view or reshape alone, so that a head "
         "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
         "joined without transpose": "The heads are joined with view or reshape alone, so that a "
@@ -250,18 +241,14 @@ def _cache_cases() -> list[Case]:
     _cache_cases,
     {
         **SCALES,
-        "scaled by √T": "The scores are divided by the root of the number of keys; it should be "
-        "√d_k.",
-        "new token not read": "The new token does not read itself: add its key and value first, "
-        "then attend.",
+        "scaled by √T": "The scores are divided by the root of the number of keys, not √d_k.",
+        "new token not read": "The new token does not read itself: add its key and value first.",
         "not kept": "The new key and value are used but not kept: return the longer K and V.",
         "put in front": "The new key and value are put in front; the next place is at the end.",
         "only itself": "The new token reads itself alone, and not what the cache holds.",
         "query kept as key": "The query is put into the cache of keys; it should be x W_K.",
-        "value from W_K": "What is put into the cache of values comes from W_K; it should be x "
-        "W_V.",
-        "last replaced": "The last entry of the cache is replaced; the new one should come after "
-        "it.",
+        "value from W_K": "The new value comes from W_K; it should be x W_V.",
+        "last replaced": "The last entry of the cache is replaced; append the new one.",
     },
 )
 def cached_step(
@@ -282,6 +269,7 @@ def cached_step(
     read_K, read_V = (K, V) if "new token not read" in mistakes else (new_K, new_V)
     if "only itself" in mistakes:
         read_K, read_V = k, v
-    root = len(read_K) ** 0.5 if "scaled by √T" in mistakes else scale(len(q), mistakes)
-    alpha = torch.softmax(q @ read_K.T / root, -1)
-    return (alpha @ read_V, *((K, V) if "not kept" in mistakes else (new_K, new_V)))
+    q = q * (len(q) / len(read_K)) ** 0.5 if "scaled by √T" in mistakes else q
+    open_mask = torch.zeros(1, len(read_K))
+    gathered = attention.solve(q[None], read_K, read_V, open_mask, mistakes & set(SCALES))
+    return (gathered[0], *((K, V) if "not kept" in mistakes else (new_K, new_V)))

@@ -7,16 +7,16 @@ from torch import Tensor
 
 
 def seeded_randn(seed: int) -> Callable[..., Tensor]:
-    """A function that draws tensors of a shape from a normal distribution."""
+    """Return a function that draws tensors of a shape from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=generator)
 
 
 def vector(*numbers: float) -> Tensor:
-    """A row of numbers by hand."""
+    """Return a row of numbers."""
     return torch.tensor([float(number) for number in numbers])
 
 
 def matrix(*given: tuple[float, ...]) -> Tensor:
-    """A matrix by hand, row by row."""
+    """Return a matrix, given row by row."""
     return torch.stack([vector(*one) for one in given])

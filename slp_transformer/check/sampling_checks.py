@@ -28,10 +28,8 @@ def _temperature_cases() -> list[Case]:
     "`temperature`",
     _temperature_cases,
     {
-        "multiplied": "The logits are multiplied by τ; they should be divided, so that a small τ "
-        "sharpens.",
-        "after softmax": "The probabilities are divided by τ, after the softmax; the logits should "
-        "be, before it.",
+        "multiplied": "The logits are multiplied by τ; divide, so that a small τ sharpens.",
+        "after softmax": "Probabilities are divided by τ; divide the logits, before the softmax.",
         "logits": "These are logits; the softmax is missing.",
         "no effect": "τ has no effect: divide the logits by it, before the softmax.",
         "overflow": "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
@@ -62,8 +60,7 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     lambda: [{}],
     {
         "swapped": "The two limits have changed places: a small τ sharpens, a large one flattens.",
-        "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word, and equal logits give equal "
-        "shares.",
+        "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
     },
@@ -87,14 +84,12 @@ def _top_k_cases() -> list[Case]:
     "`top-k`",
     _top_k_cases,
     {
-        "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
-        "softmax.",
+        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
         "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
         "smallest": "The smallest are kept; it should be the largest.",
         "one too many": "One word too many is kept.",
         "one too few": "One word too few is kept: the k-th stays.",
-        "sorted": "The probabilities stand in the order of their size; each should keep its word's "
-        "place.",
+        "sorted": "The probabilities are sorted; each should keep its word's place.",
         "first k": "The first k words are kept; it should be the k largest.",
         "logits": "These are logits; asked for are the probabilities that are left.",
         "ordered all": "Nothing is cut.",
@@ -136,21 +131,15 @@ def _top_p_cases() -> list[Case]:
         "crossing word dropped": "The word with which the sum reaches p is dropped; it is the last "
         "that stays, since what is kept should have at least p.",
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
-        "not renormalised": "What is left does not sum to 1: renormalise, or cut before the "
-        "softmax.",
+        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
         "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
-        "each above p": "Each word's own probability is compared with p; it should be the sum from "
-        "the most probable on.",
-        "each above 1 − p": "Each word's own probability is compared with 1 − p; it should be the "
-        "sum from the most probable on.",
+        "each above p": "Each probability is compared with p; compare the sum from the largest on.",
+        "each above 1 − p": "Each probability is compared with 1 − p; compare the sum with p.",
         "share of the largest": "Each probability is compared with p times the largest (min-p); it "
         "should be the sum from the most probable on.",
-        "not sorted": "The sum runs over the words as they stand; it should begin with the most "
-        "probable.",
-        "least probable first": "The sum begins with the least probable word; it should begin with "
-        "the most probable.",
-        "sorted": "The probabilities stand in the order of their size; each should keep its word's "
-        "place.",
+        "not sorted": "The sum runs over the words in their order, not from the largest on.",
+        "least probable first": "The sum begins with the least probable word, not the most.",
+        "sorted": "The probabilities are sorted; each should keep its word's place.",
         "percent": "p is taken for percent; it is a share between 0 and 1.",
         "logits": "These are logits; asked for are the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
@@ -191,13 +180,11 @@ def _leak_cases() -> list[Case]:
     "mask (exercise 7.2 of the Aug 2026 draft)",
     _leak_cases,
     {
-        "visible share": "This is what is left for the tokens that may be seen; asked for is the "
-        "rest.",
+        "visible share": "This is the weight on visible tokens; return the rest.",
         "scores kept": "The hidden scores are left as they are; set them to 0 before the softmax.",
         "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
         "one token": "This is the weight of one hidden token; asked for is that of all together.",
-        "one too many": "One hidden token too few is counted: those from scores[seen] on are "
-        "hidden.",
+        "one too many": "Hidden tokens begin with scores[seen], which is not counted here.",
     },
 )
 def leak(scores: Tensor, seen: int, mistakes: Mistakes) -> Tensor:

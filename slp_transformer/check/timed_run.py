@@ -1,17 +1,16 @@
-"""Calling what a reader wrote so that nothing it does can hurt: an error, a loop without an end.
+"""Call what a reader wrote so that nothing it does can hurt: an error, a loop without an end.
 
 The submission runs in a thread of its own. If that does not come back in time, Python is asked to
 raise an exception inside it, which ends a loop on every system; a signal would work on some only.
 """
 
 import ctypes
-import linecache
 import random
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +54,7 @@ def run_with_timeout(
     submission: Any,
     timeout_s: float,
 ) -> tuple[list[Any], set[str]]:
-    """What the submission says to each case, and the names of the inputs that it changed in place.
+    """Return the submission's answer to each case, and the inputs that it changed in place.
 
     Each case is a fresh copy; random generators are afterwards as they were.
 
@@ -87,34 +86,23 @@ def run_with_timeout(
     thread = threading.Thread(target=work, daemon=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _start_with_large_stack(thread)
+        stack_size = threading.stack_size(16 * 2**20)  # macOS leaves little for deep recursion
+        thread.start()
+        threading.stack_size(stack_size)
         thread.join(timeout_s)
         if thread.is_alive():
-            found.append(
-                TimedOut(_frame_source_line(sys._current_frames().get(thread.ident), file))
-            )
+            frames = traceback.extract_stack(sys._current_frames().get(thread.ident or 0))
+            found.append(TimedOut(_last_line_in(frames, file)))
             _stop_thread(thread)
     torch.set_rng_state(torch_state)
     random.setstate(state)
     return found[: len(cases)], changed
 
 
-def _start_with_large_stack(thread: threading.Thread) -> None:
-    """Start a thread with room for deep recursion, which macOS does not give by itself."""
-    try:
-        before = threading.stack_size(16 * 2**20)
-    except (ValueError, RuntimeError):
-        return thread.start()
-    try:
-        thread.start()
-    finally:
-        threading.stack_size(before)
-
-
 def _stop_thread(thread: threading.Thread) -> None:
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     for _ in range(3):  # an `except:` of the reader's may swallow the first
-        raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(_StopThread))
+        raise_in(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_StopThread))
         thread.join(0.2)
         if not thread.is_alive():
             return
@@ -144,21 +132,13 @@ def _source_file(submission: Any) -> str | None:
 def _to_raised_error(error: BaseException, file: str | None) -> RaisedError:
     lines = (str(error).strip() or " ").splitlines()
     message = lines[0] if len(lines[0]) <= 200 else lines[0][:197] + "…"
-    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    place = _format_source_line(own[-1].lineno, own[-1].line) if own else ""
+    place = _last_line_in(traceback.extract_tb(error.__traceback__), file)
     return RaisedError(type(error).__name__, message.rstrip("."), place)
 
 
-def _frame_source_line(frame: Any, file: str | None) -> str:
-    while frame is not None and frame.f_code.co_filename != file:
-        frame = frame.f_back
-    if frame is None:
+def _last_line_in(frames: Iterable[traceback.FrameSummary], file: str | None) -> str:
+    """Return the innermost line of a file, as words; empty if none is in it."""
+    own = [frame for frame in frames if frame.filename == file]
+    if not own:
         return ""
-    return _format_source_line(
-        frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    )
-
-
-def _format_source_line(number: int | None, line: str | None) -> str:
-    line = (line or "").strip()
-    return f"line {number}, “{line}”" if line else f"line {number}"
+    return f"line {own[-1].lineno}" + (f", “{own[-1].line}”" if own[-1].line else "")

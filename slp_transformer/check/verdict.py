@@ -1,4 +1,4 @@
-"""What a check says in the end: right or not, and if not, which mistake it looks like."""
+"""The outcome of a check: right or not, and if not, which mistake it looks like."""
 
 import html
 import sys
@@ -26,11 +26,11 @@ class Verdict:
     mistakes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether the submission is right."""
+        """Return True where the submission is right."""
         return self.is_right
 
     def __str__(self) -> str:
-        """The verdict for a terminal."""
+        """Return the verdict for a terminal."""
         head = "Right. " if self.is_right else "Not yet. "
         return "\n".join([head + self.text, *("    " + line for line in self.example)])
 
@@ -48,7 +48,7 @@ class Verdict:
         )
 
 
-def at_most(value: object, target: float) -> Verdict:
+def at_most(value: Tensor | float, target: float) -> Verdict:
     """Check that a measure, a loss say, is no larger than the number to beat.
 
     Args:
@@ -64,9 +64,8 @@ def at_most(value: object, target: float) -> Verdict:
         verdict = Verdict(False, f"A number is wanted, not one of type {type(value).__name__}.")
     else:
         right = number <= target
-        verdict = Verdict(
-            right, f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
-        )
+        words = "at most" if right else "not below"
+        verdict = Verdict(right, f"{number:.3f} is {words} {target:g}.")
     print_verdict(verdict)
     return verdict
 

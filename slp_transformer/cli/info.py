@@ -11,8 +11,7 @@ import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.downloads import data_dir
+from slp_transformer.data.corpora import data_dir, list_corpora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json

@@ -1,4 +1,4 @@
-"""What chapter 7 is told when it runs as a script: another text, other sizes, a folder to keep."""
+"""Options of chapter 7 run as a script: another text, other sizes, a folder to save to."""
 
 import argparse
 import sys
@@ -23,7 +23,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def settings(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What the command line says: corpus, save, steps, last_steps, last_width, last_blocks.
+    """Parse the command line: corpus, save, steps, last_steps, last_width, last_blocks.
 
     Args:
         arguments: what to read instead of the command line. A notebook has none of its own.

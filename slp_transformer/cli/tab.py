@@ -10,19 +10,20 @@ from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
     PlayablePiece,
     finger_piece,
     piece_from_score,
     piece_from_tab,
+    summarize_fingering,
 )
-from slp_transformer.guitar.fingering.playability import FingeringOptions, summarize_fingering
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
     read_any_tab_file,
-    write_tab_as,
+    write_tab,
 )
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Tab
@@ -45,16 +46,16 @@ def execute(options: Options) -> None:
     if options.output is not None:
         check_output(options.output)
     piece = read_piece(options)
-    wanted = make_options(options, piece)
+    wanted = make_options(options)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
-        from slp_transformer.guitar.fingering.hand_model_file import load_hand_ensemble
+        from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
-    fingering = finger_piece(piece, wanted, options.alternatives, score_grips)
-    print_changes(fingering.changes)
-    count = len(fingering.tabs_and_grips)
-    for number, (tab, grips) in enumerate(fingering.tabs_and_grips, start=1):
+    tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)
+    print_changes(changes)
+    count = len(tabs_and_grips)
+    for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
         path = None if options.output is None else numbered_path(options.output, number)
         write_and_show(tab, path, options)
         summary = {"guitar": describe_tuning(tab.tuning)}
@@ -98,7 +99,7 @@ def read_piece(options: Options) -> PlayablePiece:
     return piece_from_tab(tabs[0])
 
 
-def make_options(options: Options, piece: PlayablePiece) -> FingeringOptions:
+def make_options(options: Options) -> FingeringOptions:
     """Build the fingering options from the flags.
 
     Raises:
@@ -117,7 +118,7 @@ def make_options(options: Options, piece: PlayablePiece) -> FingeringOptions:
         options.max_span,
         options.position,
         options.prefer_open - options.avoid_open,
-        parse_pins(options.pin, piece),
+        parse_pins(options.pin),
         options.unplayable,
     )
 
@@ -150,13 +151,13 @@ def parse_tuning_argument(text: str) -> Tuning:
     return Tuning(tuple(pitches))
 
 
-def parse_pins(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[Note, ...]]:
-    """Pins by the number of their moment.
+def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
+    """Pins by the numbers of their bar and moment.
 
     Raises:
-        ValueError: if one is not of the form BAR:MOMENT=STRING/FRET, or there is no such moment.
+        ValueError: if one is not of the form BAR:MOMENT=STRING/FRET.
     """
-    pins: dict[int, tuple[Note, ...]] = {}
+    pins: dict[tuple[int, int], tuple[Note, ...]] = {}
     for word in words:
         found = PIN_PATTERN.fullmatch(word)
         if found is None:
@@ -165,8 +166,7 @@ def parse_pins(words: Sequence[str], piece: PlayablePiece) -> dict[int, tuple[No
                 f"on string 2 at fret 5, not {word}."
             )
         bar, moment, string, fret = map(int, found.groups())
-        place = piece.moment_index(bar, moment)
-        pins[place] = (*pins.get(place, ()), Note(string, fret))
+        pins[bar, moment] = (*pins.get((bar, moment), ()), Note(string, fret))
     return pins
 
 
@@ -206,7 +206,7 @@ def write_and_show(tab: Tab, path: Path | None, options: Options) -> None:
             "many columns are a quarter note by --steps-per-quarter."
         )
     tab = add_time_if_needed(tab, path, options.steps_per_quarter or 4)
-    write_tab_as(tab, path)
+    write_tab(tab, path)
     begins = replace(tab, bars=tab.bars[:NUM_PREVIEW_BARS])
     print_result(format_tab(begins, steps_per_beat=beat))
     if len(tab.bars) > NUM_PREVIEW_BARS:

@@ -10,7 +10,8 @@ from typing import TextIO
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Translate
-from slp_transformer.data.pair_files import read_lines
+from slp_transformer.data.pair_corpus import read_lines
+from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.translation_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
@@ -141,7 +142,7 @@ def draw(translator: Translator, sentence: str, options: Translate) -> None:
         print_translation(sentence, found, options, to)
     tokenizer, source = translator.tokenizer, translator.encode_source(sentence)
     target = [tokenizer.begin_id, *found[0].ids]
-    words = tokenizer.source_ids_to_tokens(source), tokenizer.target_ids_to_tokens(target)
+    words = ids_to_tokens(tokenizer.source, source), ids_to_tokens(tokenizer.target, target)
     translation_attention_figure(translator.model, source, target, *words).save(options.attention)
     print_status(f"Attention is drawn in {options.attention}.")
 

@@ -24,14 +24,18 @@ if TYPE_CHECKING:
         PairCorpus,
         load_pair_corpus,
         prepare_pair_corpus,
+        read_pairs,
         read_pairs_or_bundled,
     )
-    from slp_transformer.data.pair_files import read_pairs
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
     from slp_transformer.data.text_corpus import TokenCorpus, load_corpus, prepare_corpus
     from slp_transformer.data.text_files import find_text_files, read_documents, read_pieces
-    from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, StreamDecoder, TextTokenizer
-    from slp_transformer.data.vocabulary import train_tokenizer
+    from slp_transformer.data.text_tokenizer import (
+        SENTENCE_TOKENS,
+        StreamDecoder,
+        TextTokenizer,
+        train_tokenizer,
+    )
 
 __all__ = [
     "CORPORA",

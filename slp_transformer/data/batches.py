@@ -7,17 +7,20 @@ accumulated gradient, or among several processes, which then see the same batche
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.token_file import TokenStore
+from slp_transformer.data.token_file import TokenStore, find_token
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
+
+TokenIds = Sequence[int] | Int[Tensor, "_"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,14 @@ class Batch:
 
         The copy to a CUDA device is asynchronous, from pinned memory.
         """
-        if torch.device(device).type != "cuda":
-            return Batch(tuple(x.to(device) for x in self.inputs), self.targets.to(device))
-        inputs, targets = [x.pin_memory() for x in self.inputs], self.targets.pin_memory()
-        sent = tuple(x.to(device, non_blocking=True) for x in inputs)
-        return Batch(sent, targets.to(device, non_blocking=True))
+        device = torch.device(device)
+
+        def send(x: Tensor) -> Tensor:
+            if device.type == "cuda":
+                return x.pin_memory().to(device, non_blocking=True)
+            return x.to(device)
+
+        return Batch(tuple(map(send, self.inputs)), send(self.targets))
 
     def split(self, max_sequences: int) -> "list[Batch]":
         """Return the batch in parts of at most `max_sequences` sequences."""
@@ -93,9 +99,10 @@ def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
     This is the source itself if it has no more, if `max_sequences` is None, or if it is a custom
     source without a method `eval_subset`.
     """
-    if max_sequences is None or not hasattr(source, "eval_subset") or len(source) <= max_sequences:
+    if max_sequences is None or not hasattr(source, "eval_subset"):
         return source
-    return source.eval_subset(max_sequences)
+    small = isinstance(source, Sized) and len(source) <= max_sequences
+    return source if small else source.eval_subset(max_sequences)
 
 
 def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]:
@@ -153,9 +160,8 @@ class TokenWindows:
         """
         check_stream(stream, N)
         self.stream, self.N = stream, N
-        self.window_indices = range(
-            (len(stream) - 1) // N
-        )  # a tensor of them would outgrow the stream
+        # A tensor of them would outgrow the stream.
+        self.window_indices: Sequence[int] = range((len(stream) - 1) // N)
 
     def __len__(self) -> int:
         """Return the number of windows that `iter_eval` yields."""
@@ -176,8 +182,12 @@ class TokenWindows:
         """Yield windows that do not overlap; tokens after the last full one are left out."""
         for first in range(0, len(self.window_indices), batch_size):
             places = torch.tensor(self.window_indices[first : first + batch_size])
-            windows = self.stream[places.unsqueeze(1) * self.N + torch.arange(self.N + 1)]
-            yield Batch((windows[:, :-1],), windows[:, 1:])
+            yield self.cut(places * self.N)
+
+    def cut(self, starts: Int[Tensor, "batch"]) -> Batch:
+        """Return the windows that begin at some positions."""
+        windows = self.stream[starts.unsqueeze(1) + torch.arange(self.N + 1)]
+        return Batch((windows[:, :-1],), windows[:, 1:])
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the sizes, and a checksum of evenly spaced tokens."""
@@ -188,6 +198,39 @@ class TokenWindows:
             "window": self.N,
             "checksum": compute_checksum(self.stream[places].tolist()),
         }
+
+
+class DocumentWindows(TokenWindows):
+    """Teacher forcing on a stream of documents.
+
+    Half of the windows of a batch, rounded up, begin where a document begins, each document with
+    the same probability; the others begin anywhere. So a model that is to generate documents from
+    their first token sees whole ones, and their ends, at the positions where it generates them.
+    """
+
+    def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int, begin_id: int):
+        """Cut windows of N tokens.
+
+        Args:
+            stream: documents one after the other.
+            N: tokens in a window.
+            begin_id: the token that every document begins with.
+
+        Raises:
+            ValueError: if the stream is too short for one window.
+        """
+        super().__init__(stream, N)
+        begins = find_token(stream, begin_id)
+        self.document_starts = begins[begins < len(stream) - N]  # from the others no window fits
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Return windows from the beginnings of random documents, then from random positions."""
+        starts = torch.randint(len(self.stream) - self.N, (batch_size,), generator=generator)
+        if len(self.document_starts):
+            half = (batch_size + 1) // 2
+            which = torch.randint(len(self.document_starts), (half,), generator=generator)
+            starts[:half] = self.document_starts[which]
+        return self.cut(starts)
 
 
 def as_data_source(
@@ -207,7 +250,9 @@ def as_data_source(
             f"batches, not {type(data).__name__}: of an array, make torch.from_numpy(array)."
         )
     if N is None:
-        raise ValueError("Windows of a token stream need a length: give sequence_length.")
+        raise ValueError(
+            "Windows of a token stream need a length: give N, or sequence_length to train."
+        )
     return TokenWindows(data, N)
 
 
@@ -229,7 +274,7 @@ class PaddedPairs:
 
     def __init__(
         self,
-        pairs: Sequence[tuple[Int[Tensor, "M"], Int[Tensor, "N"]]],
+        pairs: Sequence[tuple[TokenIds, TokenIds]],
         *,
         pad_id: int,
         begin_id: int,
@@ -267,7 +312,9 @@ class PaddedPairs:
 
     def collate(self, indices: Int[Tensor, "collate"]) -> Batch:
         """Return some pairs, given by index, as one padded batch."""
-        sources, targets = zip(*(self.pairs[i] for i in indices.tolist()), strict=True)
+        pairs = [self.pairs[i] for i in indices.tolist()]
+        sources = [torch.as_tensor(source).long() for source, _ in pairs]
+        targets = [torch.as_tensor(target).long() for _, target in pairs]
         begin, end = torch.tensor([self.begin_id]), torch.tensor([self.end_id])
         source = pad_sequence(sources, True, self.pad_id)
         reads = pad_sequence([torch.cat([begin, row]) for row in targets], True, self.pad_id)
@@ -277,6 +324,119 @@ class PaddedPairs:
     def fingerprint(self) -> dict[str, Any]:
         """Return the number of pairs, special ids, and a checksum of evenly spaced pairs."""
         places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
-        rows = [[row.tolist() for row in self.pairs[i]] for i in places.tolist()]
+        rows = [[torch.as_tensor(row).tolist() for row in self.pairs[i]] for i in places.tolist()]
         special = [self.pad_id, self.begin_id, self.end_id]
         return {"pairs": len(self.pairs), "special": special, "checksum": compute_checksum(rows)}
+
+
+class LengthBucketedPairs(PaddedPairs):
+    """Pairs like those of `PaddedPairs`, each once an epoch, batched with others of similar length.
+
+    A batch has as many pairs as fit: their number times the longest row among them, padding
+    included, is at most `max_tokens`, for the sources as for the targets. So little is padded, and
+    every step costs about the same.
+
+    The epochs follow from the generator's seed and the number of the step, to which the loop goes
+    when a run is resumed.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[TokenIds, TokenIds]],
+        *,
+        max_tokens: int,
+        pad_id: int,
+        begin_id: int,
+        end_id: int,
+    ):
+        """Take pairs of rows of ids.
+
+        Raises:
+            ValueError: if there is no pair, one has an empty source, or one is longer than a batch.
+        """
+        super().__init__(pairs, pad_id=pad_id, begin_id=begin_id, end_id=end_id)
+        check_size(max_tokens=max_tokens)
+        self.init_kwargs |= {"max_tokens": max_tokens}
+        sizes = [(len(source), len(target) + 1) for source, target in pairs]
+        self.max_tokens, self.lengths = max_tokens, torch.tensor(sizes)
+        self.max_lengths = self.lengths.max(dim=1).values.tolist()
+        longest = max(range(len(pairs)), key=self.max_lengths.__getitem__)
+        if self.max_lengths[longest] > max_tokens:
+            raise ValueError(
+                f"Pair {longest} has {self.max_lengths[longest]} tokens, but a batch just "
+                f"{max_tokens}: give it more, or leave the pair out."
+            )
+        self.seek(0)
+
+    def seek(self, step: int) -> None:
+        """Continue `draw` with the batch of a step, counted from 0."""
+        self.step, self.epoch_start_step, self.num_epochs_begun = step, 0, 0
+        self.batches: list[Tensor] = []  # of the epoch that began at step `begun`
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Return the next batch of the epoch, of at most `batch_size` pairs."""
+        seed = generator.initial_seed()
+        while self.step >= self.epoch_start_step + len(self.batches):
+            self.epoch_start_step += len(self.batches)
+            self.batches = self.shuffle_into_batches(
+                batch_size, seed * 1_000_003 + self.num_epochs_begun
+            )
+            self.num_epochs_begun += 1
+        batch = self.collate(self.batches[self.step - self.epoch_start_step])
+        self.step += 1
+        return batch
+
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
+        """Yield all pairs, the short ones first."""
+        yield from map(
+            self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size)
+        )
+
+    @property
+    def estimated_batches_per_epoch(self) -> int:
+        """Return about how many batches all pairs fill, if only their tokens are limited."""
+        return -(-sum(self.max_lengths) // self.max_tokens)
+
+    def steps_per_epoch(self, batch_size: int, seed: int) -> int:
+        """Return the number of batches in the first epoch of a seed; others differ by a few."""
+        return len(self.shuffle_into_batches(batch_size, seed * 1_000_003))
+
+    def shuffle_into_batches(self, batch_size: int, seed: int) -> list[Int[Tensor, "_"]]:
+        """Return the batches of an epoch, in random order.
+
+        A little noise is added to the lengths before sorting, so that batches differ from epoch to
+        epoch.
+        """
+        random = torch.Generator().manual_seed(seed % 2**63)
+        mixed = torch.randperm(len(self.pairs), generator=random)
+        blur = torch.randint(3, self.lengths.shape, generator=random)
+        batches = self.pack_batches(
+            mixed[length_sorted_indices((self.lengths + blur)[mixed])], batch_size
+        )
+        return [batches[i] for i in torch.randperm(len(batches), generator=random).tolist()]
+
+    def pack_batches(self, order: Int[Tensor, "pairs"], batch_size: int) -> list[Int[Tensor, "_"]]:
+        """Cut a sequence of pairs into batches, each as large as the limits allow."""
+        ends, count, longest = [], 0, 0
+        for i in order.tolist():
+            longest = max(longest, self.max_lengths[i])
+            if count and (count == batch_size or (count + 1) * longest > self.max_tokens):
+                ends.append(count)
+                count, longest = 0, self.max_lengths[i]
+            count += 1
+        return list(order.split([*ends, count]))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what `PaddedPairs` returns, and the number of tokens in a batch."""
+        return super().fingerprint() | {"batch_tokens": self.max_tokens}
+
+
+def length_sorted_indices(lengths: Int[Tensor, "pairs two"]) -> Int[Tensor, "pairs"]:
+    """Return indices that sort pairs by the length of the target, then by that of the source.
+
+    Sources go from short to long and back again, so that neighbors are similar on both sides.
+    """
+    M, N = lengths.T
+    M = torch.where(N % 2 == 0, M, -M)
+    order = torch.argsort(M, stable=True)
+    return order[torch.argsort(N[order], stable=True)]

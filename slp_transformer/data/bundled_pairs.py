@@ -11,6 +11,7 @@ a translation is right or wrong and nothing between. What there is to learn:
 """
 
 import random
+import re
 from datetime import date
 
 Pair = tuple[str, str]
@@ -44,53 +45,46 @@ _ENGLISH_MONTHS = (
 
 
 def number_to_english(n: int) -> str:
-    """A number in English words: 2,342 is "two thousand three hundred and forty-two".
+    """Return a number in English words: 2,342 is "two thousand three hundred and forty-two".
 
     Raises:
         ValueError: if it is below 0 or above 999,999.
     """
-    _check_number(n)
+    _check_range(n)
     if n < 20:
         return _ENGLISH[n]
     if n < 100:
         tens, ones = _ENGLISH_TENS[n // 10 - 2], n % 10
         return f"{tens}-{_ENGLISH[ones]}" if ones else tens
     size, name = (100, "hundred") if n < 1000 else (1000, "thousand")
-    said, rest = f"{number_to_english(n // size)} {name}", n % size
-    if not rest:
-        return said
-    return (
-        f"{said} and {number_to_english(rest)}"
-        if rest < 100
-        else f"{said} {number_to_english(rest)}"
-    )
+    words, rest = f"{number_to_english(n // size)} {name}", n % size
+    link = " and " if rest < 100 else " "
+    return f"{words}{link}{number_to_english(rest)}" if rest else words
 
 
 def date_to_english(day: date, day_first: bool = False) -> str:
-    """A date in English words: "Wednesday, March twenty-first, nineteen eighty-four".
+    """Return a date in English words: "Wednesday, March twenty-first, nineteen eighty-four".
 
     Args:
         day: from 1800 to 2099.
-        day_first: say "the twenty-first of March" instead.
+        day_first: put the day first, "the twenty-first of March".
 
     Raises:
         ValueError: if the year is another.
     """
-    _check_year(day)
+    _check_range(day)
     *tens, last = number_to_english(day.day).split("-")
     number = "-".join([*tens, _ORDINALS.get(last, last + "th")])
-    month = _ENGLISH_MONTHS[day.month - 1]
-    said = f"the {number} of {month}" if day_first else f"{month} {number}"
-    return f"{_ENGLISH_DAYS[day.weekday()]}, {said}, {_year_to_english(day.year)}"
-
-
-def _year_to_english(year: int) -> str:
-    century, rest = divmod(year, 100)
+    month, (century, rest) = _ENGLISH_MONTHS[day.month - 1], divmod(day.year, 100)
     if century == 20 and rest < 10:
-        return number_to_english(year)
-    if not rest:
-        return f"{number_to_english(century)} hundred"
-    return f"{number_to_english(century)} {'oh ' if rest < 10 else ''}{number_to_english(rest)}"
+        year = number_to_english(day.year)
+    elif not rest:
+        year = f"{number_to_english(century)} hundred"
+    else:
+        oh = "oh " if rest < 10 else ""
+        year = f"{number_to_english(century)} {oh}{number_to_english(rest)}"
+    words = f"the {number} of {month}" if day_first else f"{month} {number}"
+    return f"{_ENGLISH_DAYS[day.weekday()]}, {words}, {year}"
 
 
 # --- Spanish -----------------------------------------------------------------------------------
@@ -112,12 +106,12 @@ _SPANISH_MONTHS = (
 
 
 def number_to_spanish(n: int) -> str:
-    """A number in Spanish words: 2,342 is "dos mil trescientos cuarenta y dos".
+    """Return a number in Spanish words: 2,342 is "dos mil trescientos cuarenta y dos".
 
     Raises:
         ValueError: if it is below 0 or above 999,999.
     """
-    _check_number(n)
+    _check_range(n)
     if n < 30:
         return _SPANISH[n]
     if n < 100:
@@ -126,47 +120,36 @@ def number_to_spanish(n: int) -> str:
     if n == 100:
         return "cien"
     if n < 1000:
-        said, rest = _SPANISH_HUNDREDS[n // 100 - 1], n % 100
-    else:
-        said, rest = _thousands_to_spanish(n // 1000), n % 1000
-    return f"{said} {number_to_spanish(rest)}" if rest else said
-
-
-def _thousands_to_spanish(thousands: int) -> str:
-    """*Mil* alone for one of them, and *uno* shortened before it."""
-    if thousands == 1:
-        return "mil"
-    said = number_to_spanish(thousands)
-    if said.endswith("veintiuno"):
-        said = said.removesuffix("uno") + "ún"
-    elif said.endswith("uno"):
-        said = said.removesuffix("o")
-    return f"{said} mil"
+        words, rest = _SPANISH_HUNDREDS[n // 100 - 1], n % 100
+    else:  # "mil" alone for one of them, and "uno" shortened before it
+        thousands, rest = number_to_spanish(n // 1000).replace("veintiuno", "veintiún"), n % 1000
+        words = "mil" if n < 2000 else re.sub("uno$", "un", thousands) + " mil"
+    return f"{words} {number_to_spanish(rest)}" if rest else words
 
 
 def date_to_spanish(day: date) -> str:
-    """A date in Spanish: "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro".
+    """Return a date in Spanish: "miércoles, veintiuno de marzo de dos mil doce".
 
     Raises:
         ValueError: if the year is not one from 1800 to 2099.
     """
-    _check_year(day)
+    _check_range(day)
     number = "primero" if day.day == 1 else number_to_spanish(day.day)
-    said = f"{number} de {_SPANISH_MONTHS[day.month - 1]} de {number_to_spanish(day.year)}"
-    return f"{_SPANISH_DAYS[day.weekday()]}, {said}"
+    words = f"{number} de {_SPANISH_MONTHS[day.month - 1]} de {number_to_spanish(day.year)}"
+    return f"{_SPANISH_DAYS[day.weekday()]}, {words}"
 
 
 # --- Pairs -------------------------------------------------------------------------------------
 
 
 def make_number_pairs(num_pairs: int, seed: int = 0) -> list[Pair]:
-    """Pairs of an English sentence and the Spanish one that says the same, all of them different.
+    """Return pairs of an English sentence and the Spanish one of the same meaning, all different.
 
     Half are numbers of up to six digits, each length as often as the others while there are any
     left; half are dates of the years 1800 to 2099, in one of the two orders that English has. No
-    number and no day is said twice, so whatever is cut off the list is never seen in the rest:
+    number and no day comes twice, so whatever is cut off the list is never seen in the rest:
 
-        pairs = number_pairs(10_000)
+        pairs = make_number_pairs(10_000)
         learned, held_out = pairs[:-500], pairs[-500:]
 
     Args:
@@ -183,7 +166,8 @@ def make_number_pairs(num_pairs: int, seed: int = 0) -> list[Pair]:
     most = last - first + 1
     if not 0 <= num_pairs <= most:
         raise ValueError(f"There are from 0 to {most:,} pairs, not {num_pairs:,}.")
-    draw, pairs = random.Random(seed), {}
+    draw = random.Random(seed)
+    pairs: dict[int | date, Pair] = {}
     while len(pairs) < num_pairs:
         if draw.random() < 0.5:
             n = draw.randrange(10 ** draw.randint(1, MAX_DIGITS))
@@ -195,13 +179,10 @@ def make_number_pairs(num_pairs: int, seed: int = 0) -> list[Pair]:
     return list(pairs.values())
 
 
-def _check_number(n: int) -> None:
-    if not 0 <= n <= MAX_NUMBER:
-        raise ValueError(f"Numbers are said from 0 to {MAX_NUMBER:,}, not {n:,}.")
-
-
-def _check_year(day: date) -> None:
-    if not YEAR_RANGE[0] <= day.year <= YEAR_RANGE[1]:
-        raise ValueError(
-            f"Dates are said from {YEAR_RANGE[0]} to {YEAR_RANGE[1]}, not of {day.year}."
-        )
+def _check_range(value: int | date) -> None:
+    """Refuse numbers and days that have no words here."""
+    if isinstance(value, date) and not YEAR_RANGE[0] <= value.year <= YEAR_RANGE[1]:
+        first, last = YEAR_RANGE
+        raise ValueError(f"Dates are said from {first} to {last}, not of {value.year}.")
+    if isinstance(value, int) and not 0 <= value <= MAX_NUMBER:
+        raise ValueError(f"Numbers are said from 0 to {MAX_NUMBER:,}, not {value:,}.")

@@ -3,14 +3,40 @@
 A name has neither a dot nor a slash. It always means the corpus; a file or folder that happens to
 have the same name is given as a path with a slash, "./moby-dick".
 
-Downloads are kept in the folder that the environment variable `SLP_TRANSFORMER_DATA` names, or
-where the system keeps such files, and `SLP_TRANSFORMER_OFFLINE=1` forbids them: see
-`slp_transformer.data.downloads`.
+Downloads are kept in the data directory: the folder that the environment variable
+`SLP_TRANSFORMER_DATA` names, or else the place that the system has for such files (on Linux
+~/.cache/slp-transformer). A file is downloaded once, and checked against its SHA-256 each time it
+is asked for.
+
+With `SLP_TRANSFORMER_OFFLINE=1` nothing is downloaded. On a machine without a network, copy the
+file to the data directory under the name that the error message gives.
 """
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer.data.downloads import PublishedFile, fetch_file
+from slp_transformer._internal.atomic_write import error_message, require_extra
+
+DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file as its publisher offers it.
+
+    Attributes:
+        name: file name in the data directory.
+        url: where it is published.
+        sha256: its checksum, in hexadecimal digits.
+        origin: a sentence on where the content is from, and under which terms.
+    """
+
+    name: str
+    url: str
+    sha256: str
+    origin: str
+
 
 CORPORA = {
     "tiny-shakespeare": PublishedFile(
@@ -57,3 +83,65 @@ def fetch_corpus(name: str) -> Path:
     if name not in CORPORA:
         raise ValueError(f"No corpus is called {name!r}; there are {', '.join(list_corpora())}.")
     return fetch_file(CORPORA[name])
+
+
+def data_dir() -> Path:
+    """Return the data directory, which may not exist yet.
+
+    Raises:
+        ImportError: if pooch is needed to find the system's cache directory and is not installed.
+    """
+    named = os.environ.get(DATA_DIR_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    return Path(require_extra("pooch", "Downloads").os_cache("slp-transformer"))
+
+
+def fetch_file(file: PublishedFile) -> Path:
+    """Return the path of the file in the data directory, downloading it if it is missing.
+
+    Raises:
+        ValueError: if the file there has another checksum, or it cannot be downloaded or written.
+            The message says what to do.
+        ImportError: if pooch is not installed.
+    """
+    pooch, path = require_extra("pooch", "Downloads"), data_dir() / file.name
+    network_error = require_extra("requests", "Downloads").RequestException
+    offline = os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no")
+    by_hand = f"Or get it in another way, and copy it to {path}."
+    try:
+        sha256 = pooch.file_hash(path) if path.exists() else None
+        if sha256 is None and not offline:
+            pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
+            return path
+    except network_error as error:
+        reason = root_cause_message(error)
+        raise ValueError(
+            f"{file.url} could not be downloaded ({reason}): try again. {by_hand}"
+        ) from None
+    except OSError as error:
+        reason = error_message(error.__cause__ if isinstance(error.__cause__, OSError) else error)
+        raise ValueError(f"{path} cannot be read or written: {reason}.") from None
+    except ValueError:  # pooch has deleted what came
+        raise ValueError(
+            f"What {file.url} sent was deleted, since its SHA-256 is not {file.sha256}: try again. "
+            "If this happens again, the publisher has changed the file."
+        ) from None
+    if sha256 is None:
+        raise ValueError(
+            f"{path} does not exist, and {OFFLINE_VARIABLE} forbids downloading it from {file.url}:"
+            f" unset that variable. {by_hand}"
+        )
+    if sha256 != file.sha256:
+        raise ValueError(
+            f"{path} is not the file that {file.url} should have: its SHA-256 is {sha256}, not "
+            f"{file.sha256}. Delete it to download it anew."
+        )
+    return path
+
+
+def root_cause_message(error: BaseException) -> str:
+    """Return the innermost message of a network error, which tends to be a chain of names."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return str(error).rstrip(".") or type(error).__name__

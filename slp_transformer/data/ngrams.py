@@ -39,10 +39,21 @@ class NGramModel:
         grams = Counter(gram for row in rows for gram in self.iter_ngrams(row))
         if not grams:
             raise ValueError("There is nothing to count: no row has two tokens.")
-        self.levels: list[NGramCounts] = []
+        # Of each length from `order` to 1: how often each gram is counted.
+        self.levels: list[Counter[NGram]] = []
         for _ in range(order):
-            self.levels.append(NGramCounts(grams))
+            self.levels.append(grams)
             grams = Counter(gram[1:] for gram in grams)
+        self.context_counts: list[Counter[NGram]] = [Counter() for _ in self.levels]
+        self.num_continuations: list[Counter[NGram]] = [Counter() for _ in self.levels]
+        self.discounts = []
+        for n, level in enumerate(self.levels):
+            for gram, count in level.items():
+                self.context_counts[n][gram[:-1]] += count
+                self.num_continuations[n][gram[:-1]] += 1
+            times = Counter(level.values())
+            once, twice = times[1], times[2]
+            self.discounts.append(once / (once + 2 * twice) if once and twice else 0.5)
 
     def iter_ngrams(self, row: Sequence[int]) -> list[NGram]:
         """Return the n-grams that end with each token of a row but the first, padded in front."""
@@ -52,35 +63,13 @@ class NGramModel:
     def probability(self, ngram: NGram) -> float:
         """Return the probability of the last token of an n-gram, given those before it."""
         probability = 1 / self.vocab_size
-        for level in reversed(self.levels):
-            probability = level.probability(ngram[len(ngram) - level.n :], probability)
+        for n in reversed(range(self.order)):
+            gram, discount = ngram[n:], self.discounts[n]
+            if total := self.context_counts[n][gram[:-1]]:
+                left = discount * self.num_continuations[n][gram[:-1]] * probability
+                probability = (max(self.levels[n][gram] - discount, 0) + left) / total
         return probability
 
     def total_bits(self, row: Sequence[int]) -> float:
         """Return the cross-entropy of a row, summed over all tokens but the first, in bits."""
         return -sum(math.log2(self.probability(gram)) for gram in self.iter_ngrams(row))
-
-
-class NGramCounts:
-    """The counts of grams of one length."""
-
-    def __init__(self, grams: Counter[NGram]):
-        """Take counts over, and sum them up by what comes before the last token."""
-        self.grams, self.n = grams, len(next(iter(grams)))
-        self.context_counts: Counter[NGram] = Counter()
-        self.num_continuations: Counter[NGram] = Counter()
-        for gram, count in grams.items():
-            self.context_counts[gram[:-1]] += count
-            self.num_continuations[gram[:-1]] += 1
-        times = Counter(grams.values())
-        once, twice = times[1], times[2]
-        self.discount = once / (once + 2 * twice) if once and twice else 0.5
-
-    def probability(self, gram: NGram, backoff_probability: float) -> float:
-        """Return the probability of the last token, given that of the shorter n-gram."""
-        if not (total := self.context_counts.get(gram[:-1], 0)):
-            return backoff_probability
-        left = self.discount * self.num_continuations[gram[:-1]]
-        return (
-            max(self.grams.get(gram, 0) - self.discount, 0) + left * backoff_probability
-        ) / total

@@ -1,22 +1,31 @@
-"""Pairs of sentences as tokens to train on, in memory or in a folder.
+"""Pairs of sentences: read from files, a table or a dataset, and made tokens to train on.
 
-A folder holds the pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
+Sources are two line-aligned files, a table, or a Hugging Face dataset. All text is UTF-8, with a
+byte order mark or without, plain or compressed by gzip. Whatever is wrong is reported with the name
+of the file and the line.
+
+A folder holds prepared pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
 sentences, with which translations are compared.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import csv
+import gzip
+import importlib
+import io
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.json_schema import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.bundled_pairs import make_number_pairs
-from slp_transformer.data.pair_files import Languages, Pair, read_pairs
+from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS
+from slp_transformer.data.text_files import HF_PREFIX, encoding_error_message
+from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
     TRAIN_TOKENS_FILE,
     VAL_NAMES_FILE,
@@ -26,11 +35,12 @@ from slp_transformer.data.token_file import (
     read_folder_tokenizer,
     write_token_folder,
 )
-from slp_transformer.data.token_types import TokenType, check_token_type
-from slp_transformer.data.vocabulary import check_vocab_size
 
-NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
+Languages = tuple[str, str]
+NumberedPairs = list[tuple[int, Pair]]  # with their lines, counted from 1
 Overlong = Literal["drop", "truncate"]
+NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
+TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -62,16 +72,17 @@ class EncodedPairs(Sequence):
             ValueError: if a row has no end, or a source no target.
         """
         self.stream, self.row_ends = stream, find_token(stream, end_id)
-        if len(self.row_ends) % 2 or len(stream) != (
-            int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0
-        ):
+        used = int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0
+        if len(self.row_ends) % 2 or len(stream) != used:
             raise ValueError("These tokens are no pairs: they end in the middle of one.")
 
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self.row_ends) // 2
 
-    def __getitem__(self, i: int) -> tuple[Int[Tensor, "M"], Int[Tensor, "N"]]:
+    def __getitem__(  # type: ignore[override]  # there are no slices
+        self, i: int
+    ) -> tuple[Int[Tensor, "M"], Int[Tensor, "N"]]:
         """Return the source with its [EOS], and the target without.
 
         Raises:
@@ -82,6 +93,218 @@ class EncodedPairs(Sequence):
         start = int(self.row_ends[2 * i - 1]) + 1 if i else 0
         middle, end = int(self.row_ends[2 * i]) + 1, int(self.row_ends[2 * i + 1])
         return self.stream[start:middle], self.stream[middle:end]
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+def read_pairs(
+    source: str, target: str | None = None, languages: tuple[str | None, str | None] = (None, None)
+) -> tuple[list[Pair], Languages]:
+    """Return the pairs of a source, and the names of their languages.
+
+    Args:
+        source: a table (.csv or .tsv), "hf:NAME" for a Hugging Face dataset, or a text file with a
+            sentence in each line; files may end in .gz.
+        target: for a text file, the file whose lines translate it.
+        languages: what they are called: columns of a table or a dataset; None for a table's only
+            two columns, or for what the names of two files end in.
+
+    Raises:
+        ValueError: if something cannot be read, or its two sides do not go together.
+        ImportError: for a dataset by name, if `datasets` is not installed.
+    """
+    places = source, source
+    if source.startswith(HF_PREFIX):
+        numbered, named = read_hf_dataset(source, languages)
+    elif (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
+        if target is not None:
+            raise ValueError(
+                f"There is no use for {target}: the table {source} has both languages."
+            )
+        numbered, named = read_table(Path(source), delimiter, languages)
+    elif target is None:
+        raise ValueError(
+            f"{source} has sentences of one language: name the file of their translations too, by "
+            "--target, or give a table (.csv or .tsv)."
+        )
+    else:
+        places = source, target
+        numbered, named = read_aligned_files(source, target, languages)
+    for number, pair in numbered:
+        for place, sentence in zip(places, pair, strict=True):
+            if not sentence.strip():
+                raise ValueError(f"{place}: line {number:,} is empty, so that there is no pair.")
+    if not numbered:
+        raise ValueError(f"{source} has no pairs.")
+    return [pair for _, pair in numbered], named
+
+
+def read_pairs_or_bundled(
+    source: str | None,
+    target: str | None,
+    languages: tuple[str | None, str | None],
+) -> tuple[list[Pair], Languages]:
+    """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
+    if source is None:
+        return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
+    return read_pairs(source, target, languages)
+
+
+def strip_gz_suffix(name: str) -> Path:
+    """Return a path without the suffix .gz."""
+    path = Path(name)
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+def read_text_file(path: Path) -> str:
+    """Return the content of a text file.
+
+    Raises:
+        ValueError: if it cannot be read, is cut short, or is not UTF-8, naming the line.
+    """
+    try:
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(encoding_error_message(path, error)) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}. Get it anew.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def read_lines(path: Path) -> list[str]:
+    r"""Return the lines of a file, which end only in "\n" or "\r\n".
+
+    Raises:
+        ValueError: as `read_text_file`.
+    """
+    lines = read_text_file(path).split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def read_aligned_files(
+    source: str, target: str, languages: tuple[str | None, str | None]
+) -> tuple[NumberedPairs, Languages]:
+    """Return the lines of two files that translate each other as pairs, and the languages.
+
+    A language without a name is called what the name of its file ends in, as in train.de.gz.
+
+    Raises:
+        ValueError: if a file cannot be read, they have not the same number of lines, or both
+            languages have one name.
+    """
+    if source == target:
+        raise ValueError(f"{source} cannot be its own translation: name two files.")
+    first, second = (
+        language or strip_gz_suffix(name).suffix.removeprefix(".") or strip_gz_suffix(name).name
+        for language, name in zip(languages, (source, target), strict=True)
+    )
+    if first == second:
+        raise ValueError(
+            f"Both languages would be called {first!r}: name them by --source-language and "
+            "--target-language."
+        )
+    sides = {name: read_lines(Path(name)) for name in (source, target)}
+    short, long = sorted(sides, key=lambda name: len(sides[name]))
+    if len(sides[short]) != len(sides[long]):
+        raise ValueError(
+            f"{short} has {len(sides[short]):,} lines and {long} {len(sides[long]):,}: line "
+            f"{len(sides[short]) + 1:,} of {long} has nothing that it translates."
+        )
+    pairs = zip(sides[source], sides[target], strict=True)
+    return list(enumerate(pairs, 1)), (first, second)
+
+
+def read_table(
+    path: Path, delimiter: str, languages: tuple[str | None, str | None]
+) -> tuple[NumberedPairs, Languages]:
+    """Return the pairs of a table whose first line names its columns, and the languages.
+
+    Raises:
+        ValueError: if it cannot be read, or lacks a column.
+    """
+    text = io.StringIO(read_text_file(path), newline="")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}: line {reader.line_num:,} is no row of a table: {error}."
+        ) from None
+    header = [name.strip() for name in rows[0][1]] if rows else []
+    first, second = find_columns(header, languages, path)
+    while rows and not rows[-1][1]:  # blank lines may stand at the end
+        rows.pop()
+    numbered = []
+    for number, row in rows[1:]:
+        cells = [*row, *[""] * len(header)]
+        numbered.append((number, (cells[first], cells[second])))
+    return numbered, (header[first], header[second])
+
+
+def find_columns(
+    header: Sequence[str], languages: tuple[str | None, str | None], source_name: Path | str
+) -> tuple[int, int]:
+    """Return the indices of the columns of the two languages.
+
+    Raises:
+        ValueError: if a column is missing, or it is unclear which two of many are meant.
+    """
+    listed = ", ".join(header) or "nothing"
+    if languages == (None, None) and len(header) == 2:
+        return 0, 1
+    lower, found = [name.casefold() for name in header], []
+    for language in languages:
+        if language is None:
+            raise ValueError(
+                f"{source_name} has the columns {listed}: say which two by --source-language and "
+                "--target-language."
+            )
+        if language.casefold() not in lower:
+            raise ValueError(
+                f'{source_name} has no column "{language}": its header names {listed}.'
+            )
+        found.append(lower.index(language.casefold()))
+    if found[0] == found[1]:
+        raise ValueError(f"{header[found[0]]} cannot be its own translation: name two columns.")
+    return found[0], found[1]
+
+
+def read_hf_dataset(
+    source: str, languages: tuple[str | None, str | None]
+) -> tuple[NumberedPairs, Languages]:
+    """Return the pairs of a Hugging Face dataset, and the languages.
+
+    A source is "hf:NAME", "hf:NAME:CONFIGURATION" or "hf:NAME@SPLIT". Its rows have a column for
+    each language, or one column "translation" that has both.
+
+    Raises:
+        ValueError: if there is no such dataset or column.
+        ImportError: if `datasets` is not installed.
+    """
+    try:
+        library = importlib.import_module("datasets")
+    except ImportError:
+        raise ImportError(
+            f"{source} needs Hugging Face's datasets: python -m pip install datasets."
+        ) from None
+    name, _, split = source.removeprefix(HF_PREFIX).partition("@")
+    name, _, configuration = name.partition(":")
+    try:
+        loaded = library.load_dataset(name, configuration or None, split=split or "train")
+        nested = "translation"
+        rows = [row[nested] if isinstance(row.get(nested), dict) else row for row in loaded]
+    except Exception as error:  # whatever the library raises, of a dozen kinds
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise ValueError(f"{source} cannot be loaded: {reason}.") from None
+    header = list(rows[0]) if rows else []
+    first, second = (header[i] for i in find_columns(header, languages, source))
+    pairs = ((str(row[first] or ""), str(row[second] or "")) for row in rows)
+    return list(enumerate(pairs, 1)), (first, second)
 
 
 # --- Making them ready -------------------------------------------------------------------------
@@ -123,45 +346,49 @@ def prepare_pair_corpus(
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     if tokenizer is None:
-        check_token_type(token_type)
         check_vocab_size(token_type, vocab_size, SENTENCE_TOKENS)
-    learned, unseen = split_pairs(pairs, val_split)
+    learned, unseen, warnings = split_pairs(pairs, val_split)
     if tokenizer is None:
         tokenizer = train_pair_tokenizer(
             learned, languages, token_type, vocab_size, shared_vocabulary
         )
-    rows, problems, kept = {}, [], {}
+    streams: list[list[int]] = []
     for name, part in (("learned from", learned), ("held out", unseen)):
-        rows[name], kept[name], note = encode_pairs(part, tokenizer, max_length, overlong)
+        rows, kept, note = encode_pairs(part, tokenizer, max_length, overlong)
         if note:
-            problems.append(f"Of {len(part):,} pairs {name}, {note}.")
-        if not rows[name]:
+            warnings.append(f"Of {len(part):,} pairs {name}, {note}.")
+        if not rows:
             raise ValueError(
                 f"None of the {len(part):,} pairs {name} fits a window of {max_length} tokens: "
-                f"choose "
-                "a longer context_length, or --overlong truncate."
+                "choose a longer context_length, or --overlong truncate."
             )
-    streams = [flatten_pairs(rows[name], tokenizer.end_id) for name in rows]
-    texts = kept["held out"]
+        streams.append([i for row in rows for i in (*row[0], *row[1], tokenizer.end_id)])
+    train, val = streams
     if output_dir is not None:
         size = tokenizer.max_vocab_size
-        write_token_folder(output_dir, tokenizer.to_json(), size, *streams, texts)
-        return load_pair_corpus(output_dir, problems)
-    both = (EncodedPairs(torch.tensor(list(s)), tokenizer.end_id) for s in streams)
-    return PairCorpus(tokenizer, *both, texts, problems)
+        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, kept)
+        return load_pair_corpus(output_dir, warnings)
+    return PairCorpus(
+        tokenizer,
+        EncodedPairs(torch.tensor(train), tokenizer.end_id),
+        EncodedPairs(torch.tensor(val), tokenizer.end_id),
+        kept,  # of the last part, which is held out
+        warnings,
+    )
 
 
 def split_pairs(
     pairs: Sequence[Pair], val_split: float | Sequence[Pair]
-) -> tuple[list[Pair], list[Pair]]:
-    """Split pairs into those to train on and those that are held out.
+) -> tuple[list[Pair], list[Pair], list[str]]:
+    """Split pairs into those to train on and those that are held out; say what is in neither.
 
     Raises:
         ValueError: if there is nothing to learn from, or nothing held out.
     """
+    places: set[int] = set()
     if isinstance(val_split, float):
         count = round(len(pairs) * val_split)
-        places = {i * len(pairs) // count for i in range(count)} if count else set()
+        places = {i * len(pairs) // count for i in range(count)}
         unseen = [pairs[i] for i in sorted(places)]
     else:
         unseen = list(val_split)
@@ -172,7 +399,9 @@ def split_pairs(
             f"There is too little to train on: {len(learned):,} pairs to learn from and "
             f"{len(unseen):,} held out: give more."
         )
-    return learned, unseen
+    left_out = len(pairs) - len(places) - len(learned)
+    note = f"Of {len(pairs):,} pairs, {left_out:,} were dropped, since the same are held out."
+    return learned, unseen, [note] if left_out else []
 
 
 def encode_pairs(
@@ -196,21 +425,13 @@ def encode_pairs(
     return rows, kept, f"{long:,} of more than {max_length} tokens {done}" if long else ""
 
 
-def flatten_pairs(rows: Iterable[tuple[list[int], list[int]]], end_id: int) -> Iterator[int]:
-    """Yield the ids of all rows, each of which ends in [EOS]."""
-    for source, target in rows:
-        yield from source
-        yield from target
-        yield end_id
-
-
 def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorpus:
     """Open the pairs that `prepare_pair_corpus` wrote to a folder.
 
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer)
+    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer.from_json)
     encoded = []
     for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
         stream = TokenStore(tokens_dir / name, tokenizer.max_vocab_size)
@@ -218,31 +439,10 @@ def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorp
             encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
             raise ValueError(f"{tokens_dir / name}: {error}") from None
-    texts = read_json(tokens_dir / VAL_NAMES_FILE)
-    sound = isinstance(texts, list) and len(texts) == len(encoded[1])
-    if not sound or not all(is_pair(pair) for pair in texts):
+    train, val = encoded
+    val_sentences = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
+    if len(val_sentences) != len(val):
         raise ValueError(
-            f"{tokens_dir / VAL_NAMES_FILE} is damaged: it should have {len(encoded[1])} pairs of "
-            "sentences."
+            f"{tokens_dir / VAL_NAMES_FILE} is damaged: it should have {len(val)} pairs."
         )
-    return PairCorpus(tokenizer, *encoded, [tuple(pair) for pair in texts], list(warnings))
-
-
-def is_pair(content: object) -> bool:
-    """Return whether JSON content is a pair of sentences."""
-    return (
-        isinstance(content, list)
-        and len(content) == 2
-        and all(isinstance(side, str) for side in content)
-    )
-
-
-def read_pairs_or_bundled(
-    source: str | None,
-    target: str | None,
-    languages: tuple[str | None, str | None],
-) -> tuple[list[Pair], Languages]:
-    """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
-    if source is None:
-        return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
-    return read_pairs(source, target, languages)
+    return PairCorpus(tokenizer, train, val, val_sentences, list(warnings))

@@ -7,28 +7,26 @@ first four ids are [PAD], [UNK], [SOS] and [EOS], which no text gives.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, SupportsInt
 
 from slp_transformer._internal.json_schema import validate_json
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_tokenizer import EOS, PAD, SENTENCE_TOKENS, SOS, TextTokenizer
-from slp_transformer.data.token_types import PAIR_TOKENIZER_FORMAT, TokenType, is_pair_tokenizer
-from slp_transformer.data.vocabulary import train_tokenizer
+from slp_transformer.data.text_tokenizer import (
+    EOS,
+    PAD,
+    SENTENCE_TOKENS,
+    SOS,
+    TextTokenizer,
+    TokenType,
+    train_tokenizer,
+)
 
 
 @dataclass(frozen=True)
-class PairTokenizerConfig:
-    """Schema of tokenizer.json; the target is None where both sides share one tokenizer."""
-
-    format: str
-    languages: tuple[str, str]
-    source: dict[str, Any]
-    target: dict[str, Any] | None
-
-
 class PairTokenizer:
     """Turns sentences of two languages into ids, and those of the second back into text.
+
+    The fields are the content of tokenizer.json, in which a target of null stands for a shared one.
 
     Attributes:
         languages: what they are called, the source's first.
@@ -39,20 +37,23 @@ class PairTokenizer:
         end_id: id of [EOS], which ends both sentences.
     """
 
-    def __init__(self, languages: tuple[str, str], source: TextTokenizer, target: TextTokenizer):
+    languages: tuple[str, str]
+    source: TextTokenizer
+    target: TextTokenizer
+    pad_id, begin_id, end_id = (SENTENCE_TOKENS.index(name) for name in (PAD, SOS, EOS))
+
+    def __post_init__(self):
         """Put two tokenizers together.
 
         Raises:
             ValueError: if one of them does not begin with the four special tokens.
         """
-        for tokenizer in (source, target):
+        for tokenizer in (self.source, self.target):
             if tuple(tokenizer.vocabulary[: len(SENTENCE_TOKENS)]) != SENTENCE_TOKENS:
                 raise ValueError(
                     f"The vocabulary must begin with {', '.join(SENTENCE_TOKENS)}: train it with "
-                    "special=SENTENCE."
+                    "special_tokens=SENTENCE_TOKENS."
                 )
-        self.languages, self.source, self.target = tuple(languages), source, target
-        self.pad_id, self.begin_id, self.end_id = (source.ids[name] for name in (PAD, SOS, EOS))
 
     @property
     def vocab_size(self) -> int:
@@ -77,26 +78,14 @@ class PairTokenizer:
         """Return the ids of a target, without [SOS] and [EOS]."""
         return self.target.encode(with_leading_space(sentence, self.target))
 
-    def decode_target(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
+    def decode_target(self, ids: Iterable[SupportsInt]) -> str:
         """Return the sentence of some ids, in one line, without [PAD], [SOS] and [EOS]."""
         return " ".join(self.target.decode(ids).split())
 
-    def source_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each id of a source; special tokens have their names."""
-        return [id_to_token(self.source, i) for i in ids]
-
-    def target_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each id of a target; special tokens have their names."""
-        return [id_to_token(self.target, i) for i in ids]
-
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
-        return {
-            "format": PAIR_TOKENIZER_FORMAT,
-            "languages": list(self.languages),
-            "source": self.source.to_json(),
-            "target": None if self.source is self.target else self.target.to_json(),
-        }
+        target = None if self.source is self.target else self.target.to_json()
+        return {"languages": self.languages, "source": self.source.to_json(), "target": target}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PairTokenizer":
@@ -105,40 +94,17 @@ class PairTokenizer:
         Raises:
             ValueError: if it describes something else.
         """
-        if not is_pair_tokenizer(content):
-            raise ValueError("This is no tokenizer of pairs that to_json wrote.")
-        config = validate_json(
-            PairTokenizerConfig,
-            json.dumps(dict(content)).encode(),
-            "This pair tokenizer is damaged",
-        )
-        source = TextTokenizer.from_json(config.source)
-        target = source if config.target is None else TextTokenizer.from_json(config.target)
-        return cls(config.languages, source, target)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether another tokenizer encodes every pair alike."""
-        return isinstance(other, PairTokenizer) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        """Tokenizers that are equal hash alike."""
-        return hash((self.languages, self.source, self.target))
-
-    def __repr__(self) -> str:
-        """Languages, kind and sizes."""
-        sizes = f"{self.source.vocab_size} and {self.target.vocab_size}"
-        size = self.vocab_size if self.source is self.target else sizes
-        languages = " to ".join(self.languages)
-        return f"PairTokenizer({languages}, {self.source.token_type!r}, {size} tokens)"
+        shared = isinstance(content, Mapping) and content.get("target", content) is None
+        if shared:
+            content = {**content, "target": content.get("source")}
+        text = json.dumps(content).encode()
+        tokenizer = validate_json(cls, text, "This pair tokenizer is damaged")
+        return replace(tokenizer, target=tokenizer.source) if shared else tokenizer
 
 
-def id_to_token(tokenizer: TextTokenizer, token_id: int) -> str:
-    """Return the text of one id, or the name of a special token."""
-    return (
-        tokenizer.vocabulary[token_id]
-        if token_id < len(SENTENCE_TOKENS)
-        else tokenizer.decode([token_id])
-    )
+def ids_to_tokens(tokenizer: TextTokenizer, ids: Iterable[int]) -> list[str]:
+    """Return the text of each id; special tokens have their names."""
+    return [SENTENCE_TOKENS[i] if i < len(SENTENCE_TOKENS) else tokenizer.decode([i]) for i in ids]
 
 
 def with_leading_space(sentence: str, tokenizer: TextTokenizer) -> str:
@@ -176,13 +142,7 @@ def train_pair_tokenizer(
     sides = [[gap + text.strip() for text in side] for side in sides]
     corpora = [sides[0] + sides[1]] if shared_vocabulary else sides
     tokenizers = [
-        train_tokenizer(
-            corpus,
-            token_type,
-            vocab_size,
-            special_tokens=SENTENCE_TOKENS,
-            keep_marks=token_type == "bpe",
-        )
+        train_tokenizer(corpus, token_type, vocab_size, special_tokens=SENTENCE_TOKENS)
         for corpus in corpora
     ]
     return PairTokenizer(languages, tokenizers[0], tokenizers[-1])

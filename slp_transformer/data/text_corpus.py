@@ -5,10 +5,11 @@ training reads them through `TokenStore`. On a terminal, slow steps show a progr
 """
 
 import os
+import random
 import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,13 +20,6 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.splitting import (
-    Document,
-    choose_val_ranges,
-    chunk_range,
-    describe_ranges,
-    gaps_between,
-)
 from slp_transformer.data.text_files import (
     check_encoding,
     find_text_files,
@@ -33,7 +27,12 @@ from slp_transformer.data.text_files import (
     read_pieces,
     save_stdin,
 )
-from slp_transformer.data.text_tokenizer import TextTokenizer
+from slp_transformer.data.text_tokenizer import (
+    TextTokenizer,
+    TokenType,
+    check_vocab_size,
+    train_tokenizer,
+)
 from slp_transformer.data.token_file import (
     CHUNK_TOKENS,
     TRAIN_TOKENS_FILE,
@@ -43,10 +42,10 @@ from slp_transformer.data.token_file import (
     write_token_folder,
     write_tokens,
 )
-from slp_transformer.data.token_types import TokenType, check_token_type
-from slp_transformer.data.vocabulary import check_vocab_size, train_tokenizer
 
 ALL_TOKENS_FILE = "all.npy"  # both parts, until it is known where to cut
+MIN_CHUNK_TOKENS = 1024  # tokens of a held-out chunk, unless its document has fewer
+MIN_CHUNKS = 50  # chunks of a corpus, at least
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,19 @@ class TokenCorpus:
     train_data: Int[Tensor, "train_data"] | TokenStore
     val_data: Int[Tensor, "val_data"] | TokenStore | None
     val_names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text, and the positions of its tokens in a corpus.
+
+    Attributes:
+        name: what the text is called.
+        token_range: the places of its tokens.
+    """
+
+    name: str
+    token_range: range
 
 
 def prepare_corpus(
@@ -84,7 +96,7 @@ def prepare_corpus(
         token_type: "characters", "words" or "bpe".
         vocab_size: for words and BPE, see `train_tokenizer`.
         val_split: the share of the tokens that is held out: the end of a single document, or pieces
-            of several, see `slp_transformer.data.splitting`. 0 to hold out none.
+            of several, see `choose_val_ranges`. 0 to hold out none.
         output_dir: where to write the tokens, for a corpus that is larger than memory: made if
             there is none. `load_corpus` opens it again. None to hold the tokens in memory.
         tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
@@ -96,38 +108,44 @@ def prepare_corpus(
         ImportError: if a library of the `text` extra is needed and not installed.
     """
     if not 0 <= val_split < 1:
-        raise ValueError(f"held_out must be a share from 0 to less than 1, not {val_split!r}.")
+        raise ValueError(f"val_split must be a share from 0 to less than 1, not {val_split!r}.")
     if tokenizer is None:
-        check_token_type(token_type)
         check_vocab_size(token_type, vocab_size)
-    piped = is_stream(source)
-    texts = [] if piped else find_text_files(source)
-    with working_dir(output_dir) if piped or output_dir is not None else nullcontext() as work:
-        if piped:
+    texts = [] if is_stream(source) else find_text_files(source)
+    with working_dir(None if output_dir is None else Path(output_dir)) as work:
+        if not texts:
             texts = [save_stdin(work / "standard-input.txt", source)]
         if len(texts) > 1:
             check_encoding(texts)
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
-            with progress_bar("Vocabulary", size) as tell:
-                pieces = (piece for path in texts for piece in read_pieces(path, tell))
-                tokenizer = train_tokenizer(
-                    pieces, token_type, vocab_size, end_token=len(texts) > 1
-                )
-        with progress_bar("Tokens", size) as tell:
-            documents: list[Document] = []
-            ids = encode_files(texts, tokenizer, tell, documents)
+            with progress_bar("Vocabulary", size) as on_progress:
+                pieces = (piece for path in texts for piece in read_pieces(path, on_progress))
+                end_token = len(texts) > 1
+                tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=end_token)
+        documents: list[Document] = []
+        with progress_bar("Tokens", size) as on_progress:
+            ids = encode_files(texts, tokenizer, on_progress, documents)
             if output_dir is None:
-                return split_in_memory(ids, tokenizer, documents, val_split)
-            write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
-        return split_on_disk(
-            tokenizer, documents, val_split, Path(output_dir), work / ALL_TOKENS_FILE
-        )
+                tokens = array("q", ids)
+            else:
+                write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
+        ranges = choose_val_ranges(documents, val_split)
+        names = describe_ranges(ranges, documents)
+        gaps = gaps_between(ranges, documents[-1].token_range.stop)
+        if output_dir is None:
+            train, val = take_ranges(tokens, gaps), take_ranges(tokens, ranges)
+            return TokenCorpus(tokenizer, train, val if val_split else None, names)
+        path, size = work / ALL_TOKENS_FILE, tokenizer.vocab_size
+        val_ids = read_ranges(path, size, ranges) if val_split else None
+        train_ids = read_ranges(path, size, gaps)
+        write_token_folder(Path(output_dir), tokenizer.to_json(), size, train_ids, val_ids, names)
+    return replace(load_corpus(output_dir), val_names=names)
 
 
 @contextmanager
-def working_dir(output_dir: str | Path | None) -> Iterator[Path]:
-    """Create a temporary folder: in the given folder, or in the system's place for them.
+def working_dir(output_dir: Path | None) -> Iterator[Path]:
+    """Create a temporary folder: in the given one, or in the system's place for them.
 
     A folder that was created for it and is empty in the end is removed again.
 
@@ -135,13 +153,12 @@ def working_dir(output_dir: str | Path | None) -> Iterator[Path]:
         ValueError: if the folder cannot be written to.
     """
     if output_dir is None:
-        with TemporaryDirectory(prefix="slp-transformer-") as work:
-            yield Path(work)
+        with TemporaryDirectory(prefix="slp-transformer-") as folder:
+            yield Path(folder)
         return
-    output_dir = Path(output_dir)
     work, is_new = output_dir / ".preparing", not output_dir.exists()
+    shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
     try:
-        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         work.mkdir(parents=True)
     except OSError as error:
         raise ValueError(
@@ -191,58 +208,20 @@ def encode_files(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def split_in_memory(
-    ids: Iterable[int], tokenizer: TextTokenizer, documents: list[Document], val_split: float
-) -> TokenCorpus:
-    """Split the corpus into two tensors."""
-    held = array("q", ids)
-    # The tensor takes over the array's memory, which has to have some.
-    tokens = torch.frombuffer(held, dtype=torch.int64) if held else torch.empty(0).long()
-    if not val_split:
-        return TokenCorpus(tokenizer, tokens, None)
-    pieces = choose_val_ranges(documents, val_split)
-    learned, unseen = (
-        [tokens[piece.start : piece.stop] for piece in part]
-        for part in (gaps_between(pieces, len(tokens)), pieces)
-    )
-    learned, unseen = (part[0] if len(part) == 1 else torch.cat(part) for part in (learned, unseen))
-    return TokenCorpus(tokenizer, learned, unseen, describe_ranges(pieces, documents))
+def take_ranges(ids: array, ranges: list[range]) -> Int[Tensor, "tokens"]:
+    """Return some of the ids in memory as a tensor, which one range shares with the array."""
+    # No memory can be taken over from an empty array.
+    tokens = torch.frombuffer(ids, dtype=torch.int64) if ids else torch.empty(0).long()
+    parts = [tokens[each.start : each.stop] for each in ranges]
+    return parts[0] if len(parts) == 1 else torch.cat([tokens[:0], *parts])
 
 
-def split_on_disk(
-    tokenizer: TextTokenizer,
-    documents: list[Document],
-    val_split: float,
-    output_dir: Path,
-    all_tokens_path: Path,
-) -> TokenCorpus:
-    """Write the corpus as two files and the tokenizer.
-
-    All tokens were written to one file first, since how many there are decides where they are cut.
-
-    Raises:
-        ValueError: if the files cannot be written.
-    """
-    size, count = tokenizer.vocab_size, documents[-1].token_range.stop
-    ranges = choose_val_ranges(documents, val_split) if val_split else []
-    which = describe_ranges(ranges, documents)
-    with progress_bar("Split", count, " tokens") as tell:
-        learned = read_ranges(all_tokens_path, size, gaps_between(ranges, count), tell)
-        unseen = read_ranges(all_tokens_path, size, ranges, tell) if val_split else None
-        write_token_folder(output_dir, tokenizer.to_json(), size, learned, unseen, which)
-    return replace(load_corpus(output_dir), val_names=which)
-
-
-def read_ranges(
-    path: Path, vocab_size: int, ranges: Iterable[range], on_progress: Callable[[int], Any]
-) -> Iterator[int]:
+def read_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterator[int]:
     """Yield some of the ids in a file, few of them in memory at a time."""
-    for piece in ranges:
-        for part in chunk_range(piece, CHUNK_TOKENS):
-            # Opened anew, to let go of the pages that were read.
-            ids = TokenStore(path, vocab_size)[part.start : part.stop].tolist()
-            yield from ids
-            on_progress(len(ids))
+    store = TokenStore(path, vocab_size)
+    for token_range in ranges:
+        for part in chunk_range(token_range, CHUNK_TOKENS):
+            yield from store[part.start : part.stop].tolist()
 
 
 def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
@@ -252,8 +231,65 @@ def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
         ValueError: if there is none, or it is damaged.
     """
     tokens_dir = Path(tokens_dir)
-    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer)
+    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer.from_json)
     train, val = tokens_dir / TRAIN_TOKENS_FILE, tokens_dir / VAL_TOKENS_FILE
     learned = TokenStore(train, tokenizer.vocab_size)
     held_out = TokenStore(val, tokenizer.vocab_size) if val.exists() else None
     return TokenCorpus(tokenizer, learned, held_out)
+
+
+# --- What is held out ------------------------------------------------------------------------
+
+
+def choose_val_ranges(documents: list[Document], val_split: float) -> list[range]:
+    """Return the ranges of the tokens that are held out, in order.
+
+    Of one document they are the end. Of several documents the last by name may be unlike all
+    others, so chunks of all of them are drawn with a fixed seed. A chunk is a document, or a
+    fiftieth of the corpus where a document is longer.
+    """
+    count = documents[-1].token_range.stop if documents else 0
+    wanted = count - int(count * (1 - val_split))
+    if len(documents) == 1:
+        return [range(count - wanted, count)] if wanted else []
+    length = max(MIN_CHUNK_TOKENS, count // MIN_CHUNKS)
+    pieces = [
+        piece for document in documents for piece in chunk_range(document.token_range, length)
+    ]
+    random.Random(0).shuffle(pieces)
+    held_out = []
+    for piece in pieces:
+        if not wanted:
+            break
+        held_out.append(piece[-min(wanted, len(piece)) :])
+        wanted -= len(held_out[-1])
+    return sorted(held_out, key=lambda piece: piece.start)
+
+
+def chunk_range(token_range: range, max_length: int) -> list[range]:
+    """Cut a range into ranges of at most a length."""
+    return [
+        token_range[first : first + max_length] for first in range(0, len(token_range), max_length)
+    ]
+
+
+def gaps_between(ranges: Iterable[range], num_tokens: int) -> list[range]:
+    """Return the gaps between sorted ranges, up to a total count."""
+    gaps, start = [], 0
+    for piece in [*ranges, range(num_tokens, num_tokens)]:
+        if start < piece.start:
+            gaps.append(range(start, piece.start))
+        start = piece.stop
+    return gaps
+
+
+def describe_ranges(ranges: Iterable[range], documents: Iterable[Document]) -> list[str]:
+    """Describe each range: a document, or some of its tokens, counted from 1."""
+    descriptions, documents = [], list(documents)
+    for piece in ranges:
+        document = next(d for d in documents if piece.start in d.token_range)
+        tokens = document.token_range
+        first, last = piece.start - tokens.start + 1, piece.stop - tokens.start
+        part = "" if piece == tokens else f", tokens {first} to {last} of {len(tokens)}"
+        descriptions.append(document.name + part)
+    return descriptions

@@ -9,6 +9,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from slp_transformer.data.corpora import fetch_corpus, list_corpora
 LOG = logging.getLogger("slp_transformer")
 TEXT_SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
+HF_PREFIX = "hf:"  # of a Hugging Face dataset of pairs
 BLOCK_BYTES = 1 << 16  # bytes read at a time
 
 
@@ -37,26 +39,28 @@ def find_text_files(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES)
         The files, sorted by path.
 
     Raises:
-        ValueError: if there is nothing of that name, or no text in it.
+        ValueError: if there is nothing of that name, or no text in it, or it is not UTF-8.
     """
     if source in list_corpora():  # a Path never is
         return [fetch_corpus(source)]
     path = Path(source)
     if path.is_dir():
-        return list_text_files(path, suffixes)
+        wanted = {suffix.lower() for suffix in suffixes}
+        texts = [p for p in list_files(path) if p.suffix.lower() in wanted and p.stat().st_size]
+        if not texts:
+            raise ValueError(
+                f"{path} has no text: there is no file ending in {' or '.join(sorted(wanted))} "
+                "with anything in it, there or in a folder below."
+            )
+        return texts
     if not path.exists():
         raise ValueError(
             f"There is no file or folder {path}, nor a corpus of that name: give the path of a "
             f"UTF-8 text file or of a folder of them, - for standard input, or one of "
             f"{', '.join(list_corpora())}."
         )
-    try:
-        if path.is_file() and not path.stat().st_size:
-            raise ValueError(f"{path} is empty: give a file with text in it.")
-        if path.is_file():
-            open(path, "rb").close()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    if path.is_file() and not next(read_pieces(path), ""):
+        raise ValueError(f"{path} is empty: give a file with text in it.")
     return [path]
 
 
@@ -66,22 +70,6 @@ def is_stream(source: str | Path) -> bool:
     return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def list_text_files(folder: Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> list[Path]:
-    """Return the text files in a folder and its subfolders, sorted alike on every system.
-
-    Raises:
-        ValueError: if there is none with text in it.
-    """
-    suffixes = {suffix.lower() for suffix in suffixes}
-    texts = [p for p in list_files(folder) if p.suffix.lower() in suffixes and p.stat().st_size]
-    if not texts:
-        raise ValueError(
-            f"{folder} has no text: there is no file ending in {' or '.join(sorted(suffixes))} "
-            "with anything in it, there or in a folder below."
-        )
-    return texts
-
-
 def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     """Copy standard input, or a pipe, which can be read just once, to a file.
 
@@ -89,15 +77,12 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
         ValueError: if nothing comes, or it cannot be written.
     """
     name = "Standard input" if source == STANDARD_INPUT else str(source)
-    if source == STANDARD_INPUT and sys.stdin.buffer.isatty():
-        LOG.warning("Waiting for text on standard input; Ctrl-D ends it (on Windows Ctrl-Z).")
     try:
-        with open(path, "wb") as file:
-            if source == STANDARD_INPUT:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            else:
-                with open(source, "rb") as pipe:
-                    shutil.copyfileobj(pipe, file)
+        piped = nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open(source, "rb")
+        with open(path, "wb") as file, piped as stream:
+            if stream.isatty():
+                LOG.warning("Waiting for text on standard input; Ctrl-D ends it (Windows: Ctrl-Z).")
+            shutil.copyfileobj(stream, file)
     except OSError as error:
         raise ValueError(f"{name} could not be kept in {path}: {error.strerror}.") from None
     if not path.stat().st_size:
@@ -118,11 +103,9 @@ def check_encoding(paths: Iterable[Path]) -> None:
                 pass
         except ValueError as error:
             wrong.append(str(error))
-    if len(wrong) == 1:
-        raise ValueError(wrong[0])
     if wrong:
-        listed = " ".join(wrong[:5]) + (f" And {len(wrong) - 5} more." if len(wrong) > 5 else "")
-        raise ValueError(f"{len(wrong)} files cannot be read as text. {listed}")
+        count = f"{len(wrong)} files cannot be read as text. " if len(wrong) > 1 else ""
+        raise ValueError(count + " ".join(wrong[:5]))
 
 
 # --- Reading it --------------------------------------------------------------------------------
@@ -139,7 +122,7 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) 
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
     """
     if source == STANDARD_INPUT:
-        yield "".join(decode_pieces(sys.stdin.buffer, "Standard input"))
+        yield "".join(decode_pieces(sys.stdin.buffer.read, "Standard input"))
         return
     for path in find_text_files(source, suffixes):
         yield "".join(read_pieces(path))
@@ -161,15 +144,15 @@ def read_pieces(path: Path, on_progress: Callable[[int], Any] | None = None) -> 
     """
     try:
         with open(path, "rb") as file:
-            yield from decode_pieces(file, str(path), on_progress)
+            yield from decode_pieces(file.read, str(path), on_progress)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def decode_pieces(
-    file: io.BufferedIOBase, name: str, on_progress: Callable[[int], Any] | None = None
+    read: Callable[[int], bytes], name: str, on_progress: Callable[[int], Any] | None = None
 ) -> Iterator[str]:
-    """Yield the pieces of a file that is open for reading bytes.
+    """Yield the pieces of the text whose bytes a function reads.
 
     Raises:
         ValueError: if it is not UTF-8, naming the first byte that is wrong and its line.
@@ -177,7 +160,7 @@ def decode_pieces(
     utf8 = codecs.getincrementaldecoder("utf-8-sig")()
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
-        block = file.read(BLOCK_BYTES)
+        block = read(BLOCK_BYTES)
         if on_progress is not None:
             on_progress(len(block))
         try:

@@ -8,73 +8,58 @@
   Any text can be written, and comes back as it was.
 
 Words and BPE are counted, merged and encoded by Hugging Face's `tokenizers`, which comes with the
-`text` extra.
+`text` extra. Nothing here needs PyTorch.
 """
 
 import codecs
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, Literal, SupportsInt
 
 from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.config_checks import check_choice
 from slp_transformer._internal.json_schema import validate_json
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.token_types import TokenType, check_token_type
 
-TEXT_TOKENIZER_FORMAT = "slp-transformer text tokenizer 1"
+TokenType = Literal["characters", "words", "bpe"]
+DEFAULT_VOCAB_SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many
 END_TOKEN, UNKNOWN_TOKEN = "<|end|>", "<unk>"
-PAD, UNK, SOS, EOS = SENTENCE_TOKENS = (
-    "[PAD]",
-    "[UNK]",
-    "[SOS]",
-    "[EOS]",
-)  # what pairs of sentences need
+# The first tokens of each language in pairs of sentences.
+PAD, UNK, SOS, EOS = SENTENCE_TOKENS = ("[PAD]", "[UNK]", "[SOS]", "[EOS]")
 SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
-# GPT-2's pattern is in the library; this one keeps words with an apostrophe whole.
+# Keeps words with an apostrophe in one piece.
 WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
-MARKS_PATTERN = (
-    r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-)
+BPE_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 
 
-@dataclass(frozen=True)
-class TextTokenizerConfig:
-    """Schema of tokenizer.json."""
-
-    format: str
-    kind: TokenType
-    vocabulary: list[str]
-    merges: list[tuple[str, str]] = field(default_factory=list)
-    marks: bool = False
-
-
+@dataclass
 class TextTokenizer:
     """Turns text into token ids and back; `train_tokenizer` makes one.
 
-    Args:
+    The fields are the content of tokenizer.json.
+
+    Attributes:
         token_type: "characters", "words" or "bpe".
         vocabulary: the tokens, in the order of their ids.
         merges: for BPE, the pairs of tokens that are joined, the most frequent first.
-        keep_marks: for BPE, whether vowel signs and tone marks belong to words; GPT-2 cuts there.
-
-    Raises:
-        ValueError: if the kind is unknown, or the vocabulary is none: it is empty, has a token
-            twice, or one that no text of this kind can have.
+        ids: the id of each token.
     """
 
-    def __init__(
-        self,
-        token_type: TokenType,
-        vocabulary: Iterable[str],
-        merges: Iterable[Sequence[str]] = (),
-        keep_marks: bool = False,
-    ):
-        check_token_type(token_type)
-        self.token_type, self.vocabulary, self.keep_marks = token_type, list(vocabulary), keep_marks
-        self.merges = [tuple(pair) for pair in merges]
+    token_type: TokenType
+    vocabulary: list[str]
+    merges: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self):
+        """Refuse a vocabulary that no training gave.
+
+        Raises:
+            ValueError: if the token type is unknown, or the vocabulary is empty, has a token twice,
+                or one that no text of this type can have.
+        """
+        check_choice(TokenType, token_type=self.token_type)
         self.ids = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
@@ -96,9 +81,8 @@ class TextTokenizer:
 
         It is "<unk>" for words, and "[UNK]" for any kind that was trained with it.
         """
-        return self.ids.get(
-            UNK, self.ids.get(UNKNOWN_TOKEN) if self.token_type == "words" else None
-        )
+        words = self.token_type == "words"
+        return self.ids.get(UNK, self.ids.get(UNKNOWN_TOKEN) if words else None)
 
     def encode(self, text: str, first_line: int = 1) -> list[int]:
         """Return the ids of a text.
@@ -125,18 +109,21 @@ class TextTokenizer:
             place = text.index(error.args[0])
             line = first_line + text.count("\n", 0, place)
             column = place - (text.rfind("\n", 0, place) + 1) + 1
-            raise ValueError(unknown_character_message(text[place], line, column)) from None
+            raise ValueError(
+                f"Line {line}, column {column} has {text[place]!r} (U+{ord(text[place]):04X}), a "
+                "character that the tokenizer was not trained on: leave it out, or use a BPE "
+                "tokenizer, which takes any."
+            ) from None
 
-    def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
-        """Return the text of a row of ids, without end tokens.
+    def decode(self, ids: Iterable[SupportsInt]) -> str:
+        """Return the text of a row of ids, which may be a tensor, without end tokens.
 
         Bytes that are not UTF-8, which a BPE model may generate, become "�".
 
         Raises:
             ValueError: if an id is outside the vocabulary.
         """
-        ids = ids.tolist() if isinstance(ids, Tensor) else ids
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+        return b"".join(self.token_bytes(int(i)) for i in ids).decode("utf-8", errors="replace")
 
     def stream_decoder(self) -> "StreamDecoder":
         """Return a decoder that takes one id at a time, to print text while it is generated."""
@@ -162,8 +149,9 @@ class TextTokenizer:
         def encode(token: str) -> bytes:
             if token in SILENT_TOKENS:
                 return b""
-            plain = self.token_type != "bpe" or token == UNK
-            return token.encode() if plain else bytes(map(table.get, token))
+            if self.token_type != "bpe" or token == UNK:
+                return token.encode()
+            return bytes(table[character] for character in token)
 
         return [encode(token) for token in self.vocabulary]
 
@@ -178,23 +166,14 @@ class TextTokenizer:
         if self.token_type == "bpe":
             tokenizer = library.Tokenizer(library.models.BPE(self.ids, self.merges))
         else:
-            unknown = self.vocabulary[self.unknown_id]
+            unknown = UNK if UNK in self.ids else UNKNOWN_TOKEN
             tokenizer = library.Tokenizer(library.models.WordLevel(self.ids, unk_token=unknown))
-        tokenizer.pre_tokenizer = build_pre_tokenizer(self.token_type, self.keep_marks)
+        tokenizer.pre_tokenizer = build_pre_tokenizer(self.token_type)
         return tokenizer
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of tokenizer.json, which `from_json` takes."""
-        content = {
-            "format": TEXT_TOKENIZER_FORMAT,
-            "kind": self.token_type,
-            "vocabulary": self.vocabulary,
-        }
-        if self.token_type == "bpe":
-            content["merges"] = [list(pair) for pair in self.merges]
-        if self.keep_marks:
-            content["marks"] = True
-        return content
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TextTokenizer":
@@ -203,25 +182,10 @@ class TextTokenizer:
         Raises:
             ValueError: if it describes something else.
         """
-        if not isinstance(content, Mapping) or content.get("format") != TEXT_TOKENIZER_FORMAT:
-            raise ValueError("This is no text tokenizer that to_json wrote.")
-        config = validate_json(
-            TextTokenizerConfig,
-            json.dumps(dict(content)).encode(),
-            "This text tokenizer is damaged",
-        )
-        return cls(config.kind, config.vocabulary, config.merges, config.marks)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether another tokenizer encodes every text alike."""
-        return isinstance(other, TextTokenizer) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        """Tokenizers that are equal hash alike."""
-        return hash((self.token_type, tuple(self.vocabulary)))
+        return validate_json(cls, json.dumps(content).encode(), "This text tokenizer is damaged")
 
     def __repr__(self) -> str:
-        """Return the kind and the size."""
+        """Return the type and the size."""
         return f"TextTokenizer({self.token_type!r}, vocab_size={self.vocab_size})"
 
 
@@ -253,16 +217,15 @@ class StreamDecoder:
 # --- The parts that words and BPE are made of --------------------------------------------------
 
 
-def build_pre_tokenizer(token_type: TokenType, keep_marks: bool = False) -> Any:
+def build_pre_tokenizer(token_type: TokenType) -> Any:
     """Return the pre-tokenizer, which cuts text into words (of characters, or of bytes for BPE)."""
     library = require_extra("tokenizers", "Words and BPE")
-    if token_type == "bpe" and keep_marks:
-        words = library.pre_tokenizers.Split(library.Regex(MARKS_PATTERN), "isolated")
-        into_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        return library.pre_tokenizers.Sequence([words, into_bytes])
-    if token_type == "bpe":
-        return library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return library.pre_tokenizers.Split(library.Regex(WORD_PATTERN), "isolated")
+    pattern = library.Regex(BPE_PATTERN if token_type == "bpe" else WORD_PATTERN)
+    words = library.pre_tokenizers.Split(pattern, "isolated")
+    if token_type == "words":
+        return words
+    to_bytes = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return library.pre_tokenizers.Sequence([words, to_bytes])
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -279,17 +242,15 @@ def byte_alphabet() -> dict[str, int]:
 def check_vocabulary(
     token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> None:
-    """Refuse a vocabulary that no training gave.
+    """Refuse tokens that no training gave.
 
     Raises:
-        ValueError: naming the first token that is wrong.
+        ValueError: naming the first one.
     """
     if not ids:
         raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
-    alphabet = byte_alphabet().keys() if token_type == "bpe" else ()
-    for token in ids:
-        if token in SILENT_TOKENS or token == UNK:
-            continue
+    alphabet = byte_alphabet().keys()
+    for token in ids.keys() - SILENT_TOKENS - {UNK}:
         if token_type == "characters" and len(token) != 1:
             raise ValueError(f"The vocabulary has {token[:30]!r}, which is no single character.")
         if token_type == "bpe" and not alphabet >= set(token):
@@ -303,10 +264,88 @@ def check_vocabulary(
             raise ValueError(f"The merge of {left!r} and {right!r} has no token.")
 
 
-def unknown_character_message(character: str, line: int, column: int) -> str:
-    """Return the message about a character that has no id."""
-    return (
-        f"Line {line}, column {column} has {character!r} (U+{ord(character):04X}), a character "
-        "that the tokenizer was not trained on: leave it out, or use a BPE tokenizer, which takes "
-        "any."
-    )
+# --- Training ----------------------------------------------------------------------------------
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    token_type: TokenType = "characters",
+    vocab_size: int | None = None,
+    *,
+    end_token: bool = False,
+    special_tokens: Sequence[str] = (),
+) -> TextTokenizer:
+    """Learn a vocabulary from texts, which are gone through once and not kept.
+
+    Args:
+        texts: documents, or pieces of one. A single string is one text.
+        token_type: "characters", "words" or "bpe".
+        vocab_size: how many tokens there should be; there are fewer if the text gives no more.
+            Of the words, the most frequent are kept (None: 30,000). BPE begins with the 256 bytes
+            and joins the most frequent pairs (None: 2,048). Characters are all kept, so None there.
+        end_token: whether to have a token, id 0, for the end of a document. It is for a model that
+            is to tell documents apart, and that `generate` should stop at.
+        special_tokens: other tokens that no text gives, with the first ids: `SENTENCE_TOKENS` for
+            pairs of sentences. With "[UNK]" among them, that stands for what is not in the
+            vocabulary.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        ValueError: if the token type is unknown, the size does not go with it, or there is no text.
+        ImportError: for words and BPE, if `tokenizers` is not installed.
+    """
+    special_tokens = [*special_tokens, *([END_TOKEN] if end_token else [])]
+    check_vocab_size(token_type, vocab_size, special_tokens)
+    texts = filter(None, [texts] if isinstance(texts, str) else texts)
+    first = next(texts, None)
+    if first is None:
+        raise ValueError("There is no text to learn a vocabulary from: give some.")
+    texts = chain([first], texts)
+    if token_type == "characters":
+        characters = set(chain.from_iterable(texts))
+        return TextTokenizer(token_type, special_tokens + sorted(characters))
+    library = require_extra("tokenizers", "Words and BPE")
+    options = {
+        "vocab_size": vocab_size or DEFAULT_VOCAB_SIZES[token_type],
+        "special_tokens": special_tokens,
+        "show_progress": False,
+    }
+    if token_type == "bpe":
+        tokenizer = library.Tokenizer(library.models.BPE())
+        alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+        trainer = library.trainers.BpeTrainer(initial_alphabet=alphabet, **options)
+    else:
+        if UNK not in special_tokens:
+            special_tokens.append(UNKNOWN_TOKEN)
+        tokenizer = library.Tokenizer(library.models.WordLevel())
+        trainer = library.trainers.WordLevelTrainer(**options)
+    tokenizer.pre_tokenizer = build_pre_tokenizer(token_type)
+    tokenizer.train_from_iterator(texts, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    vocabulary = sorted(model["vocab"], key=model["vocab"].get)
+    merges = [(left, right) for left, right in model.get("merges", ())]
+    return TextTokenizer(token_type, vocabulary, merges)
+
+
+def check_vocab_size(
+    token_type: TokenType, vocab_size: int | None, special_tokens: Sequence[str] = ()
+) -> None:
+    """Refuse a token type that does not exist, and a vocabulary size that it cannot have.
+
+    Raises:
+        ValueError: naming those that there are, or the least size.
+    """
+    check_choice(TokenType, token_type=token_type)
+    if vocab_size is None:
+        return
+    if token_type == "characters":
+        raise ValueError("vocab_size is for words and BPE: every character of the text is kept.")
+    bpe, names = token_type == "bpe", list(special_tokens)
+    if not bpe and UNK not in names:
+        names.append(UNKNOWN_TOKEN)
+    least = (256 if bpe else 1) + len(names)
+    if vocab_size < least:
+        parts = ", ".join(["a token for each byte" if bpe else "a word", *names])
+        raise ValueError(f"vocab_size must be at least {least} ({parts}), not {vocab_size}.")

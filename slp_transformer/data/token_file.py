@@ -5,11 +5,11 @@ stream; the operating system keeps just the pages in memory that are in use.
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -26,6 +26,7 @@ TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "to
 VAL_NAMES_FILE = "held-out.json"  # says what is held out
 HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any length
 CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
+Tokenizer = TypeVar("Tokenizer")
 
 
 class TokenStore:
@@ -162,8 +163,12 @@ def write_token_folder(
         ) from None
 
 
-def read_folder_tokenizer(folder: Path, tokenizer_class: type) -> Any:
+def read_folder_tokenizer(folder: Path, from_json: Callable[[Any], Tokenizer]) -> Tokenizer:
     """Return the tokenizer of a folder that `write_token_folder` completed.
+
+    Args:
+        folder: the folder.
+        from_json: makes the tokenizer from the content of tokenizer.json.
 
     Raises:
         ValueError: if there is none, or it is damaged.
@@ -172,6 +177,6 @@ def read_folder_tokenizer(folder: Path, tokenizer_class: type) -> Any:
     if not path.exists():
         raise ValueError(f"{folder} holds no complete corpus: prepare it anew.")
     try:
-        return tokenizer_class.from_json(read_json(path))
+        return from_json(read_json(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

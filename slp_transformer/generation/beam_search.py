@@ -59,11 +59,11 @@ class Beam:
         self.log_probs = torch.zeros(1, dtype=torch.double, device="cpu")
         self.finished: list[Hypothesis] = []
         self.start, self.end, self.width, self.alpha = len(prompt), end, width, alpha
-        self.stop = stop
+        self.stop = torch.tensor(list(stop), dtype=torch.long, device="cpu")
 
     @property
     def can_grow(self) -> bool:
-        """Whether there is a hypothesis to go on with, and room."""
+        """Tell if some hypothesis is unfinished, and there is room to extend it."""
         return len(self.ids) > 0 and self.ids.shape[1] < self.end
 
     def advance(
@@ -84,38 +84,24 @@ class Beam:
             ValueError: if no word can follow, since the logits are not numbers.
         """
         totals = (self.log_probs.unsqueeze(1) + log_y).flatten()
-        total, places = totals.topk(min(self.width - len(self.finished), len(totals)))
-        parents = places.div(log_y.shape[1], rounding_mode="floor").tolist()
-        ways = list(zip(total.tolist(), parents, token_ids.flatten()[places].tolist(), strict=True))
-        self._check_finite(*ways[0][:2])
-        possible = [way for way in ways if way[0] > -math.inf]
-        ended = [way for way in possible if way[2] in self.stop]
-        growing = [way for way in possible if way[2] not in self.stop]
-        self.finished += self._to_hypotheses(*self._extend_ids(ended), True)
-        self.ids, self.log_probs = self._extend_ids(growing)
-        return [parent for _, parent, _ in growing]
+        best, places = totals.topk(min(self.width - len(self.finished), len(totals)))
+        parents, words = places // log_y.shape[1], token_ids.flatten()[places]
+        if not best[0].isfinite():  # NaN counts as the largest
+            raise ValueError(
+                "After these tokens the model's logits are not numbers, so no word can follow: "
+                f"{self.ids[parents[0]].tolist()}."
+            )
+        ids = torch.cat([self.ids[parents], words.unsqueeze(1)], dim=1)
+        possible, stops = best > -math.inf, torch.isin(words, self.stop)
+        ended, growing = possible & stops, possible & ~stops
+        self.finished += self._to_hypotheses(ids[ended], best[ended], True)
+        self.ids, self.log_probs = ids[growing], best[growing]
+        return parents[growing].tolist()
 
     def ranked(self) -> list[Hypothesis]:
         """The complete hypotheses, best first; if there are none, those cut off."""
         found = self.finished or self._to_hypotheses(self.ids, self.log_probs, False)
         return sorted(found, key=lambda h: h.score, reverse=True)
-
-    def _extend_ids(self, ways: Sequence[tuple[float, int, int]]) -> tuple[Tensor, Tensor]:
-        """Hypotheses and their totals, each from its total, the row it continues and its word."""
-        if not ways:
-            return self.ids[:0], self.log_probs[:0]
-        total, parents, words = zip(*ways, strict=True)
-        words = torch.tensor(words, device="cpu").unsqueeze(1)
-        ids = torch.cat([self.ids[list(parents)], words], dim=1)
-        return ids, torch.tensor(total, dtype=torch.double, device="cpu")
-
-    def _check_finite(self, best: float, parent: int) -> None:
-        """Refuse logits that are not numbers: NaN counts as the largest."""
-        if not math.isfinite(best):
-            raise ValueError(
-                "After these tokens the model's logits are not numbers, so no word can follow: "
-                f"{self.ids[parent].tolist()}."
-            )
 
     def _to_hypotheses(self, ids: Tensor, total: Tensor, stopped: bool) -> list[Hypothesis]:
         T = ids.shape[1] - self.start

@@ -9,6 +9,7 @@ mask that hides what is not written yet. All but the recording runs on any devic
 
 import math
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from torch import nn
@@ -27,15 +28,13 @@ CHECKED_TYPES = (InputEncoding, LearnedPositions, SinusoidalPositions, ResidualB
 SUPPORTED_TYPES = {*CHECKED_TYPES[:3], TransformerBlock, MultiHeadAttention}
 
 
-def supports_cuda_graph(model: nn.Module, cache: KVCache) -> bool:
-    """Whether a step of a model is the same work each time: on CUDA, with the book's own parts."""
+def supports_cuda_graph(model: nn.Module, cache: KVCache) -> TypeGuard[TransformerLM]:
+    """Return whether a step is the same work each time: on CUDA, with the book's own parts."""
     if not (fast_paths_enabled() and on_cuda(model)) or type(model) is not TransformerLM:
         return False
-    if (
-        cache.length == 0
-        or cache.capacity is None
-        or cache.capacity - cache.length < MIN_NEW_TOKENS
-    ):
+    if not cache.length or (cache.capacity or 0) - cache.length < MIN_NEW_TOKENS:
+        return False
+    if not isinstance(model.embedding, InputEncoding):
         return False
     parts = list(model.modules())
     known = {type(part) for part in parts if isinstance(part, CHECKED_TYPES)} <= SUPPORTED_TYPES
@@ -44,20 +43,27 @@ def supports_cuda_graph(model: nn.Module, cache: KVCache) -> bool:
 
 
 def on_cuda(model: nn.Module) -> bool:
-    """Whether a model lives where there are CUDA graphs, and computes in its own type there."""
-    on = next(model.parameters()).device.type
-    return on == "cuda" and not torch.is_autocast_enabled(on)
+    """Return whether a model lives where CUDA graphs are, and computes in its own type there."""
+    device_type = next(model.parameters()).device.type
+    return device_type == "cuda" and not torch.is_autocast_enabled(device_type)
 
 
 class StaticLayerCache(LayerCache):
-    """A layer's cache that is written at a position and read whole, in the memory of another."""
+    """A layer's cache that is written at a position and read as a whole, in the memory of another.
 
-    def __init__(self, layer: LayerCache, position: Int[Tensor, "1"]):
+    Attributes:
+        position: where the next token's keys and values are written, a tensor of one number.
+    """
+
+    K: Tensor
+    V: Tensor
+
+    def __init__(self, K: Tensor, V: Tensor, length: int, position: Int[Tensor, "1"]):
         """Take over a cache's memory; what is not written yet has to hold numbers, to be hidden."""
-        super().__init__(layer.capacity)
-        self.K, self.V, self.position = layer.K, layer.V, position
-        for Z in (self.K, self.V):
-            Z[..., layer.length :, :] = 0.0
+        super().__init__(K.shape[-2])
+        self.K, self.V, self.position = K, V, position
+        for Z in (K, V):
+            Z[..., length:, :] = 0.0
 
     def update(
         self, K: Float[Tensor, "*batch A 1 d_k"], V: Float[Tensor, "*batch A 1 d_v"]
@@ -68,17 +74,7 @@ class StaticLayerCache(LayerCache):
         return self.K, self.V
 
     def commit(self) -> None:
-        """Nothing: what counts is kept by the cache that was taken over."""
-
-
-class StaticKVCache(KVCache):
-    """A whole model's cache, made of `StaticLayerCache`."""
-
-    def __init__(self, cache: KVCache, count: int, position: Int[Tensor, "1"]):
-        """Take over the cache of a model of so many blocks."""
-        super().__init__(cache.capacity)
-        for l in range(count):
-            self[l].self_attention = StaticLayerCache(cache[l].self_attention, position)
+        """Leave the length alone, which the cache that was taken over keeps."""
 
 
 class CudaGraphStep:
@@ -100,24 +96,27 @@ class CudaGraphStep:
         self.model, self.cache = model, cache
         self.position = torch.full((1,), cache.length, dtype=torch.long, device=device)
         self.ids = torch.zeros(rows, 1, dtype=torch.long, device=device)
-        self.slots = torch.arange(cache.capacity, device=device)
         self.layers = [cache[l].self_attention for l in range(len(model.stack.blocks))]
-        self.static_cache = StaticKVCache(cache, len(self.layers), self.position)
+        self.static_cache = KVCache(cache.capacity)
+        for l, layer in enumerate(self.layers):
+            assert layer.K is not None and layer.V is not None, "the model has read a token"
+            static = StaticLayerCache(layer.K, layer.V, layer.length, self.position)
+            self.static_cache[l].self_attention = static
+        self.slots = torch.arange(static.K.shape[-2], device=device)
         self.replay = self.step
         if device.type == "cuda":
             with torch.cuda.device(device):
                 self.replay = capture_graph(self.step)
 
     def matches(self, new: Int[Tensor, "rows N"]) -> bool:
-        """Whether these are next tokens, one of each sequence, of the cache as it was recorded."""
-        return (
-            new.shape == self.ids.shape
-            and self.layers[0].K is self.static_cache[0].self_attention.K
-        )
+        """Return whether these are next tokens, one of each sequence, of the recorded cache."""
+        recorded = self.static_cache[0].self_attention.K
+        return new.shape == self.ids.shape and self.layers[0].K is recorded
 
     def step(self) -> Float[Tensor, "rows 1 V"]:
-        """Logits for the word after `ids`, which stand at `position`."""
+        """Return the logits for the word after `ids`, which stand at `position`."""
         embedding = self.model.embedding
+        assert isinstance(embedding, InputEncoding), "see supports_cuda_graph"
         P = embedding.positions.P.index_select(0, self.position)
         X = embedding.tokens(self.ids) + P
         later = (self.slots > self.position)[None]
@@ -126,7 +125,7 @@ class CudaGraphStep:
         return lm_head(H, self.model.unembedding)
 
     def __call__(self, new: Int[Tensor, "rows 1"]) -> Float[Tensor, "rows 1 V"]:
-        """The same for these tokens, at the position after those that the cache holds."""
+        """Do a step for these tokens, at the position after those that the cache holds."""
         self.ids.copy_(new)
         self.position.fill_(self.cache.length)
         U = self.replay()
@@ -136,7 +135,7 @@ class CudaGraphStep:
 
 
 def capture_graph(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """A step as a graph of the CUDA device in use."""
+    """Record a step as a graph of the CUDA device in use, and return a function that plays it."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

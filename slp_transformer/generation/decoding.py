@@ -1,61 +1,61 @@
 """Decoding: word after word, with any model of the package.
 
-`generate` is what most readers want; `Reader` and `write` are what it is made of. How one word is
-chosen is in `slp_transformer.sampling`, beam search in `beams`, what can be asked for in
-`requests`, the texts being written in `drafts`.
+`generate` is what most readers want; `DecoderSession` and `decode_loop` are what it is made of. How
+one word is chosen is in `slp_transformer.sampling`, beam search in
+`slp_transformer.generation.beam_search`.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from slp_transformer._internal.argument_checks import check_ids
+from slp_transformer._internal.config_checks import check_size, is_integer
 from slp_transformer._internal.eval_mode import eval_mode, has_no_hooks
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.generation.batch_state import BatchState
+from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
-from slp_transformer.generation.encoder_cache import EncoderOutputs
-from slp_transformer.generation.request_checks import (
-    Model,
-    TokenIds,
-    check_generator,
-    check_options,
-    check_sources,
-    parse_prompt,
-)
 from slp_transformer.generation.sharded_weights import with_sharded_weights
+from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
+
+Model = TransformerLM | EncoderDecoder
+TokenIds = Sequence[int] | Int[Tensor, "_"]
+FinishReason = Literal["stop", "length", "window"]
 
 
 @dataclass(frozen=True)
 class GenerationResult:
-    """What a model wrote after one prompt.
+    """The text that a model wrote after one prompt.
 
     Attributes:
         ids: the prompt, and what was written after it.
         prompt_length: tokens of the prompt.
         finish_reason: why it ends: "stop" after a stop token, "length" after `max_new_tokens`,
-            "window"
-            where the model has no more positions. To go on from there, begin anew with the end of
-            the text as the prompt.
-        score: of a beam search, see `generation.beam_search.normalized`; None otherwise.
+            "window" where the model has no more positions. To continue from there, begin anew with
+            the end of the text as the prompt.
+        score: of a beam search, see `length_normalized_score`; None otherwise.
         other_beams: of a beam search, the other hypotheses that it found, best first.
     """
 
     ids: list[int]
     prompt_length: int
-    finish_reason: Literal["stop", "length", "window"]
+    finish_reason: FinishReason
     score: float | None = None
     other_beams: tuple[Hypothesis, ...] = ()
 
     @property
     def new_ids(self) -> list[int]:
-        """What was written, without the prompt."""
+        """The ids that were written, without the prompt."""
         return self.ids[self.prompt_length :]
 
 
@@ -76,6 +76,8 @@ def generate(
     generator: Generators = None,
     on_token: Callable[[int, int], None] | None = None,
     cached: bool = True,
+    draft_model: Model | None = None,
+    num_draft_tokens: int = 4,
 ) -> list[GenerationResult]:
     """Write on after each prompt.
 
@@ -84,7 +86,7 @@ def generate(
     and each prompt gets the words that it would get alone.
 
     Nothing is written past the model's window of `context_length` positions: there the writing
-    ends, and `GenerationResult.ended` says so.
+    ends, and `GenerationResult.finish_reason` says so.
 
     Args:
         model: a language model, or an encoder-decoder.
@@ -95,7 +97,7 @@ def generate(
         temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (`top-p`).
-        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors what has been said.
+        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that stand in the text.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
@@ -106,9 +108,13 @@ def generate(
             prompt its own, so that its draws do not depend on the other prompts.
         on_token: called with a prompt's place in the batch and its new id, as soon as there is one.
         cached: use a key-value cache. Without one the words are the same, and come later.
+        draft_model: for a single prompt, a smaller model of the same vocabulary. It proposes words,
+            which `model` reads at once and accepts or replaces: each comes as often as without it,
+            and sooner if most are accepted.
+        num_draft_tokens: how many words it proposes at a time.
 
     Returns:
-        What was written after each prompt, in their order.
+        The texts, in the order of their prompts.
 
     Raises:
         ValueError: if a prompt is empty or leaves no room in the window, an id is outside the
@@ -116,51 +122,227 @@ def generate(
             nothing.
     """
     texts = [parse_prompt(model, prompt) for prompt in prompts]
+    device, window = model_device(model), model.config.context_length
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
-    device, window = model_device(model), model.config.context_length
     check_generator(device, len(texts), generator)
+    if draft_model is not None:
+        check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
+    stops = parse_stop_ids(stop)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
-    stops = {stop} if isinstance(stop, int) else set(stop)
-    options = {"theta": repetition_penalty, "allowed": allowed}
+    penalize = partial(filter_logits, theta=repetition_penalty, allowed=allowed)
 
     def choose(u: Tensor, ids: Tensor, rows: list[int]) -> Tensor:
         if temperature == 0:
-            return greedy(filter_logits(u, ids, **options))
-        u = filter_logits(u, ids, tau=temperature, k=top_k, p=top_p, **options)
-        each = isinstance(generator, Sequence)
-        return sample(u, [generator[row] for row in rows] if each else generator)
+            return greedy(penalize(u, ids))
+        u = penalize(u, ids, tau=temperature, k=top_k, p=top_p)
+        if isinstance(generator, Sequence):
+            return sample(u, [generator[row] for row in rows])
+        return sample(u, generator)
 
-    def result(text: list[int], ids: list[int], stopped: bool, *found: Any) -> GenerationResult:
-        cut = "length" if len(ids) - len(text) == max_new_tokens else "window"
-        return GenerationResult(ids, len(text), "stop" if stopped else cut, *found)
+    def probabilities(u: Tensor, ids: Tensor) -> Tensor:
+        if temperature == 0:
+            return F.one_hot(greedy(penalize(u, ids)), u.shape[-1]).to(u.dtype)
+        return torch.softmax(penalize(u, ids, tau=temperature, k=top_k, p=top_p), dim=-1)
+
+    def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
+        ids = ids.to(device)
+        return penalize(session(ids)[rows], ids[rows])
 
     if not texts:
         return []
-    with inference_context(model):
-        reader = DecoderSession(model, sources, max(ends) if cached else None)
-        if num_beams is None:
-            written = decode_loop(reader, choose, texts, ends, stops, on_token)
-            reader.check_no_nan()
-            return [result(t, *w) for t, w in zip(texts, written, strict=True)]
+    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
+    with inference_context(model), inference_context(draft_model or model):
+        session = DecoderSession(model, sources, max(ends) if cached else None)
+        if draft_model is not None:
+            from slp_transformer.generation.speculative import speculative_loop
 
-        def look(ids: Tensor, rows: list[int]) -> Tensor:
-            ids = ids.to(device)
-            u = reader(ids)
-            if len(rows) < len(ids):
-                u, ids = u[rows], ids[rows]
-            return filter_logits(u, ids, **options)
+            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+            own = generator[0] if isinstance(generator, Sequence) else generator
+            options = (num_draft_tokens, own, stops, on_token)
+            written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *options)]
+        elif num_beams is None:
+            written = decode_loop(session, choose, texts, ends, stops, on_token)
+        else:
+            beams = beam_search(
+                next_logits,
+                session.reorder,
+                [torch.tensor(text, device="cpu") for text in texts],
+                ends,
+                width=num_beams,
+                alpha=length_penalty,
+                stop=stops,
+            )
+            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
+            scores = [(best.score, tuple(others)) for best, *others in beams]
+        session.check_no_nan()
+    results = []
+    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
+        full = len(ids) - len(text) == max_new_tokens
+        reason: FinishReason = "stop" if stopped else "length" if full else "window"
+        results.append(GenerationResult(ids, len(text), reason, *score))
+    return results
 
-        prompts = [torch.tensor(text, device="cpu") for text in texts]
-        beams = {"width": num_beams, "alpha": length_penalty, "stop": stops}
-        found = beam_search(look, reader.reorder, prompts, ends, **beams)
-        return [
-            result(t, h.ids, h.hit_stop_token, h.score, tuple(others))
-            for t, (h, *others) in zip(texts, found, strict=True)
-        ]
+
+# --- What is refused ----------------------------------------------------------------------------
+
+
+def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
+    """Return the ids of a prompt that the model can go on from.
+
+    Raises:
+        ValueError: if it has no ids, leaves no room in the window, or has an id outside the
+            vocabulary.
+    """
+    ids, window = torch.as_tensor(prompt), model.config.context_length
+    if ids.dim() != 1:
+        raise ValueError(
+            "prompts is a batch: a list of prompts, each a list of ids; for one prompt write "
+            "[prompt]."
+        )
+    if len(ids) == 0:
+        raise ValueError("The prompt is empty: give at least one token to go on from.")
+    check_ids(ids.cpu(), model.config.vocab_size)
+    if len(ids) >= window:
+        raise ValueError(
+            f"The prompt has {len(ids)} tokens and the model's window {window}, so that there is "
+            "no room for a new one: give the end of the prompt only."
+        )
+    return ids.tolist()
+
+
+def parse_stop_ids(stop: int | Collection[int]) -> set[int]:
+    """Return the ids after which to stop.
+
+    Raises:
+        ValueError: if they are not ids.
+    """
+    ids = list(stop) if isinstance(stop, Collection) else [stop]
+    if not all(map(is_integer, ids)):
+        raise ValueError(f"stop must be a token id, or several of them, not {stop!r}.")
+    return set(map(int, ids))
+
+
+def check_sources(model: Model, num_prompts: int, sources: Sequence | Tensor | None) -> None:
+    """Refuse sources that the model cannot read, or a lack of them.
+
+    Raises:
+        ValueError: saying what the model needs.
+    """
+    if not isinstance(model, EncoderDecoder):
+        if sources is not None:
+            raise ValueError("A language model reads no sources: leave them out.")
+    elif sources is None or len(sources) != num_prompts:
+        number = "none" if sources is None else len(sources)
+        raise ValueError(
+            f"An encoder-decoder needs one source for each of the {num_prompts} prompts, but there "
+            f"are {number}."
+        )
+    elif any(len(source) == 0 for source in sources):
+        raise ValueError("A source is empty: give at least one token to each.")
+
+
+def check_options(
+    num_beams: int | None,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    max_new_tokens: int | None,
+    on_token: Callable[[int, int], None] | None,
+) -> None:
+    """Refuse sizes below 1, and what beam search has no use for.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    sizes = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
+    check_size(**{name: size for name, size in sizes.items() if size is not None})
+    if num_beams is None:
+        return
+    if temperature != 1 or top_k is not None or top_p is not None:
+        raise ValueError(
+            "Beam search draws nothing, so it has no use for temperature, top_k or top_p: leave "
+            "them out, or leave out num_beams."
+        )
+    if on_token is not None:
+        raise ValueError(
+            "Beam search knows its words only at the end, so it cannot hand them out one by one: "
+            "leave out on_token, or num_beams."
+        )
+
+
+def check_generator(device: torch.device, num_prompts: int, generator: Generators) -> None:
+    """Refuse generators of another device, or a list of them that is not one for each prompt.
+
+    Raises:
+        ValueError: saying which are needed.
+    """
+    if generator is None:
+        return
+    each = generator if isinstance(generator, Sequence) else [generator] * num_prompts
+    if len(each) != num_prompts:
+        raise ValueError(
+            f"A list of generators must have one for each of the {num_prompts} prompts, but there "
+            f"are {len(each)}."
+        )
+    for one in each:
+        if not isinstance(one, torch.Generator):
+            raise ValueError(
+                f"generator must be a torch.Generator, or a list of them, not {generator!r}: write "
+                "torch.Generator().manual_seed(0)."
+            )
+        if one.device.type != device.type:
+            raise ValueError(
+                f"The generator lives on {one.device}, but the model on {device}: make it there, "
+                f'torch.Generator("{device.type}").'
+            )
+
+
+def check_draft_model(
+    model: Model,
+    draft_model: Model,
+    num_prompts: int,
+    num_beams: int | None,
+    num_draft_tokens: int,
+) -> None:
+    """Refuse a draft model that does not belong to a model, or has nothing to do.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    check_size(num_draft_tokens=num_draft_tokens)
+    if num_beams is not None or num_prompts > 1:
+        raise ValueError(
+            "A draft model is for one prompt, and for no beam search: give prompts one by one, or "
+            "leave out draft_model."
+        )
+    ours, theirs = model.config, draft_model.config
+    known = ours.vocab_size == theirs.vocab_size and ours.context_length <= theirs.context_length
+    if not known or isinstance(model, EncoderDecoder) != isinstance(draft_model, EncoderDecoder):
+        raise ValueError(
+            "A draft model must be of the model's kind, with the same vocabulary and no smaller "
+            f"window: it has {theirs.vocab_size} tokens and {theirs.context_length} positions, the "
+            f"model {ours.vocab_size} and {ours.context_length}."
+        )
 
 
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
+
+
+def pad_right(
+    rows: Sequence[TokenIds] | Tensor, device: torch.device | str
+) -> tuple[Int[Tensor, "batch M"], Float[Tensor, "batch 1 M"] | None]:
+    """Return sequences of any lengths as one batch, and the mask that hides the padding.
+
+    The mask goes by the lengths, so no id has to stand for padding. It is None where there is none.
+    """
+    lengths = [len(row) for row in rows]
+    ids = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
+    mask = torch.zeros(len(lengths), 1, max(lengths))
+    for b, row in enumerate(rows):
+        ids[b, : lengths[b]] = torch.as_tensor(row)
+        mask[b, :, lengths[b] :] = -math.inf
+    return ids.to(device), None if min(lengths) == max(lengths) else mask.to(device)
 
 
 class DecoderSession:
@@ -168,7 +350,8 @@ class DecoderSession:
 
     Attributes:
         model: the model.
-        cache: what it has computed of the tokens it has read; None to read all of them each time.
+        cache: the keys and values of the tokens it has read; None to read all of them each time.
+        source_of_row: with an encoder-decoder, for each row the source that it reads.
     """
 
     def __init__(
@@ -184,42 +367,53 @@ class DecoderSession:
         Raises:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
         """
-        self.model = model
+        self.model, device = model, model_device(model)
         self.cache = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.has_nan = torch.zeros((), dtype=torch.bool, device=model_device(model))
         self.cuda_graph: CudaGraphStep | None = None
-        cached = self.cache is not None
-        self.sources = None if sources is None else EncoderOutputs(model, sources, cached)
+        self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
+        if isinstance(model, EncoderDecoder) and sources is not None:
+            source, self.source_mask = pad_right(sources, device)
+            self.H_enc = model.encode(source, self.source_mask)
+            self.source_of_row = list(range(len(source)))
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
-        """Logits of the word after `ids`, which begin with the ids of the call before."""
-        new = ids if self.cache is None else ids[:, self.cache.length :]
-        model = (
-            self.model
-            if self.cache is None or new.shape[1] > 1
-            else self._build_single_token_model(len(new))
-        )
-        if self._use_cuda_graph(new):
-            U = self.cuda_graph(new)
-        elif self.sources is None:
-            U = model(new, cache=self.cache)
+        """Return the logits of the word after `ids`, which begin with the ids of the last call."""
+        return self.read_last(ids, 1)[:, 0]
+
+    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
+        """Return the logits of the words after each of the last few of `ids`."""
+        cache = self.cache
+        new = ids if cache is None else ids[:, cache.length :]
+        if cache is None or new.shape[1] > 1:
+            U = self._read(self.model, new)
         else:
-            U = self.sources.decode(model, new, self.cache)
-        u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
-        if u.device.type != "cpu":  # which would be waited for at each word
-            self.has_nan = self.has_nan | u.isnan().any()
-        elif not u.sum().isfinite():  # a sum is quick, and tells whether to look
-            self.has_nan = u.isnan().any()
+            U = self._read_single_token(new, cache)
+        u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
+        self.has_nan = self.has_nan | u.isnan().any()
+        if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
         return u
 
-    def _build_single_token_model(self, rows: int) -> Model:
-        """What to read single tokens with; made at the first of them."""
+    def _read(self, model: Model, new: Int[Tensor, "rows N"]) -> Float[Tensor, "rows N V"]:
+        if isinstance(model, EncoderDecoder):
+            return model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
+        return model(new, cache=self.cache)
+
+    def _read_single_token(
+        self, new: Int[Tensor, "rows 1"], cache: KVCache
+    ) -> Float[Tensor, "rows 1 V"]:
+        """Read one token of each row: by a CUDA graph, by sharded weights, or the plain way."""
+        if self.cuda_graph is not None and not self.cuda_graph.matches(new):
+            self.cuda_graph = None
+        if self.cuda_graph is None and supports_cuda_graph(self.model, cache):
+            self.cuda_graph = CudaGraphStep(self.model, cache, len(new))
+        if self.cuda_graph is not None:
+            return self.cuda_graph(new)
         if self.single_token_model is None:
-            to_come = self.cache.capacity - self.cache.length
-            self.single_token_model = with_sharded_weights(self.model, rows, to_come)
-        return self.single_token_model
+            new_tokens = (cache.capacity or 0) - cache.length
+            self.single_token_model = with_sharded_weights(self.model, len(new), new_tokens)
+        return self._read(self.single_token_model, new)
 
     def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.
@@ -233,30 +427,32 @@ class DecoderSession:
                 "not sound."
             )
 
-    def _use_cuda_graph(self, new: Int[Tensor, "rows N"]) -> bool:
-        """Whether there is a recording of the step that reads these; makes one if it pays."""
-        if self.cache is None or new.shape[1] != 1:
-            return False
-        if self.cuda_graph is None or not self.cuda_graph.matches(new):
-            pays = supports_cuda_graph(self.model, self.cache)
-            self.cuda_graph = CudaGraphStep(self.model, self.cache, len(new)) if pays else None
-        return self.cuda_graph is not None
+    def truncate(self, length: int) -> None:
+        """Go on from the first `length` ids alone."""
+        if self.cache is not None:
+            self.cache.truncate(length)
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
-        across = self.sources is not None and self.sources.reorder(rows, self.cache)
+        moved = False
+        if isinstance(self.model, EncoderDecoder):
+            sources = [self.source_of_row[row] for row in rows]
+            moved = sources != self.source_of_row
+            if moved:
+                self.source_of_row, self.H_enc = sources, self.H_enc[rows]
+                self.source_mask = None if self.source_mask is None else self.source_mask[rows]
         if self.cache is not None:
-            self.cache.reorder(torch.tensor(rows, device="cpu"), include_sources=across)
+            self.cache.reorder(torch.tensor(rows, device="cpu"), include_sources=moved)
 
 
 def model_device(model: nn.Module) -> torch.device:
-    """Where the model's parameters live."""
+    """Return the device that the model's parameters are on."""
     return next(model.parameters()).device
 
 
 @contextmanager
 def inference_context(model: nn.Module) -> Iterator[None]:
-    """Without gradients and without dropout; afterwards every module is as it was.
+    """Turn gradients and dropout off; afterwards every module is as it was.
 
     Inference mode is faster than no gradients, but a tensor made in it can never be learned from:
     parts of the reader's own that keep one would be spoilt.
@@ -279,30 +475,44 @@ def decode_loop(
 ) -> list[tuple[list[int], bool]]:
     """Read, choose the next word of every text that has been read to its end, and so on.
 
+    Once half of the rows have ended they are no longer read. That copies the cache of the others,
+    by the end less than one copy of the whole batch.
+
     Args:
         session: gives logits of the word after the ids so far.
-        choose: gives a word for each row of logits [rows × V], told also the ids so far [rows × T]
-            and which texts these are.
-        prompts: what to go on from.
+        choose: called with logits [rows × V], the ids so far [rows × T] and the texts that these
+            are; gives a word for each row.
+        prompts: the beginnings of the texts.
         max_lengths: how long each text may become.
         stop_ids: ids after which a text ends.
-        on_token: told of each new word: its text, its id.
+        on_token: called with the text and the id of each new word.
 
     Returns:
-        Each text with what was written, and whether a stop token ended it.
+        The ids of each text, and whether a stop token ended it.
     """
-    drafts = BatchState(prompts, max_lengths, model_device(session.model))
-    while drafts.unfinished:
-        u = session(drafts.read_ids)
-        here, ready = drafts.rows_to_extend()
-        words = choose(u[here], drafts.read_ids[here], ready)
-        drafts.append_tokens(here, words)
+    ids, _ = pad_right(prompts, model_device(session.model))
+    ids = F.pad(ids, (0, max(max_lengths) - ids.shape[1]))
+    ends, stopped = list(max_lengths), [False] * len(prompts)
+    rows, T = list(range(len(prompts))), 0  # the text in each row, and how many ids were read
+    written: dict[int, list[int]] = {}
+    while growing := [row for row, text in enumerate(rows) if T < ends[text]]:
+        if len(growing) <= len(rows) / 2:
+            written |= zip(rows, ids.tolist(), strict=True)
+            ids, rows = ids[growing], [rows[row] for row in growing]
+            session.reorder(growing)
+        T = max(T, min(len(prompts[text]) for text in rows if T < ends[text]))
+        u = session(ids[:, :T])
+        chosen = [row for row, text in enumerate(rows) if len(prompts[text]) <= T < ends[text]]
+        texts = [rows[row] for row in chosen]
+        here = slice(None) if len(chosen) == len(rows) else chosen
+        words = choose(u[here], ids[here, :T], texts)
+        ids[here, T] = words
+        T += 1
         if stop_ids or on_token is not None:  # else nobody makes the CPU wait for the words
-            for text, word in zip(ready, words.tolist(), strict=True):
+            for text, word in zip(texts, words.tolist(), strict=True):
                 if word in stop_ids:
-                    drafts.finish(text)
+                    ends[text], stopped[text] = T, True
                 if on_token is not None:
                     on_token(text, word)
-        if (kept := drafts.drop_finished()) is not None:
-            session.reorder(kept)
-    return drafts.results()
+    written |= zip(rows, ids.tolist(), strict=True)
+    return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]

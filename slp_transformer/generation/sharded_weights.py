@@ -7,11 +7,13 @@ command on the same machine gives the same words.
 """
 
 import copy
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from slp_transformer._internal.eval_mode import has_no_hooks
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.embedding import ScaledEmbedding, TokenEmbedding
@@ -21,15 +23,15 @@ from slp_transformer.multi_head import MultiHeadAttention
 MIN_NEW_TOKENS = 64  # below, copying the matrices is not made up for
 MAX_ROWS = 64  # above, PyTorch's own product reads with all cores
 MIN_MATRIX_NUMEL = 2**17  # below, a matrix stays in one core's cache
-SHARDED_PARAMETERS = {
+SHARDED_PARAMETERS: dict[type[nn.Module], tuple[str, ...]] = {
     MultiHeadAttention: ("W_QKV", "W_O"),
     FeedForward: ("W_1", "W_2"),
     SwiGLU: ("W_1", "W_2", "W_3"),
+    TokenEmbedding: ("E",),
+    ScaledEmbedding: ("E",),
 }
-EMBEDDINGS = (TokenEmbedding, ScaledEmbedding)  # the head multiplies with the transpose of E
 PRODUCTS = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, F.linear}
-# Private to PyTorch: without it the subclass would call itself, and matrices stay as they are.
-without_subclass = getattr(torch._C, "DisableTorchFunctionSubclass", None)
+Model = TypeVar("Model", bound=nn.Module)
 
 
 class ShardedMatrix(torch.Tensor):
@@ -39,34 +41,31 @@ class ShardedMatrix(torch.Tensor):
         shards: of a matrix [k×n], its n columns as rows, cut into one share for each core.
     """
 
+    shards: Tensor
+
     @staticmethod
     def of(W: Float[Tensor, "k n"]) -> "ShardedMatrix":
         """Shard a matrix; one that is a transpose is not copied."""
         W = W.detach()
         count = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
-        sharded = W.as_subclass(ShardedMatrix)
-        sharded.shards = W.T.contiguous().view(count, -1, len(W))
-        sharded.transposed = sharded.transpose_view()  # which `map_linear` is given time and again
-        return sharded
+        return ShardedMatrix.with_shards(W, W.T.contiguous().view(count, -1, len(W)))
 
-    def transpose_view(self) -> "ShardedMatrix":
-        """Return the transpose with the same shards, and no reference back, which would leak."""
-        with without_subclass():
-            transposed = self.T.as_subclass(ShardedMatrix)
-            transposed.shards = self.shards
-            return transposed
+    @staticmethod
+    def with_shards(W: Tensor, shards: Tensor) -> "ShardedMatrix":
+        """Return a matrix with shards that it, or its transpose, was cut into."""
+        sharded = W.as_subclass(ShardedMatrix)
+        sharded.shards = shards
+        return sharded
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        """Stand in for each of PyTorch's functions that is given such a matrix."""
-        if func in PRODUCTS and isinstance(args[1], ShardedMatrix) and not kwargs:
-            if args[0].numel() <= MAX_ROWS * args[0].shape[-1]:
-                with without_subclass():
+        """Replace each of PyTorch's functions that is given such a matrix."""
+        with torch._C.DisableTorchFunctionSubclass():
+            if func in PRODUCTS and isinstance(args[1], ShardedMatrix) and not kwargs:
+                if args[0].numel() <= MAX_ROWS * args[0].shape[-1]:
                     return sharded_matmul(*args)
-        if func == torch.Tensor.T.__get__:
-            transposed = vars(args[0]).get("transposed")
-            return args[0].transpose_view() if transposed is None else transposed
-        with without_subclass():
+            if func == torch.Tensor.T.__get__:
+                return cls.with_shards(args[0].T, args[0].shards)
             return func(*args, **(kwargs or {}))
 
 
@@ -79,7 +78,7 @@ def sharded_matmul(
     return Y if b is None else Y + b
 
 
-def with_sharded_weights(model: nn.Module, rows: int, new_tokens: int) -> nn.Module:
+def with_sharded_weights(model: Model, rows: int, new_tokens: int) -> Model:
     """Return the model itself, or one that says the same of single tokens and is faster.
 
     Args:
@@ -92,34 +91,17 @@ def with_sharded_weights(model: nn.Module, rows: int, new_tokens: int) -> nn.Mod
     """
     plain = all(W.device.type == "cpu" and W.dtype == torch.float32 for W in model.parameters())
     pays = new_tokens >= MIN_NEW_TOKENS and rows <= MAX_ROWS and torch.get_num_threads() > 1
-    if not (plain and pays and fast_paths_enabled() and without_subclass):
-        return model
-    return model if torch.is_autocast_enabled("cpu") else shard_matrices(model, {})
+    unseen = all(map(has_no_hooks, model.modules())) and not torch.is_autocast_enabled("cpu")
+    return shard_matrices(model) if plain and pays and unseen and fast_paths_enabled() else model
 
 
-def shard_matrices(part: nn.Module, made: dict[nn.Module, nn.Module]) -> nn.Module:
-    """Copy modules, but for the weights: large matrices are sharded, others are the same.
-
-    Args:
-        part: a model, or a part of one.
-        made: the copies so far: a part that stands in several places stays one.
-    """
-    if part not in made:
-        twin = made[part] = copy.copy(part)
-        twin._modules = {
-            name: None if inner is None else shard_matrices(inner, made)
-            for name, inner in part._modules.items()
-        }
-        twin._parameters = {
-            name: shard_parameter(W, name, type(part)) for name, W in part._parameters.items()
-        }
-    return made[part]
-
-
-def shard_parameter(W: Tensor | None, name: str, kind: type[nn.Module]) -> Tensor | None:
-    """Shard a parameter of a part of some kind, if it is a large matrix that tokens meet."""
-    if W is None or W.numel() < MIN_MATRIX_NUMEL:
-        return W
-    if kind in EMBEDDINGS and name == "E":
-        return ShardedMatrix.of(W.T).T
-    return ShardedMatrix.of(W) if name in SHARDED_PARAMETERS.get(kind, ()) else W
+def shard_matrices(model: Model) -> Model:
+    """Copy a model, but for the weights: large matrices are sharded, others are the same."""
+    weights: dict[int, Any] = {id(W): W for W in (*model.parameters(), *model.buffers())}
+    for part in model.modules():
+        for name in SHARDED_PARAMETERS.get(type(part), ()):
+            W = getattr(part, name)
+            if W.numel() >= MIN_MATRIX_NUMEL:
+                # The head multiplies with the transpose of E.
+                weights[id(W)] = ShardedMatrix.of(W.T).T if name == "E" else ShardedMatrix.of(W)
+    return copy.deepcopy(model, weights)

@@ -1,10 +1,12 @@
-"""Translating with a trained encoder-decoder: sentences in, sentences out, with their scores."""
+"""Translating with a trained encoder-decoder, and BLEU and chrF of the translations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.data.pair_tokenizer import PairTokenizer
 from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.generation.beam_search import Hypothesis
 from slp_transformer.generation.decoding import generate
 
 TRANSLATE_BATCH_SIZE = 32  # sentences that are translated at once
@@ -87,6 +89,7 @@ class Translator:
             self.encode_source(sentence, f"Sentence {n}") for n, sentence in enumerate(sentences, 1)
         ]
         found = [[Translation("", 0.0, True)] for _ in rows]
+        decode = self.tokenizer.decode_target
         for places in length_sorted_batches(rows):
             written = generate(
                 self.model,
@@ -98,14 +101,12 @@ class Translator:
                 stop=self.tokenizer.end_id,
             )
             for i, best in zip(places, written, strict=True):
-                all_found = [(best.new_ids, best.score, best.finish_reason == "stop")]
-                all_found += [(h.ids[1:], h.score, h.hit_stop_token) for h in best.other_beams]
-                found[i] = [self.to_translation(*each) for each in all_found]
+                beams = [Hypothesis(best.ids, best.score or 0.0, best.finish_reason == "stop")]
+                found[i] = [
+                    Translation(decode(h.ids[1:]), h.score, h.hit_stop_token, tuple(h.ids[1:]))
+                    for h in (*beams, *best.other_beams)
+                ]
         return found
-
-    def to_translation(self, ids: list[int], score: float, finished: bool) -> Translation:
-        """What the model wrote, as a sentence."""
-        return Translation(self.tokenizer.decode_target(ids), score, finished, tuple(ids))
 
     def best_translations(self, sentences: Sequence[str], **options) -> list[str]:
         """The best translation of each sentence, for options as `__call__` takes them.
@@ -121,3 +122,53 @@ def length_sorted_batches(rows: Sequence[list[int]]) -> Iterator[list[int]]:
     order = sorted((i for i, row in enumerate(rows) if len(row) > 1), key=lambda i: len(rows[i]))
     for first in range(0, len(order), TRANSLATE_BATCH_SIZE):
         yield order[first : first + TRANSLATE_BATCH_SIZE]
+
+
+@dataclass(frozen=True)
+class TranslationMetrics:
+    """Scores of a corpus of translations, computed by sacrebleu.
+
+    Scores can be compared only where their signatures, the settings of the metrics, are the same.
+
+    Attributes:
+        bleu: BLEU, from 0 to 100 (Papineni et al. 2002).
+        chrf: chrF2, from 0 to 100 (Popović 2015), the fairer one for languages without spaces.
+        bleu_signature: settings of BLEU.
+        chrf_signature: settings of chrF.
+    """
+
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+
+    def format_scores(self) -> dict[str, str]:
+        """Return the scores with their signatures, for printing."""
+        return {
+            "BLEU": f"{self.bleu:.2f}  ({self.bleu_signature})",
+            "chrF2": f"{self.chrf:.2f}  ({self.chrf_signature})",
+        }
+
+
+def compute_translation_metrics(
+    translations: Sequence[str], references: Sequence[str]
+) -> TranslationMetrics:
+    """Compute BLEU and chrF of a corpus of translations, with sacrebleu's default settings.
+
+    Raises:
+        ValueError: if there is not one reference for each translation, or none at all.
+        ImportError: if sacrebleu is not installed.
+    """
+    if len(translations) != len(references) or not references:
+        raise ValueError(
+            f"Each translation is judged by one reference, but there are {len(translations)} and "
+            f"{len(references)}."
+        )
+    library = require_extra("sacrebleu.metrics", "BLEU and chrF", "translation")
+    bleu, chrf = library.BLEU(), library.CHRF()
+    return TranslationMetrics(
+        bleu.corpus_score(list(translations), [list(references)]).score,
+        chrf.corpus_score(list(translations), [list(references)]).score,
+        str(bleu.get_signature()),
+        str(chrf.get_signature()),
+    )

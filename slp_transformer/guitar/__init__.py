@@ -6,7 +6,8 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.guitar.ascii_reader import ReadProblem, read_tab_file, read_tab_folder
-    from slp_transformer.guitar.ascii_writer import format_tab, write_tab
+    from slp_transformer.guitar.ascii_writer import format_tab
+    from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import (
         STANDARD,
         TUNINGS,
@@ -20,16 +21,9 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
     from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
     from slp_transformer.guitar.tab_dataset import TabDataset, prepare_tab_dataset
-    from slp_transformer.guitar.tab_metrics import (
-        compute_mean_hand_shift,
-        compute_playable_share,
-        is_playable_event,
-        valid_sequence_share,
-    )
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import (
         add_time_signatures,
-        change_steps_per_quarter,
         coarsest_grid,
         columns_to_steps,
         expand_repeats,
@@ -69,9 +63,7 @@ __all__ = [
     "encode_all_tabs",
     "get_tuning_name",
     "expand_repeats",
-    "valid_sequence_share",
     "add_time_signatures",
-    "change_steps_per_quarter",
     "write_tab",
 ]
 

@@ -7,54 +7,24 @@
 - **Events.** Notes whose frets share a column sound together: with 10 on one string and 9 on
   another, it does not matter whether the 9 is under the 1 or under the 0.
 - **Marks.** Trills, brackets and ties (``tr ( ) =``) only separate frets; what the others say is
-  read by `slp_transformer.guitar.ascii_marks`. Grace notes are notes.
+  read by `slp_transformer.guitar.ascii_bars`. Grace notes are notes.
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
 from statistics import median
+from typing import NamedTuple
 
-from slp_transformer.guitar.ascii_bars import BarRows
-from slp_transformer.guitar.ascii_marks import parse_techniques
+from slp_transformer.guitar.ascii_bars import BarRows, parse_techniques
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
-from slp_transformer.guitar.tab import Technique
+from slp_transformer.guitar.tab import Bar, Event, TabNote
 
 MAX_READ_FRET = 24
+NEARBY_RUNS = 64  # before a run and after it that may help to read it
 IMPOSSIBLE_COST = 1e6  # more than any reading costs otherwise
-
-
-@dataclass(frozen=True)
-class FretColumn:
-    """The notes that start together in a bar, and the column that they start in."""
-
-    start_column: int
-    notes: tuple[Note, ...]
-    techniques: tuple[tuple[Technique, ...], ...] = ()
-
-    def with_techniques(self, rows: tuple[str, ...]) -> "FretColumn":
-        """Return the column with the techniques that the rows of its bar mark."""
-        return replace(self, techniques=parse_techniques(rows, self.start_column, self.notes))
-
-
-@dataclass(frozen=True)
-class ColumnBar:
-    """One bar with its notes.
-
-    Attributes:
-        num_columns: columns from one bar line to the next.
-        columns: what sounds in it.
-        open_start: as in `BarRows`.
-        open_end: as in `BarRows`.
-    """
-
-    num_columns: int
-    columns: tuple[FretColumn, ...]
-    open_start: bool = False
-    open_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,27 +46,18 @@ def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
     return sorted(runs, key=lambda run: (run.start_column, -run.string))
 
 
-def all_fret_readings(digits: str) -> list[tuple[int, ...]]:
-    """Every way to read a run of digits as frets from 0 to 24 without leading zeros.
-
-    They double with every digit or two, so long runs are read by `find_cheapest_reading` instead.
-
-    >>> all_fret_readings("109")
-    [(1, 0, 9), (10, 9)]
-    """
-    if not digits:
-        return [()]
-    return [
-        (int(digits[:width]), *rest)
-        for width in _fret_digit_counts(digits, 0)
-        for rest in all_fret_readings(digits[width:])
-    ]
-
-
 def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
     """Return how many digits the fret that begins at `start` may have: one, or one and two."""
     two = digits[start : start + 2]
     return (1, 2) if len(two) == 2 and "10" <= two <= str(MAX_READ_FRET) else (1,)
+
+
+class _Way(NamedTuple):
+    """The cheapest way to read digits from some place on that begins with one fret."""
+
+    cost: float
+    fret: int
+    following: "_Way | None"
 
 
 def find_cheapest_reading(
@@ -113,22 +74,20 @@ def find_cheapest_reading(
         fret_cost: what a fret costs on its own.
         leap_cost: what it costs that one fret follows another.
     """
-    ways: list[list[tuple[float, int, int]]] = [[] for _ in digits]  # cost, fret, way on
+    ways: list[list[_Way]] = [[] for _ in range(len(digits) + 1)]
     for start in reversed(range(len(digits))):
         for width in _fret_digit_counts(digits, start):
-            fret = int(digits[start : start + width])
-            rest, on = 0.0, 0
-            if start + width < len(digits):
-                after = [more + leap_cost(fret, then) for more, then, _ in ways[start + width]]
-                rest = min(after)
-                on = after.index(rest)
-            ways[start].append((fret_cost(fret) + rest, fret, on))
-    frets, start = [], 0
-    way = ways[0].index(min(ways[0], key=lambda choice: choice[0]))
-    while start < len(digits):
-        _, fret, on = ways[start][way]
-        frets.append(fret)
-        start, way = start + len(str(fret)), on
+            fret, rest, following = int(digits[start : start + width]), 0.0, None
+            for way in ways[start + width]:
+                cost = way.cost + leap_cost(fret, way.fret)
+                if following is None or cost < rest:
+                    rest, following = cost, way
+            ways[start].append(_Way(fret_cost(fret) + rest, fret, following))
+    frets: list[int] = []
+    cheapest: _Way | None = min(ways[0], key=lambda way: way.cost)
+    while cheapest is not None:
+        frets.append(cheapest.fret)
+        cheapest = cheapest.following
     return tuple(frets)
 
 
@@ -232,60 +191,29 @@ def _stretch_penalty(fret: int, other_fret: int | float) -> float:
     return float(max(0, abs(fret - other_fret) - MAX_SPAN))
 
 
-class _NearbyRuns:
-    """An index of the runs of a bar that matter to `split_run_into_notes`."""
-
-    def __init__(self, digit_runs: list[DigitRun]) -> None:
-        self.digit_runs = digit_runs
-        self.start_columns = [run.start_column for run in digit_runs]
-        self.plain_runs = [i for i, run in enumerate(digit_runs) if _is_plain_fret(run.digits)]
-        self.plain_columns = [self.start_columns[i] for i in self.plain_runs]
-
-    def find_near(self, digit_run: DigitRun) -> list[DigitRun]:
-        """The runs that start in the same column or the next, and the nearest plain frets.
-
-        Eight plain frets are looked for. At most six begin in one column, so that the eight are
-        among the sixteen before the run and the sixteen that begin with it or later.
-        """
-        middle = bisect_left(self.plain_columns, digit_run.start_column)
-        found = set(self.plain_runs[max(0, middle - 16) : middle + 16])
-        first = bisect_left(self.start_columns, digit_run.start_column)
-        found.update(
-            range(first, bisect_right(self.start_columns, digit_run.start_column + 1, lo=first))
-        )
-        return [self.digit_runs[i] for i in sorted(found) if self.digit_runs[i] is not digit_run]
-
-
-def read_fret_columns(
+def read_events(
     digit_runs: list[DigitRun], pair_cost: float, hand_fret: float | None
-) -> tuple[FretColumn, ...]:
-    """The notes of a bar, gathered into the columns in which they sound together."""
+) -> list[Event]:
+    """Return the notes of a bar, gathered into the columns in which they sound together."""
     placed = []
     certain = pair_cost >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
-    near = _NearbyRuns(digit_runs)
-    for run in digit_runs:
+    for i, run in enumerate(digit_runs):
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
             placed.append((run.start_column, run.string, int(run.digits)))
             continue
-        if is_two_digit_run(run):
-            placed += [(run.start_column + i, run.string, int(run.digits[i])) for i in (0, 1)]
-            continue
-        for column, fret in split_run_into_notes(run, near.find_near(run), pair_cost, hand_fret):
+        nearby = digit_runs[max(0, i - NEARBY_RUNS) : i] + digit_runs[i + 1 : i + 1 + NEARBY_RUNS]
+        for column, fret in split_run_into_notes(run, nearby, pair_cost, hand_fret):
             placed.append((column, run.string, fret))
-    placed.sort()
     groups: list[list[tuple[int, int, int]]] = []
-    for note in placed:
+    for note in sorted(placed):
         if groups and _is_same_column(groups[-1], note):
             groups[-1].append(note)
         else:
             groups.append([note])
-    return tuple(
-        FretColumn(
-            group[0][0],
-            tuple(Note(string, fret) for _, string, fret in sorted(group, key=lambda n: -n[1])),
-        )
+    return [
+        Event.from_notes(group[0][0], [TabNote(Note(string, fret)) for _, string, fret in group])
         for group in groups
-    )
+    ]
 
 
 def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
@@ -294,22 +222,22 @@ def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, i
     first = column_notes[0][0]
     if any(string == other for _, other, _ in column_notes):
         return False
-    if column == first:
-        return True
     wide = all(fret > 9 for start, _, fret in column_notes if start == first)
-    return column == first + 1 and wide
+    return column == first or (column == first + 1 and wide)
 
 
-def read_column_bars(bar_rows: list[BarRows]) -> list[ColumnBar]:
-    """Read the notes of a piece's bars; what one bar makes clear helps to read another."""
+def read_bars(bar_rows: list[BarRows]) -> list[Bar]:
+    """Return a piece's bars with columns as steps; one bar helps to read another."""
     all_runs = [find_digit_runs(bar.rows) for bar in bar_rows]
     pair_cost = two_digit_cost([run for runs in all_runs for run in runs])
-    read: list[ColumnBar] = []
+    bars: list[Bar] = []
     hand = None
-    for bar, runs in zip(bar_rows, all_runs, strict=True):
-        columns = read_fret_columns(runs, pair_cost, hand)
-        columns = tuple(column.with_techniques(bar.rows) for column in columns)
-        frets = [note.fret for column in columns for note in column.notes if note.fret]
+    for text, runs in zip(bar_rows, all_runs, strict=True):
+        events = [
+            replace(event, techniques=parse_techniques(text.rows, event.step, event.notes))
+            for event in read_events(runs, pair_cost, hand)
+        ]
+        frets = [note.fret for event in events for note in event.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
-        read.append(ColumnBar(len(bar.rows[0]), columns, bar.open_start, bar.open_end))
-    return read
+        bars.append(Bar(len(text.rows[0]), tuple(events)))
+    return bars

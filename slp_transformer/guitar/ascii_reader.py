@@ -24,27 +24,25 @@ from bisect import bisect_left
 from pathlib import Path
 
 from slp_transformer._internal.folders import list_files
-from slp_transformer.guitar.ascii_bars import split_system_into_bars
-from slp_transformer.guitar.ascii_frets import read_column_bars
-from slp_transformer.guitar.ascii_parts import (
-    find_other_tunings,
-    infer_tuning,
-    split_by_guitar,
-    split_other_systems,
-)
+from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
+from slp_transformer.guitar.ascii_frets import read_bars
 from slp_transformer.guitar.ascii_tab import (
     StaffSystem,
     build_system,
+    find_other_tunings,
     get_string_label,
     group_string_lines,
+    infer_tuning,
     is_barre_mark,
     is_string_line,
+    split_by_guitar,
     split_group_into_systems,
+    split_other_systems,
 )
 from slp_transformer.guitar.ascii_time import (
+    apply_bar_changes,
     build_timed_bars,
     build_untimed_bars,
-    parse_bar_changes,
     parse_time_line,
 )
 from slp_transformer.guitar.fretboard import Tuning
@@ -71,7 +69,9 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     tabs_path = Path(tabs_path)
     if not tabs_path.exists():
         raise ValueError(f"There is no folder {tabs_path}; name one with .txt or .tab files in it.")
-    paths = [tabs_path] if tabs_path.is_file() else _find_tab_files(tabs_path)
+    paths = [tabs_path]
+    if tabs_path.is_dir():
+        paths = [path for path in list_files(tabs_path) if path.suffix.lower() in TEXT_SUFFIXES]
     tabs: list[Tab] = []
     problems: list[ReadProblem] = []
     for path in paths:
@@ -87,11 +87,6 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
             f"one under the other, and has {found}.{first}"
         )
     return tabs, problems
-
-
-def _find_tab_files(folder: Path) -> list[Path]:
-    """The tab files below a folder, in the order of their paths on every system."""
-    return [path for path in list_files(folder) if path.suffix.lower() in TEXT_SUFFIXES]
 
 
 def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -154,29 +149,28 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     file_head = systems[0].first_line_number - 1 if systems else 0
     file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
     for first, group, stated, capo in split_by_guitar(prose, systems):
-        head = prose[first : group[0].first_line_number - 1]
-        timing = next(filter(None, map(parse_time_line, head)), None)
-        bars, changes, read_to = [], {}, first
+        head = range(first, group[0].first_line_number - 1)
+        timing = next(filter(None, (parse_time_line(prose[i]) for i in head)), None)
+        rows: list[BarRows] = []
+        lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
         for system in group:
-            changes[len(bars)] = (
-                parse_bar_changes(prose[read_to : system.first_line_number - 1]) if timing else {}
-            )
-            read_to = system.first_line_number - 1
-            system_bars, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
-            bars += system_bars
+            lines_above[len(rows)] = prose[first : system.first_line_number - 1]
+            first = system.first_line_number - 1
+            system_rows, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
+            rows += system_rows
             problems += [ReadProblem(source, line, message) for line, message in found]
-        tuning = Tuning(infer_tuning(group, stated), capo)
-        raw = read_column_bars(bars)
-        read = (
-            build_timed_bars(bars, raw, changes, timing.columns_per_step)
-            if timing
-            else build_untimed_bars(raw)
-        )
-        if any(bar.events for bar in read):
+        bars = read_bars(rows)
+        if timing:
+            bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
+            bars = build_timed_bars(rows, bars, timing.columns_per_step)
+        else:
+            bars = build_untimed_bars(rows, bars)
+        if any(bar.events for bar in bars):
+            tuning = Tuning(infer_tuning(group, stated), capo)
+            title = find_title([prose[i] for i in head]) or file_title
+            style = find_style([written[i] for i in head]) or file_style
             unit = timing.steps_per_quarter if timing else None
-            title = find_title(head) or file_title
-            style = find_style(written[first : group[0].first_line_number - 1]) or file_style
-            tabs.append(Tab(title, tuning, tuple(read), source, unit, style))
+            tabs.append(Tab(title, tuning, tuple(bars), source, unit, style))
     if not tabs and not problems:
         problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line_number)

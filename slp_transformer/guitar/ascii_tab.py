@@ -1,4 +1,4 @@
-"""Systems of ASCII tablature: where they are in a text, and what their lines are.
+"""Systems of ASCII tablature: where they are in a text, their lines, and the guitars they are for.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
 a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
@@ -10,16 +10,28 @@ in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
   barre mark such as ``CVII-------`` is often right above).
 - **Text.** Where fewer than three of the six lines reach, there is text (``x2``, ``D.C.``, the
   number of a measure), not music.
+- **Other instruments.** Systems of six lines need no labels. Those of four, five, seven or eight
+  lines are taken for basses, ukuleles and larger guitars where their labels name the strings of
+  one, or of a tuning that the text states with its octaves.
 """
 
 import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby, pairwise
 
-from slp_transformer.guitar.ascii_realign import DIGITS
+from slp_transformer.guitar.fretboard import STANDARD
+from slp_transformer.guitar.tab_header import (
+    OpenPitches,
+    infer_open_pitches,
+    parse_capo,
+    parse_tuning,
+)
+from slp_transformer.guitar.theory import parse_pitch_class
 
 NUM_STRINGS = 6
+DIGITS = "0123456789"
 
 # A label in front of a string line, perhaps with a measure number or a bar line before it.
 _LABEL_PATTERN = re.compile(
@@ -28,12 +40,14 @@ _LABEL_PATTERN = re.compile(
 # A name, perhaps a bar line, and hardly any more: the last beat of a bar that a line cut in two.
 _SHORT_LINE_PATTERN = re.compile(r"[A-Ga-g][#b]? {0,2}[ |](?=[-0-9hpbx/~]*-)[-0-9hpbx/~]{1,12}\|?")
 _MEASURE_NUMBER_PATTERN = re.compile(r"^\s*\d{1,3}\s+(?=\|)")
+_STRING_NUMBER_PATTERN = re.compile(r"\s*([1-6])(?=\s*[|:)])")
 _WORD_PATTERN = re.compile(r"[^\W\d_]{4,}")
 _BARRE_PATTERN = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASH_MARKS = "-=\u2013\u2014"
 _STAFF_PATTERN = re.compile(r"[-=~|0-9\u2013\u2014]+")
 _BAR_LINE_MARKS = "|I[]!\u00a6"
 _BAR_LINE_TRANSLATION = str.maketrans(dict.fromkeys(_BAR_LINE_MARKS, "|"))
+_REMOVE_DASHES = str.maketrans("", "", _DASH_MARKS + DIGITS + "~")
 _REMOVE_STAFF_MARKS = str.maketrans("", "", _DASH_MARKS + DIGITS + "~_" + _BAR_LINE_MARKS)
 
 
@@ -76,9 +90,6 @@ def is_string_line(line: str) -> bool:
     """Return whether a line of text looks like one string of a system."""
     if _SHORT_LINE_PATTERN.fullmatch(line):
         return True
-    if line.count("-") + line.count("=") + line.count("~") + line.count("_") < 3:
-        if not set(line) & set(_DASH_MARKS[2:]):
-            return False
     body = blank_out_label(line).strip()
     marks = "".join(body.split())
     dashes = sum(marks.count(dash) for dash in _DASH_MARKS)
@@ -101,35 +112,25 @@ def group_string_lines(lines: list[str]) -> list[list[int]]:
     Lines next to each other are a group. Groups that only blank lines part are one group if they
     are six lines together (some tabs are printed with a gap).
     """
-    runs: list[list[int]] = []
-    gap = True
-    for index, line in enumerate(lines):
-        if is_string_line(line):
-            if gap:
-                runs.append([])
-            runs[-1].append(index)
-        gap = not is_string_line(line)
-    return _join_across_blanks(lines, runs)
+    found = groupby(range(len(lines)), key=lambda index: is_string_line(lines[index]))
+    return _join_across_blanks(lines, [list(group) for is_string, group in found if is_string])
 
 
 def _join_across_blanks(lines: list[str], groups: list[list[int]]) -> list[list[int]]:
     """Join neighboring groups that together are six lines, with nothing but blanks between."""
     joined: list[list[int]] = []
-    position = 0
-    while position < len(groups):
-        group, after = list(groups[position]), position + 1
-        while len(group) < NUM_STRINGS and after < len(groups):
-            between = lines[group[-1] + 1 : groups[after][0]]
+    start = 0
+    while start < len(groups):
+        group, end = list(groups[start]), start + 1
+        while len(group) < NUM_STRINGS and end < len(groups):
+            between = lines[group[-1] + 1 : groups[end][0]]
             if len(between) > 2 or any(line.strip() for line in between):
                 break
-            group += groups[after]
-            after += 1
-        if len(group) == NUM_STRINGS:
-            joined.append(group)
-            position = after
-        else:
-            joined.append(groups[position])
-            position += 1
+            group += groups[end]
+            end += 1
+        is_system = len(group) == NUM_STRINGS
+        joined.append(group if is_system else groups[start])
+        start = end if is_system else start + 1
     return joined
 
 
@@ -155,13 +156,9 @@ def _system_score(string_lines: list[str]) -> float:
     shared = sum(count == NUM_STRINGS for count in bars.values())
     names = "".join(get_string_label(line)[:1].upper() for line in string_lines)
     lengths = Counter(len(line.rstrip()) for line in string_lines)
-    full = min(_count_staff_marks(line) for line in string_lines) / max(lengths)
+    marks = [len(line) - len(line.translate(_REMOVE_DASHES)) for line in string_lines]
+    full = min(marks) / max(lengths)
     return 2 * shared + 5 * (names == "EBGDAE") + max(lengths.values()) + 20 * full
-
-
-def _count_staff_marks(line: str) -> int:
-    """Return how many columns of a line are dashes or digits."""
-    return sum(line.count(mark) for mark in _DASH_MARKS + DIGITS + "~")
 
 
 def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
@@ -169,27 +166,32 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     six = [lines[index].expandtabs().rstrip() for index in line_indices]
     if len(six) == NUM_STRINGS and "".join(map(get_string_label, six)).upper()[1:5] == "ADGB":
         six, line_indices = six[::-1], line_indices[::-1]
-    rows = [blank_out_label(line) for line in six]
-    width = max(len(row) for row in rows)
-    rows = _normalize_bar_lines([row.ljust(width) for row in rows])
+    numbers = "".join(found[1] for line in six if (found := _STRING_NUMBER_PATTERN.match(line)))
+    if numbers in ("123456", "654321"):
+        six = [_STRING_NUMBER_PATTERN.sub(" ", line) for line in six]
+        if numbers == "654321":
+            six, line_indices = six[::-1], line_indices[::-1]
+    width = max(map(len, six))
+    rows = _normalize_bar_lines([blank_out_label(line).ljust(width) for line in six])
     columns = enumerate(zip(*rows, strict=True))
     text = [i for i, marks in columns if 2 * marks.count(" ") > len(rows)]
     end = width - next((n for n, i in enumerate(reversed(text)) if i != width - 1 - n), len(text))
     ends = [_find_row_end(row, end) for row in rows]
     beyond = tuple(n for n, drawn in enumerate(ends) if drawn > end)
-    rows = tuple(
+    cleared = tuple(
         _overwrite_columns(row, [i for i in text if not end <= i < drawn], " ")
         for row, drawn in zip(rows, ends, strict=True)
     )
     labels = tuple(get_string_label(line) for line in six)
-    return StaffSystem(tuple(i + 1 for i in line_indices), labels, rows, beyond)
+    return StaffSystem(tuple(i + 1 for i in line_indices), labels, cleared, beyond)
 
 
 def _find_row_end(row: str, common_end: int) -> int:
     """Return the end of a string that is still drawn, with frets, after the others end."""
     rest = _STAFF_PATTERN.match(row, common_end)
-    drawn = rest is not None and row[max(0, common_end - 1)] in _DASH_MARKS + DIGITS
-    return rest.end() if drawn and set(rest.group()) & set(DIGITS) else common_end
+    if rest is None or row[max(0, common_end - 1)] not in _DASH_MARKS + DIGITS:
+        return common_end
+    return rest.end() if set(rest.group()) & set(DIGITS) else common_end
 
 
 def _normalize_bar_lines(rows: list[str]) -> list[str]:
@@ -210,9 +212,152 @@ def find_bar_line_columns(rows: list[str] | tuple[str, ...]) -> list[int]:
 
 def _overwrite_columns(row: str, columns: list[int], mark: str) -> str:
     """The row with `mark` in some columns."""
-    if all(row[i] == mark for i in columns):
-        return row
     marks = list(row)
     for i in columns:
         marks[i] = mark
     return "".join(marks)
+
+
+# --- Guitars --------------------------------------------------------------------------------------
+
+OTHER_INSTRUMENT_TUNINGS: dict[str, OpenPitches] = {
+    "bass": (43, 38, 33, 28),
+    "ukulele": (69, 64, 60, 67),
+    "five-string bass": (43, 38, 33, 28, 23),
+    "seven strings": (*STANDARD.open_pitches, 35),
+    "eight strings": (*STANDARD.open_pitches, 35, 30),
+}
+"""Open strings of instruments that have not six, the highest first."""
+
+# In the table of contents of a file that holds several versions of a piece.
+_LATER_VERSION_PATTERN = re.compile(
+    r"\b(?:2nd|3rd|[4-9]th|second|third) version|\bversion [2-9]", re.I
+)
+_GUITAR_NAME_PATTERN = re.compile(
+    r"^\W*(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b\W*(?:\W.{0,20})?$", re.I
+)
+_ROMAN_TO_ARABIC = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
+
+MAX_UNNAMED_GUITARS = 4  # that are looked for where nothing names them
+
+TabPart = tuple[int, list[StaffSystem], OpenPitches | None, int]
+
+
+def find_guitar_number(lines: list[str]) -> str | None:
+    """Return the guitar that the lines above a system name (``Gtr. 2``, ``Guitar II``), or None."""
+    found = [found for line in lines if (found := _GUITAR_NAME_PATTERN.match(line[:60]))]
+    if not found:
+        return None
+    number = str(found[-1]["number"]).lower()
+    return _ROMAN_TO_ARABIC.get(number, number)
+
+
+def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
+    """The tunings of other than six strings that are known, or that a text states."""
+    stated = filter(None, map(parse_tuning, lines))
+    other = [pitches for pitches in stated if len(pitches) != NUM_STRINGS]
+    return [*dict.fromkeys(other), *OTHER_INSTRUMENT_TUNINGS.values()]
+
+
+def split_other_systems(
+    lines: list[str], indices: list[int], tunings: list[OpenPitches]
+) -> list[list[int]]:
+    """The systems in a group of string lines, if they all are of one guitar of not six strings."""
+    labels = [get_string_label(lines[index]) for index in indices]
+    for pitches in tunings:
+        size = len(pitches)
+        if len(indices) % size == 0 and all(
+            _labels_match_tuning(tuple(labels[first : first + size]), pitches)
+            for first in range(0, len(indices), size)
+        ):
+            return [indices[first : first + size] for first in range(0, len(indices), size)]
+    return []
+
+
+def count_stacked_guitars(systems: list[StaffSystem]) -> int:
+    """Return how many guitars play at once, where nothing names them; 1 if nothing says so.
+
+    Guitars that play together are close, the next group further down, and their bars end in the
+    same columns, group after group, though not everywhere in the same ones: bars that all are of
+    one width would agree in any case.
+    """
+    gaps = [b.first_line_number - max(a.line_numbers) - 1 for a, b in pairwise(systems)]
+    for count in range(2, MAX_UNNAMED_GUITARS + 1):
+        groups = [systems[i : i + count] for i in range(0, len(systems), count)]
+        within = {gap for i, gap in enumerate(gaps) if (i + 1) % count}
+        between = gaps[count - 1 :: count]
+        if (
+            len(groups) > 1
+            and len(groups[-1]) == count
+            and within in ({0}, {1})
+            and min(between) > max(within)
+            and all(
+                len({tuple(find_bar_line_columns(s.rows)) for s in group}) == 1 for group in groups
+            )
+            and len({tuple(find_bar_line_columns(group[0].rows)) for group in groups}) > 1
+        ):
+            return count
+    return 1
+
+
+def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[TabPart]:
+    """Split the systems of a text by guitar, and where another tuning or capo is stated.
+
+    Returns:
+        For each part the index of its first line of text, its systems, the tuning (None if none is
+        stated) and the capo.
+    """
+    parts: list[TabPart] = []
+    current: dict[tuple[str | None, int], TabPart] = {}  # by guitar and strings
+    stated, capo, guitar, read_to = None, 0, None, 0
+    count = 1 if find_guitar_number(text_lines) else count_stacked_guitars(systems)
+    for number, system in enumerate(systems):
+        before = stated or STANDARD.open_pitches, capo
+        between = text_lines[read_to : system.first_line_number - 1]
+        for line in between:
+            if parts or not _LATER_VERSION_PATTERN.search(line):
+                stated = parse_tuning(line) or stated
+                capo = parse_capo(line) or capo
+        guitar = find_guitar_number(between) or (str(number % count + 1) if count > 1 else guitar)
+        if (stated or STANDARD.open_pitches, capo) != before:
+            current = {}
+        key = guitar, len(system.rows)
+        if key not in current:
+            current[key] = (read_to, [], stated, capo)
+            parts.append(current[key])
+        current[key][1].append(system)
+        read_to = system.first_line_number - 1
+    return parts
+
+
+def infer_tuning(systems: list[StaffSystem], stated: OpenPitches | None) -> OpenPitches:
+    """Return what most labels say, if that is not standard tuning, or else `stated`.
+
+    Standard labels prove little: many write E in front of a string that the text tunes to D. Labels
+    with the names that the text states leave it the octaves, which letters do not tell.
+    """
+    size = len(systems[0].rows)
+    stated = stated if stated is not None and len(stated) == size else None
+    names = Counter(system.labels for system in systems if all(system.labels))
+    labels = names.most_common(1)[0][0] if names else None
+    if size != NUM_STRINGS:
+        known = [stated] if stated else []
+        known += [pitches for pitches in OTHER_INSTRUMENT_TUNINGS.values() if len(pitches) == size]
+        return next(
+            pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches)
+        )
+    if labels:
+        pitches = infer_open_pitches(labels[::-1])
+        if pitches not in (None, STANDARD.open_pitches) and not (
+            stated and _labels_match_tuning(labels, stated)
+        ):
+            return pitches
+    return stated or STANDARD.open_pitches
+
+
+def _labels_match_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> bool:
+    """Return whether the letters in front of some strings are those of a tuning."""
+    return len(labels) == len(pitches) and all(
+        label and parse_pitch_class(label[0].upper() + label[1:]) == pitch % 12
+        for label, pitch in zip(labels, pitches, strict=True)
+    )

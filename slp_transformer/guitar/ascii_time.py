@@ -9,26 +9,27 @@ them is read back as the very same steps.
 """
 
 import re
-from dataclasses import dataclass, replace
-from math import gcd
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd, inf
 from statistics import median
+from typing import NamedTuple
 
 from slp_transformer.guitar.ascii_bars import BarRows
-from slp_transformer.guitar.ascii_frets import ColumnBar
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, Tab
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 
 _TIME_PATTERN = re.compile(
     r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
     r"(?P<columns>\d{1,4}) columns? to a step\s*"
 )
+MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
 _TIME_SIGNATURE_PATTERN = re.compile(r"\s*metre: (?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)\s*")
 _TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4})\s*")
 
 
-@dataclass(frozen=True)
-class ColumnTiming:
+class ColumnTiming(NamedTuple):
     """The content of a time line.
 
     Attributes:
@@ -41,7 +42,7 @@ class ColumnTiming:
 
 
 def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list[str]:
-    """The time line of a tab; none where the bars can be read without.
+    """Return the time line of a tab; none where the bars can be read without.
 
     Args:
         tab: the tab.
@@ -52,32 +53,29 @@ def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list
     if tab.steps_per_quarter is not None:
         unit = tab.steps_per_quarter
         return [f"time: {unit} step{'s' if unit > 1 else ''} to a quarter, {columns}"]
-    first = min((bar.events[0].step for bar in tab.bars if bar.events), default=0)
+    firsts = [bar.events[0] for bar in tab.bars if bar.events]
     steps = gcd(*(event.step for event in tab.iter_events()))
-    time_signatures = any(
-        bar.events and bar.events[0].step == 0 and looks_like_time_signature(bar.events[0].notes)
-        for bar in tab.bars
-    )
     plain = (
-        not (has_cut_bar or time_signatures)
-        and first == 0
+        not has_cut_bar
+        and not any(e.step == 0 and looks_like_time_signature(e.notes) for e in firsts)
+        and min((event.step for event in firsts), default=0) == 0
         and (steps == 1 or steps == 0 and columns_per_step == 1)
     )
     return [] if plain else [f"time: {columns}"]
 
 
 def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
-    """For each bar how many steps a beat has; None where there is no time."""
-    unit, beats, kind = tab.steps_per_quarter, [], 4
+    """Return for each bar how many steps a beat has; None where there is no time."""
+    unit, kind = tab.steps_per_quarter, 4
+    beats: list[int | None] = []
     for bar in tab.bars:
         kind = bar.time_signature[1] if bar.time_signature else kind
-        whole = unit is not None and 4 * unit % kind == 0
-        beats.append(4 * unit // kind if whole else unit)
+        beats.append(4 * unit // kind if unit is not None and 4 * unit % kind == 0 else unit)
     return beats
 
 
 def format_bar_changes(bar: Bar) -> list[str]:
-    """The lines that say what changes with a bar."""
+    """Return the lines that say what changes with a bar."""
     changes = ["metre: {}/{}".format(*bar.time_signature)] if bar.time_signature else []
     return changes + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
 
@@ -88,62 +86,74 @@ def parse_time_line(line: str) -> ColumnTiming | None:
     if found is None or int(found["columns"]) < 1:
         return None
     unit = int(found["unit"]) if found["unit"] else None
-    return (
-        ColumnTiming(int(found["columns"]), unit)
-        if unit is None or 1 <= unit <= MAX_STEPS_PER_QUARTER
-        else None
-    )
+    if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
+        return None
+    return ColumnTiming(int(found["columns"]), unit)
 
 
-def parse_bar_changes(lines: list[str]) -> dict[str, object]:
-    """Parse the time signature and tempo in some lines, as keyword arguments of `Bar`."""
-    changes: dict[str, object] = {}
+def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
+    """Return a bar with the time signature and tempo that the lines above it state."""
     for line in lines:
         if (found := _TIME_SIGNATURE_PATTERN.fullmatch(line)) and int(found["beats"]):
-            changes["time_signature"] = int(found["beats"]), int(found["kind"])
+            bar = replace(bar, time_signature=(int(found["beats"]), int(found["kind"])))
         elif (found := _TEMPO_PATTERN.fullmatch(line)) and 1 <= int(found["tempo"]) <= 1000:
-            changes["tempo_bpm"] = int(found["tempo"])
-    return changes
+            bar = replace(bar, tempo_bpm=int(found["tempo"]))
+    return bar
 
 
-def build_timed_bars(
-    segments: list[BarRows],
-    column_bars: list[ColumnBar],
-    bar_changes: dict[int, dict[str, object]],
-    columns_per_step: int,
-) -> list[Bar]:
-    """Bars in the very steps that they were written in.
+def build_timed_bars(bar_rows: list[BarRows], bars: list[Bar], columns_per_step: int) -> list[Bar]:
+    """Return bars in the very steps that they were written in.
 
     Args:
-        segments: the bars as text; those that a line cut in two as two.
-        column_bars: the same, with their notes.
-        bar_changes: what changes with some of them, by their place.
+        bar_rows: the bars as text; those that a line cut in two as two.
+        bars: the same, with columns as steps.
         columns_per_step: how many columns a step takes.
     """
-    bars: list[Bar] = []
-    widths: list[int] = []
-    open_bar = False
-    for place, (text, bar) in enumerate(zip(segments, column_bars, strict=True)):
+    shifted = []
+    for text, bar in zip(bar_rows, bars, strict=True):
         blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.open_start else 0
-        before = widths[-1] if open_bar and text.open_start else 0
-        events = tuple(
-            Event(
-                (before + column.start_column - blank) // columns_per_step,
-                column.notes,
-                techniques=column.techniques,
-            )
-            for column in bar.columns
-        )
-        width = before + bar.num_columns - blank
-        whole = Bar(max(1, -(-width // columns_per_step)), events, **bar_changes.get(place, {}))
-        if before:
-            widths.pop()
-            begun = bars.pop()
-            whole = replace(begun, steps=whole.steps, events=begun.events + events)
-        widths.append(width)
-        bars.append(whole)
-        open_bar = text.open_end
-    return bars
+        shifted.append(_scale_bar(bar, blank, 1))
+    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, shifted, inf)]
+
+
+def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:
+    """Return bars in steps: columns, less the free ones after the bar line, over their divisor.
+
+    Many writers leave the bar line at the margin out. Two halves are taken for one bar only if they
+    are together no longer than a bar and a quarter of the piece.
+    """
+    closed = [
+        bar.steps
+        for text, bar in zip(bar_rows, bars, strict=True)
+        if not (text.open_start or text.open_end)
+    ]
+    joined = _join_cut_bars(bar_rows, bars, 1.25 * median(closed) if closed else 0)
+    bars = _remove_time_signature_notes(joined)
+    margin = min((bar.events[0].step for bar in bars if bar.events), default=0)
+    unit = max(1, gcd(*(event.step - margin for bar in bars for event in bar.events)))
+    return [_scale_bar(bar, margin, unit) for bar in bars]
+
+
+def _scale_bar(bar: Bar, margin: int, columns_per_step: int) -> Bar:
+    """Return a bar without some columns at its start, and with fewer steps to the others."""
+    events = (replace(e, step=(e.step - margin) // columns_per_step) for e in bar.events)
+    steps = max(1, -(-(bar.steps - margin) // columns_per_step))
+    return replace(bar, steps=steps, events=tuple(events))
+
+
+def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float) -> list[Bar]:
+    """Join a bar that breaks at the end of a system with its rest at the start of the next."""
+    joined: list[Bar] = []
+    is_open = False
+    for text, bar in zip(bar_rows, bars, strict=True):
+        if is_open and text.open_start and joined[-1].steps + bar.steps <= max_columns:
+            begun = joined.pop()
+            moved = (replace(event, step=event.step + begun.steps) for event in bar.events)
+            columns = begun.steps + bar.steps
+            bar = replace(begun, steps=columns, events=(*begun.events, *moved))
+        joined.append(bar)
+        is_open = text.open_end
+    return joined
 
 
 def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
@@ -152,67 +162,26 @@ def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
     return set(places) == {3, 4} and places[3] in COMMON_BEATS and places[4] in BEAT_UNITS
 
 
-def _remove_time_signature_notes(bars: list[ColumnBar]) -> list[ColumnBar]:
-    """Bars without the time signatures in front of notes, as in ``G|4-0-``, ``D|4---``.
+def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
+    """Return bars without time signatures in front of notes, or in a short bar of their own.
 
-    Who writes so leaves a column free after other bar lines; else two digits there are notes.
+    Who writes ``G|4-0-``, ``D|4---`` leaves a column free after other bar lines; else two digits
+    there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
     """
-    begun = [bar for bar in bars if bar.columns]
-    at_once = [bar for bar in begun if bar.columns[0].start_column == 0]
+    longest = max((bar.steps for bar in bars), default=0)
+    bars = [
+        bar
+        for bar in bars
+        if not (
+            len(bar.events) == 1
+            and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
+            and looks_like_time_signature(bar.events[0].notes)
+        )
+    ]
+    begun = [bar for bar in bars if bar.events]
+    at_once = [bar for bar in begun if bar.events[0].step == 0]
     if len(at_once) == len(begun) or not all(
-        looks_like_time_signature(bar.columns[0].notes) for bar in at_once
+        looks_like_time_signature(bar.events[0].notes) for bar in at_once
     ):
         return bars
-    return [
-        replace(bar, columns=bar.columns[1:]) if any(bar is each for each in at_once) else bar
-        for bar in bars
-    ]
-
-
-def _join_cut_bars(bars: list[ColumnBar]) -> list[ColumnBar]:
-    """Join a bar that breaks at the end of a system with its rest at the start of the next.
-
-    Many writers leave the bar line at the margin out. Two halves are taken for one bar only if they
-    are together no longer than a bar and a quarter of the piece.
-    """
-    closed = [bar.num_columns for bar in bars if not (bar.open_start or bar.open_end)]
-    longest = 1.25 * median(closed) if closed else 0
-    joined: list[ColumnBar] = []
-    for bar in bars:
-        last = joined[-1] if joined else None
-        if (
-            last
-            and last.open_end
-            and bar.open_start
-            and last.num_columns + bar.num_columns <= longest
-        ):
-            moved = [
-                replace(c, start_column=c.start_column + last.num_columns) for c in bar.columns
-            ]
-            joined[-1] = ColumnBar(
-                last.num_columns + bar.num_columns,
-                (*last.columns, *moved),
-                last.open_start,
-                bar.open_end,
-            )
-        else:
-            joined.append(bar)
-    return joined
-
-
-def build_untimed_bars(column_bars: list[ColumnBar]) -> list[Bar]:
-    """Bars in steps: columns, less the free ones after the bar line, over their divisor."""
-    column_bars = _remove_time_signature_notes(_join_cut_bars(column_bars))
-    columns = [[column.start_column for column in bar.columns] for bar in column_bars]
-    margin = min((bar[0] for bar in columns if bar), default=0)
-    unit = max(1, gcd(*(column - margin for bar in columns for column in bar)))
-    return [
-        Bar(
-            steps=max(1, -(-(bar.num_columns - margin) // unit)),
-            events=tuple(
-                Event((c.start_column - margin) // unit, c.notes, techniques=c.techniques)
-                for c in bar.columns
-            ),
-        )
-        for bar in column_bars
-    ]
+    return [replace(bar, events=tuple(e for e in bar.events if e.step)) for bar in bars]

@@ -6,11 +6,10 @@ fret, so ``12`` is one fret and never two. A bar that is longer than a line goes
 system, which then begins without a bar line.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
+from typing import NamedTuple
 
-from slp_transformer._internal.atomic_write import atomic_write
-from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
+from slp_transformer.guitar.ascii_bars import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_time import (
     format_bar_changes,
     format_time_line,
@@ -49,36 +48,23 @@ def format_tab(
         raise ValueError(f"A tab needs lines of at least 20 columns, not {width}.")
     if steps_per_beat is not None and steps_per_beat < 1:
         raise ValueError(f"A beat has at least 1 step, not {steps_per_beat}.")
-    names = get_string_names(tab.tuning)
     check_tab(tab)
-    per_step = compute_columns_per_step(tab.bars)
-    labels = [names[0].lower(), *names[1:]]
-    margin = max(len(label) for label in labels)
-    room = width - margin - 2
-    beats = steps_per_beat_by_bar(tab) if show_timing else [None] * len(tab.bars)
-    pieces = [
-        piece
-        for bar, own in zip(tab.bars, beats, strict=True)
-        for piece in _render_bar(bar, per_step, room, steps_per_beat or own, names, show_timing)
-    ]
-    cut = not all(piece.ends_bar for piece in pieces)
-    lines = [*_format_header(tab), *(format_time_line(tab, per_step, cut) if show_timing else [])]
-    for system in _arrange_systems(pieces, room):
-        counted = steps_per_beat is not None or (show_timing and tab.steps_per_quarter is not None)
-        lines += ["", *system[0].change_lines, *_draw_system(system, labels, margin, counted)]
+    names = get_string_names(tab.tuning)
+    margin = max(map(len, names))
+    labels = [" " * margin, *(name.ljust(margin) for name in [names[0].lower(), *names[1:]])]
+    per_step, room = compute_columns_per_step(tab.bars), width - margin - 2
+    pieces: list[_BarText] = []
+    for bar, own in zip(tab.bars, steps_per_beat_by_bar(tab), strict=True):
+        beat = steps_per_beat or (own if show_timing else None) or bar.steps
+        pieces += _render_bar(bar, per_step, room, beat, len(names))
+    lines = _format_header(tab)
+    if show_timing:
+        lines += format_time_line(tab, per_step, not all(piece.ends_bar for piece in pieces))
+    counted = steps_per_beat is not None or (show_timing and tab.steps_per_quarter is not None)
+    for system in _arrange_systems(pieces, room, break_at_changes=show_timing):
+        changes = format_bar_changes(system[0].bar) if show_timing and system[0].starts_bar else []
+        lines += ["", *changes, *_draw_system(system, labels)[0 if counted else 1 :]]
     return "\n".join(lines) + "\n"
-
-
-def write_tab(tab: Tab, path: str | Path, width: int = 80) -> None:
-    """Write `format_tab(tab, width, show_timing=True)` to a file (UTF-8), whole or not at all.
-
-    Raises:
-        ValueError: as `format_tab`.
-        OSError: if the file cannot be written.
-    """
-    path, text = Path(path), format_tab(tab, width, show_timing=True)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
@@ -104,90 +90,66 @@ def _format_header(tab: Tab) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class _BarText:
-    """A bar, or a part of one, as rows of text without bar lines."""
+class _BarText(NamedTuple):
+    """A bar, or a part of one, as rows of text without bar lines; the first row counts beats."""
 
-    rows: tuple[str, ...]
-    beat_counts: str
+    bar: Bar
+    rows: list[str]
     starts_bar: bool
     ends_bar: bool
-    change_lines: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows[0])
 
 
 def _render_bar(
-    bar: Bar,
-    columns_per_step: int,
-    max_columns: int,
-    steps_per_beat: int | None,
-    string_labels: list[str],
-    show_timing: bool,
+    bar: Bar, columns_per_step: int, max_columns: int, steps_per_beat: int, num_strings: int
 ) -> list[_BarText]:
-    """A bar as text, cut before an event wherever it would run out of the line."""
+    """Return a bar as text, cut before an event wherever it would run out of the line."""
     length = bar.steps * columns_per_step
-    rows = [["-"] * length for _ in string_labels]
-    for event in bar.events:
-        for each in event.tab_notes():
-            text, start = format_note(each), event.step * columns_per_step
-            rows[each.note.string - 1][start : start + len(text)] = text
-    beats = [" "] * length
-    for count, step in enumerate(range(0, bar.steps, steps_per_beat or bar.steps), start=1):
-        digits = str(count)[: length - step * columns_per_step]
-        beats[step * columns_per_step : step * columns_per_step + len(digits)] = digits
-    cuts = _find_cut_columns(bar, columns_per_step, max_columns)
-    return [
-        _BarText(
-            tuple("".join(row[start:end]) for row in rows),
-            "".join(beats[start:end]),
-            starts_bar=start == 0,
-            ends_bar=end == length,
-            change_lines=tuple(format_bar_changes(bar)) if show_timing and start == 0 else (),
-        )
-        for start, end in zip(cuts, cuts[1:], strict=False)
-    ]
-
-
-def _find_cut_columns(bar: Bar, columns_per_step: int, max_columns: int) -> list[int]:
-    """Columns where a bar begins, where it is cut, and where it ends."""
-    length, cuts = bar.steps * columns_per_step, [0]
+    rows = [[" "] * length, *(["-"] * length for _ in range(num_strings))]
+    for count, step in enumerate(range(0, bar.steps, steps_per_beat), start=1):
+        start = step * columns_per_step
+        rows[0][start : start + len(str(count))] = str(count)[: length - start]
     starts = [event.step * columns_per_step for event in bar.events]
+    for start, event in zip(starts, bar.events, strict=True):
+        for each in event.tab_notes():
+            text = format_note(each)
+            rows[each.note.string][start : start + len(text)] = text
+    cuts = [0]
     while length - cuts[-1] > max_columns:
         limit = cuts[-1] + max_columns
         cuts.append(max((s for s in starts if cuts[-1] < s <= limit), default=limit))
-    return [*cuts, length]
+    return [
+        _BarText(bar, ["".join(row[start:end]) for row in rows], start == 0, end == length)
+        for start, end in pairwise([*cuts, length])
+    ]
 
 
-def _arrange_systems(bar_texts: list[_BarText], max_columns: int) -> list[list[_BarText]]:
-    """Pieces gathered into lines; part of a bar never shares a line with what follows it."""
+def _arrange_systems(
+    bar_texts: list[_BarText], max_columns: int, break_at_changes: bool
+) -> list[list[_BarText]]:
+    """Return pieces gathered into lines; part of a bar shares no line with what follows it."""
     systems: list[list[_BarText]] = []
     used = 0
     for piece in bar_texts:
-        fits = systems and used + 1 + len(piece) <= max_columns and not piece.change_lines
+        columns = len(piece.rows[0])
+        changes = break_at_changes and format_bar_changes(piece.bar)
+        fits = systems and used + 1 + columns <= max_columns and not changes
         if fits and piece.starts_bar and systems[-1][-1].ends_bar:
             systems[-1].append(piece)
-            used += 1 + len(piece)
+            used += 1 + columns
         else:
             systems.append([piece])
-            used = len(piece)
+            used = columns
     return systems
 
 
-def _draw_system(
-    system: list[_BarText], labels: list[str], label_width: int, show_beats: bool
-) -> list[str]:
-    """The text lines of a system; a bar line is left out where a bar is only cut."""
+def _draw_system(system: list[_BarText], labels: list[str]) -> list[str]:
+    """Return the beats and strings of a system; a bar line is left out where a bar is only cut."""
     left = "|" if system[0].starts_bar else " "
     right = "|" if system[-1].ends_bar else ""
-    lines = []
-    if show_beats:
-        beats = " ".join(piece.beat_counts for piece in system)
-        lines.append((" " * (label_width + 1) + beats).rstrip())
-    for string, label in enumerate(labels):
-        row = "|".join(piece.rows[string] for piece in system)
-        lines.append(f"{label:<{label_width}}{left}{row}{right}")
+    beats, *strings = zip(*(piece.rows for piece in system), strict=True)
+    lines = [f"{labels[0]} {' '.join(beats)}".rstrip()]
+    for label, row in zip(labels[1:], strings, strict=True):
+        lines.append(f"{label}{left}{'|'.join(row)}{right}")
     return lines
 
 

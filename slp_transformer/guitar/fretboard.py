@@ -64,10 +64,6 @@ OPEN_G = Tuning((62, 59, 55, 50, 43, 38))
 OPEN_D = Tuning((62, 57, 54, 50, 45, 38))
 DADGAD = Tuning((62, 57, 55, 50, 45, 38))
 HALF_STEP_DOWN = Tuning((63, 58, 54, 49, 44, 39))
-# Classical and lute music: the third string at F sharp as on a lute, or the bass strings lowered.
-LUTE = Tuning((64, 59, 54, 50, 45, 40))
-LUTE_DROP_D = Tuning((64, 59, 54, 50, 45, 38))
-DROP_D_AND_G = Tuning((64, 59, 55, 50, 43, 38))
 
 TUNINGS: dict[str, Tuning] = {
     "standard": STANDARD,
@@ -77,9 +73,10 @@ TUNINGS: dict[str, Tuning] = {
     "open-D": OPEN_D,
     "DADGAD": DADGAD,
     "half-step-down": HALF_STEP_DOWN,
-    "lute": LUTE,
-    "lute-drop-D": LUTE_DROP_D,
-    "drop-D-and-G": DROP_D_AND_G,
+    # Classical and lute music: the third string at F sharp as on a lute, or lower bass strings.
+    "lute": Tuning((64, 59, 54, 50, 45, 40)),
+    "lute-drop-D": Tuning((64, 59, 54, 50, 45, 38)),
+    "drop-D-and-G": Tuning((64, 59, 55, 50, 43, 38)),
 }
 """The tunings that have a name, without a capo."""
 
@@ -102,6 +99,11 @@ def format_pitch(pitch: int) -> str:
     'E2'
     """
     return f"{_SHARP_NAMES[pitch % 12]}{pitch // 12 - 1}"
+
+
+def midi_program(tuning: Tuning) -> int:
+    """Return General MIDI's steel guitar, or finger bass if the lowest string is below B1."""
+    return 33 if min(tuning.open_pitches) < 35 else 25
 
 
 def get_string_names(tuning: Tuning) -> list[str]:

@@ -215,7 +215,7 @@ def _parse_notes(annotations: list[Any], delay_seconds: float) -> tuple[list[Tim
 
 
 def _parse_beats(annotations: list[Any]) -> tuple[list[float], list[int], tuple[int, int]]:
-    """When the beats are, which beat of its bar each is, and the time signature."""
+    """Return the beats' times, the number of each in its bar, and the time signature."""
     (found,) = [each for each in annotations if each["namespace"] == "beat_position"]
     beats = sorted((_parse_seconds(each["time"]), each["value"]) for each in found["data"])
     times = [time for time, _ in beats]

@@ -1,6 +1,7 @@
 """Pitches with time and without strings, as in MIDI files; the input of fingering."""
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -78,79 +79,34 @@ def score_from_tab(tab: Tab) -> Score:
         ValueError: if the tab's steps are columns, or its repeats are too many.
     """
     unit, tab = require_steps_per_quarter(tab), expand_repeats(tab)
-    notes = [
-        ScoreNote(onset, duration, tab.tuning.pitch_of(each.note), each.note.string)
-        for onset, duration, each in notes_with_onsets(tab)
-        if all(technique.kind != "dead" for technique in each.techniques)
-    ]
     starts = bar_start_steps(tab)
-    signatures = [(start, bar.time_signature) for start, bar in zip(starts, tab.bars, strict=False)]
-    tempi = [(start, bar.tempo_bpm) for start, bar in zip(starts, tab.bars, strict=False)]
+    notes: list[ScoreNote] = []
+    signatures, tempos = [], []
+    next_onsets: dict[int, int] = {}  # by string, since bars are read from the end
+    for start, bar in reversed(list(zip(starts, tab.bars, strict=False))):
+        if bar.time_signature is not None:
+            signatures.append((start, bar.time_signature))
+        if bar.tempo_bpm is not None:
+            tempos.append((start, bar.tempo_bpm))
+        for event in reversed(bar.events):
+            onset = start + event.step
+            for each in event.tab_notes():
+                string = each.note.string
+                until = min(start + bar.steps, next_onsets.get(string, start + bar.steps))
+                next_onsets[string] = onset
+                if all(technique.kind != "dead" for technique in each.techniques):
+                    duration = each.duration_steps or until - onset
+                    notes.append(ScoreNote(onset, duration, tab.tuning.pitch_of(each.note), string))
     return Score(
-        tuple(sorted(notes, key=lambda note: (note.onset_step, note.pitch))),
+        tuple(sorted(notes, key=lambda note: (note.onset_step, note.pitch, -note.channel))),
         unit,
-        tuple((step, signature) for step, signature in signatures if signature is not None),
-        tuple((step, tempo) for step, tempo in tempi if tempo is not None),
+        tuple(reversed(signatures)),
+        tuple(reversed(tempos)),
         tab.title,
         tab.source,
         starts[-1],
         tab.style,
     )
-
-
-def notes_with_onsets(tab: Tab) -> list[tuple[int, int, TabNote]]:
-    """Every note of a tab with its onset from the beginning and how long it lasts, in steps.
-
-    Missing durations are filled as in `score_from_tab`. Repeats are not expanded.
-    """
-    placed: list[tuple[int, int, TabNote]] = []  # onset, end of its bar, note
-    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
-        for event in bar.events:
-            for each in event.tab_notes():
-                placed.append((start + event.step, start + bar.steps, each))
-    following: dict[int, int] = {}
-    timed = []
-    for onset, end, each in reversed(placed):
-        until = min(end, following.get(each.note.string, end))
-        timed.append((onset, each.duration_steps or until - onset, each))
-        following[each.note.string] = onset
-    return timed[::-1]
-
-
-def make_empty_bars(score: Score) -> list[Bar]:
-    """Return empty bars in the time signatures of a score, enough for all of its notes.
-
-    Raises:
-        ValueError: if there are more than 100,000, or a time signature is no whole number of steps.
-    """
-    end = max((note.onset_step + 1 for note in score.notes), default=0)
-    end = max(end, score.min_length_steps)
-    changes = sorted(dict(score.time_signatures).items())
-    bars: list[Bar] = []
-    start, time_signature = 0, (4, 4)
-    while start < end:
-        while changes and changes[0][0] <= start:
-            time_signature = changes.pop(0)[1]
-        beats, unit = time_signature
-        steps, rest = divmod(4 * beats * score.steps_per_quarter, unit)
-        if rest or steps < 1:
-            raise ValueError(
-                f"A bar of {beats}/{unit} is not a whole number of steps where a quarter note has "
-                f"{score.steps_per_quarter}."
-            )
-        if changes and changes[0][0] < start + steps:  # the time signature changes early
-            steps = changes[0][0] - start
-        bars.append(Bar(steps, (), time_signature, _value_at_step(score.tempos, start)))
-        start += steps
-        if len(bars) > MAX_BARS:
-            raise ValueError(f"This piece has more than {MAX_BARS:,} bars.")
-    return drop_repeated_changes(bars)
-
-
-def _value_at_step(changes_by_step: Sequence[tuple[int, int]], step: int) -> int | None:
-    """Return the value of the last change up to a step; None before the first."""
-    place = bisect_right([at for at, _ in changes_by_step], step)
-    return changes_by_step[place - 1][1] if place else None
 
 
 def tab_from_score(score: Score, places: Sequence[Note | None], tuning: Tuning = STANDARD) -> Tab:
@@ -167,18 +123,57 @@ def tab_from_score(score: Score, places: Sequence[Note | None], tuning: Tuning =
     """
     if len(places) != len(score.notes):
         raise ValueError(f"There are {len(places)} places for {len(score.notes)} notes.")
-    bars = make_empty_bars(score)
-    ends = bar_start_steps(Tab(bars=tuple(bars)))
-    events: list[list[Event]] = [[] for _ in bars]
-    for moment in score.group_by_onset():
-        onset = score.notes[moment[0]].onset_step
-        played = [TabNote(places[i], score.notes[i].duration_steps) for i in moment if places[i]]
-        strings = [each.note.string for each in played]
-        if len(set(strings)) < len(strings):
-            raise ValueError(f"Two notes that begin together, at step {onset}, are on one string.")
-        if played:
-            number = bisect_right(ends, onset) - 1
-            events[number].append(Event.from_notes(onset - ends[number], played))
-    filled = (replace(bar, events=tuple(own)) for bar, own in zip(bars, events, strict=True))
+    tab, spots = place_in_bars(score)
+    events: list[dict[int, list[TabNote]]] = [{} for _ in tab.bars]
+    for note, place, (index, step) in zip(score.notes, places, spots, strict=True):
+        if place is None:
+            continue
+        moment = events[index].setdefault(step, [])
+        if place.string in [each.note.string for each in moment]:
+            raise ValueError(
+                f"Two notes that begin together, at step {note.onset_step}, are on one string."
+            )
+        moment.append(TabNote(place, note.duration_steps))
+    bars = []
+    for bar, own in zip(tab.bars, events, strict=True):
+        inside = tuple(Event.from_notes(step, notes) for step, notes in own.items())
+        bars.append(replace(bar, events=inside))
+    return replace(tab, tuning=tuning, bars=tuple(bars))
+
+
+def place_in_bars(score: Score) -> tuple[Tab, list[tuple[int, int]]]:
+    """Return a tab of empty bars for a score, and for each note its bar's index and its step there.
+
+    Raises:
+        ValueError: if there are more than 100,000 bars, or a time signature is no whole number of
+            steps.
+    """
+    end = max([score.min_length_steps, *(note.onset_step + 1 for note in score.notes)])
+    changes = deque(sorted(dict(score.time_signatures).items()))
+    tempo_steps = [step for step, _ in score.tempos]
+    bars: list[Bar] = []
+    starts, time_signature = [0], (4, 4)
+    while (start := starts[-1]) < end:
+        while changes and changes[0][0] <= start:
+            time_signature = changes.popleft()[1]
+        beats, unit = time_signature
+        steps, rest = divmod(4 * beats * score.steps_per_quarter, unit)
+        if rest or steps < 1:
+            raise ValueError(
+                f"A bar of {beats}/{unit} is not a whole number of steps where a quarter note has "
+                f"{score.steps_per_quarter}."
+            )
+        if changes:  # the time signature may change early
+            steps = min(steps, changes[0][0] - start)
+        last_tempo = bisect_right(tempo_steps, start) - 1
+        tempo = score.tempos[last_tempo][1] if last_tempo >= 0 else None
+        bars.append(Bar(steps, (), time_signature, tempo))
+        starts.append(start + steps)
+        if len(bars) > MAX_BARS:
+            raise ValueError(f"This piece has more than {MAX_BARS:,} bars.")
+    spots = []
+    for note in score.notes:
+        index = bisect_right(starts, note.onset_step) - 1
+        spots.append((index, note.onset_step - starts[index]))
     details = score.source, score.steps_per_quarter, score.style
-    return Tab(score.title, tuning, tuple(filled), *details)
+    return Tab(score.title, STANDARD, tuple(drop_repeated_changes(bars)), *details), spots

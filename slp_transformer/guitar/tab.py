@@ -22,7 +22,7 @@ TechniqueKind = Literal[
 
 
 class Technique(NamedTuple):
-    """How a note is played.
+    """The way a note is played.
 
     Attributes:
         kind: "hammer", "pull" and "slide" lead from this note to the next one on its string;
@@ -199,28 +199,24 @@ def check_tab(tab: Tab) -> None:
     if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
         raise ValueError(f"A quarter note has 1 to {MAX_STEPS_PER_QUARTER} steps, not {unit}.")
     for number, bar in enumerate(tab.bars, start=1):
-        check_bar(bar, number, strings)
+        _check_bar(bar, number)
+        for event, where in iter_checked_events(bar, number):
+            _check_event(event, where, strings)
 
 
-def check_bar(bar: Bar, bar_number: int, num_strings: int) -> None:
-    """Refuse a bar that cannot be written down.
-
-    Raises:
-        ValueError: as `check_tab`.
-    """
-    if bar.time_signature is not None and (
-        bar.time_signature[0] < 1 or bar.time_signature[1] not in (1, 2, 4, 8, 16, 32)
-    ):
-        raise ValueError(
-            f"Bar {bar_number}: {bar.time_signature[0]}/{bar.time_signature[1]} is not a time "
-            "signature; write so many halves, quarters, eighths, ..., as in 6/8."
-        )
+def _check_bar(bar: Bar, bar_number: int) -> None:
+    """Refuse a time signature or a tempo that cannot be written down."""
+    if bar.time_signature is not None:
+        beats, unit = bar.time_signature
+        if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(
+                f"Bar {bar_number}: {beats}/{unit} is not a time signature; write so many halves, "
+                "quarters, eighths, ..., as in 6/8."
+            )
     if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
         raise ValueError(
             f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo_bpm}."
         )
-    for event, where in iter_checked_events(bar, bar_number):
-        _check_event(event, where, num_strings)
 
 
 def iter_checked_events(bar: Bar, bar_number: int) -> Iterator[tuple[Event, str]]:

@@ -1,6 +1,7 @@
 """Tabs as training tokens and validation tokens."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.tab_header import is_valid_style
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 from slp_transformer.guitar.token_grammar import NUM_STRINGS
+
+MAX_STYLES = 64  # styles that a new tokenizer takes
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ def prepare_tab_dataset(
     """
     tokenizer = tokenizer or TabTokenizer()
     tabs, unseen, problems = read_train_val_tabs(source, val_split)
-    train_data, val_data = encode_tabs(tabs, tokenizer), encode_tabs(unseen, tokenizer)
-    return TabDataset(tokenizer, train_data, val_data, tabs, unseen, problems)
+    streams = (torch.tensor(encode_all_tabs(part, tokenizer)) for part in (tabs, unseen))
+    return TabDataset(tokenizer, *streams, tabs, unseen, problems)
 
 
 def read_train_val_tabs(
@@ -75,45 +79,39 @@ def read_train_val_tabs(
     Raises:
         ValueError: as `prepare_tab_dataset`, but for what has no token.
     """
-    tabs, problems = keep_six_string_tabs(*read_tab_source(source))
+    tabs, problems = read_tab_source(source)
     if isinstance(val_split, str | Path):
-        unseen, more = keep_six_string_tabs(*read_tab_source(val_split))
+        unseen, more = read_tab_source(val_split)
         return tabs, unseen, problems + more
     return *split_train_val(tabs, val_split), problems
 
 
 def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProblem]]:
-    """Tabs and problems of a folder or file, or of GuitarSet; the practice corpus if None.
+    """The tabs of six strings of a folder or file, or of GuitarSet; the practice corpus if None.
+
+    Returns:
+        The tabs, and what could not be read; tabs of other than six strings are problems too.
 
     Raises:
         ValueError: as `slp_transformer.guitar.ascii_reader.read_tab_folder`, or
-            `slp_transformer.guitar.guitarset.read_guitarset`.
+            `slp_transformer.guitar.guitarset.read_guitarset`; or if no tab has six strings.
     """
     if source is None:
         return make_practice_corpus(seed=0), []
     if is_guitarset(source):
         excerpts, problems = read_guitarset(source)
         return [excerpt.tab for excerpt in excerpts], problems
-    return read_tab_folder(source)
-
-
-def keep_six_string_tabs(
-    tabs: list[Tab], problems: list[ReadProblem]
-) -> tuple[list[Tab], list[ReadProblem]]:
-    """The tabs that tokens are made for, those of six strings; the others become problems.
-
-    Raises:
-        ValueError: if there are only others.
-    """
-    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
-    others = []
+    tabs, problems = read_tab_folder(source)
+    kept, others = [], []
     for tab in tabs:
-        if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS:
+        if (count := len(tab.tuning.open_pitches)) == NUM_STRINGS:
+            kept.append(tab)
+        else:
             message = f"{count} strings; tokens are made for {NUM_STRINGS}"
             others.append(ReadProblem(tab.source or tab.title, 0, message))
     if tabs and not kept:
         raise ValueError(f"No tab here has {NUM_STRINGS} strings; the first is {others[0]}.")
-    return kept, [*problems, *others]
+    return kept, problems + others
 
 
 def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[Tab]]:
@@ -135,15 +133,19 @@ def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[
     return tabs[count:], tabs[:count]
 
 
+def collect_styles(tabs: Iterable[Tab]) -> tuple[tuple[str, ...], list[str]]:
+    """The styles that a model of some tabs can be asked for.
+
+    Returns:
+        Their names, sorted: none where all that have a style have the same, which then carries no
+        information, and none where there are more than 64. And a warning in the latter case.
+    """
+    found = sorted({tab.style for tab in tabs if is_valid_style(tab.style)})
+    if len(found) > MAX_STYLES:
+        return (), [f"styles have no tokens: there are {len(found)} styles, more than {MAX_STYLES}"]
+    return (tuple(found) if len(found) > 1 else ()), []
+
+
 def describe_tab(tab: Tab) -> str:
     """Return the source and title of a piece, as far as they are known."""
     return ", ".join(filter(None, [tab.source, tab.title])) or "a piece without a name"
-
-
-def encode_tabs(tabs: list[Tab], tokenizer: TabTokenizer) -> Int[Tensor, "tokens"]:
-    """The tokens of tabs, one piece after the other.
-
-    Raises:
-        ValueError: for the first tab that has something that has no token.
-    """
-    return torch.tensor(encode_all_tabs(tabs, tokenizer), dtype=torch.long)

@@ -5,6 +5,9 @@ Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F#
 """
 
 import re
+from collections.abc import Sequence
+from math import ceil
+from statistics import median
 
 from slp_transformer.guitar.fretboard import (
     DOUBLE_DROP_D,
@@ -16,12 +19,12 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
     get_string_names,
 )
-from slp_transformer.guitar.styles import is_valid_style
 from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS
 from slp_transformer.guitar.theory import parse_pitch_class
 
 OpenPitches = tuple[int, ...]
 
+MAX_STYLE_CHARACTERS = 40  # characters
 MAX_STATEMENT_COLUMNS = 1000  # columns of a line in which something is stated
 
 _NOTE_NAME_REGEX = r"([A-Ga-g](?:[#b\u266f\u266d])?)"
@@ -32,6 +35,7 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
 _NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
+_SIGN_HALF_STEPS = {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
 _TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
@@ -58,8 +62,11 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
-_NUMBER_WORDS = {"two": 2, "2": 2, "three": 3, "3": 3}
-_STANDARD_ON_NOTE_PATTERN = re.compile(r"\b([A-G](?:[#b\u266f\u266d])?)[\s-]+standard\b", re.I)
+_STANDARD_ON_NOTE_PATTERN = re.compile(
+    r"(?:\b|^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?(?P<to>tun(?:ed?|ing)\s+(?:down\s+)?to)\s+)"
+    r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])(?(to)(?=\s*(?:$|[,;.()\]]|tuning|standard))|[\s-]+standard\b)",
+    re.I,
+)
 _HALF_STEP_DOWN_PATTERN = re.compile(
     r"(?:half|1/2)[\s-]*(?:a[\s-])?step[\s-]*(?:down|lower)|down\s+(?:a\s+)?(?:half|1/2)"
     r"|\bE(?:b|\u266d|-flat)\s+tuning",
@@ -68,66 +75,74 @@ _HALF_STEP_DOWN_PATTERN = re.compile(
 _STANDARD_TUNING_PATTERN = re.compile(
     r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
 )
-_STRING_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
+_STRING_NAMES = ("", "first", "second", "third", "fourth", "fifth", "sixth", "low")
 _SINGLE_STRING_PATTERN = re.compile(
-    r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth)\)?"
-    r"(?P<word>\s+string)?"
-    r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|to)\s*"
+    r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth|low)\)?"
+    r"(?P<word>\s+string|(?<=low)\s+E(?:\s+string)?)?"
+    r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|(?:down\s+|up\s+)?to)\s*"
     + _NOTE_NAME_REGEX
     + r"(?![\w#/])",
     re.I,
 )
-_FRET_WORDS = (
-    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
-)
-_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + "|".join(_FRET_WORDS[1:]) + r")(?:st|nd|rd|th)?\b"
+_FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii"
+_FRET_NUMBERS = {
+    name: number
+    for names in (_FRET_WORDS.split(), _ROMAN_NUMERALS.split(), map(str, range(1, 13)))
+    for number, name in enumerate(names, start=1)
+}
+_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
-    r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
+    r"(?:^\W*(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
+    r"capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ROMAN_NUMERALS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
 
-def infer_open_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches | None:
-    """Open strings from six note names, in either order.
+def infer_open_pitches(note_names: Sequence[str]) -> OpenPitches | None:
+    """Return the open strings that six note names mean, the lowest string first or last.
 
-    Each name is taken to be the pitch nearest to the string that it would be in standard tuning;
-    of the two orders, low to high and high to low, the one that stays nearer wins.
+    Strings rise by less than an octave each, and all of them are at most two half steps above
+    standard tuning, or below it. The names are in that order in which the tuning is more like a
+    standard one that is tuned down; names that are about as good in both begin with the lowest.
 
     Returns:
         MIDI pitches, string 1 (the highest) first; None if some string would be more than five
-        semitones away from standard tuning, so that the names cannot be a tuning.
+        half steps out of place, so that the names cannot be a tuning.
     """
-    orders = [_nearest_pitches(note_names), _nearest_pitches(note_names[::-1])]
-    pitches = min(orders, key=_distance_from_standard)
-    worst = max(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
-    return pitches if worst <= 5 else None
+    low_first, high_first = _rising_pitches(note_names), _rising_pitches(note_names[::-1])
+    is_high_first = _distance_from_standard(low_first) > _distance_from_standard(high_first) + 8
+    pitches = high_first if is_high_first else low_first
+    offsets = _offsets_from_standard(pitches)
+    return pitches if max(abs(x - median(offsets)) for x in offsets) <= 5 else None
 
 
-def _nearest_pitches(note_names: list[str] | tuple[str, ...]) -> OpenPitches:
-    """The pitch of each name that is nearest to the same string in standard tuning."""
-    return tuple(
-        _nearest_pitch(name, open_pitch)
-        for name, open_pitch in zip(note_names, STANDARD.open_pitches, strict=True)
-    )
+def _rising_pitches(low_first_names: Sequence[str]) -> OpenPitches:
+    """Return the lowest pitch for each name above the string before, string 1 first."""
+    pitches: list[int] = []
+    for name in low_first_names:
+        before = pitches[-1] if pitches else 0
+        pitches.append(before + (_parse_pitch_class(name) - before) % 12)
+    too_high = median(_offsets_from_standard(pitches[::-1])) - 2
+    return _transpose_pitches(tuple(pitches[::-1]), -12 * ceil(too_high / 12))
 
 
-def _nearest_pitch(note_name: str, reference_pitch: int) -> int:
-    """Return the pitch of a name, in any case and with any sign, nearest to `reference_pitch`."""
-    plain = note_name[0].upper() + note_name[1:].replace("\u266f", "#").replace("\u266d", "b")
-    return reference_pitch + (parse_pitch_class(plain) - reference_pitch + 6) % 12 - 6
+def _offsets_from_standard(pitches: Sequence[int]) -> list[int]:
+    """Return for each string how many half steps it is above standard tuning."""
+    return [a - b for a, b in zip(pitches, STANDARD.open_pitches, strict=True)]
 
 
-def _distance_from_standard(pitches: OpenPitches) -> int:
-    """Semitones from standard tuning, summed over the strings."""
-    return sum(abs(a - b) for a, b in zip(pitches, STANDARD.open_pitches, strict=True))
+def _distance_from_standard(pitches: OpenPitches) -> float:
+    """Return how unlike standard tuning a tuning is, and how far above or below."""
+    offsets = _offsets_from_standard(pitches)
+    center = median(offsets)
+    return abs(center) + sum(abs(offset - center) for offset in offsets)
 
 
 def format_tuning_line(tuning: Tuning) -> str:
@@ -164,19 +179,21 @@ def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
 
     The lowest string comes first, unless most steps lead down and the order is not stated.
     """
-    notes = _NOTE_WITH_OCTAVE_PATTERN.findall(line)
-    if not MIN_STRINGS <= len(notes) <= MAX_STRINGS:
+    pitches = parse_pitches_with_octaves(line)
+    if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
         return None
-    pitches = [
-        12 * (int(octave) + 1)
-        + parse_pitch_class(letter.upper())
-        + {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}[sign]
-        for letter, sign, octave in notes
-    ]
     up = sum(a < b for a, b in zip(pitches, pitches[1:], strict=False))
     down = sum(a > b for a, b in zip(pitches, pitches[1:], strict=False))
     from_high = down > up and not _LOW_FIRST_PATTERN.search(line)
     return tuple(pitches if from_high else pitches[::-1])
+
+
+def parse_pitches_with_octaves(text: str) -> list[int]:
+    """Return the MIDI pitch of each note with an octave in a text."""
+    return [
+        12 * (int(octave) + 1) + parse_pitch_class(letter.upper()) + _SIGN_HALF_STEPS[sign]
+        for letter, sign, octave in _NOTE_WITH_OCTAVE_PATTERN.findall(text)
+    ]
 
 
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
@@ -196,7 +213,7 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     if _HALF_STEP_DOWN_PATTERN.search(line):
         return HALF_STEP_DOWN.open_pitches
     if found := _STANDARD_ON_NOTE_PATTERN.search(line):
-        half_steps = (_parse_pitch_class(found[1]) - 4 + 7) % 12 - 7
+        half_steps = (_parse_pitch_class(found["note"]) - 4 + 7) % 12 - 7
         return _transpose_pitches(STANDARD.open_pitches, half_steps)
     return STANDARD.open_pitches if _STANDARD_TUNING_PATTERN.search(line) else None
 
@@ -209,22 +226,17 @@ def _transpose_pitches(pitches: OpenPitches, half_steps: int) -> OpenPitches:
 def _parse_pitch_class(note_name: str) -> int:
     """Half steps from C up to a note in any case and with any sign."""
     sharp = note_name[1:] in ("#", "\u266f")
-    flat = note_name[1:] in ("b", "\u266d", "flat", "-flat")
+    flat = note_name[1:].lower().lstrip(" -") in ("b", "\u266d", "flat")
     return parse_pitch_class(note_name[0].upper()) + sharp - flat
 
 
 def _parse_half_steps(words: str) -> int:
     """Return how many half steps ``1 whole step``, ``half a step`` or ``two semitones`` are."""
     words = words.lower()
-    if "1/2" in words or "half" in words or "1.5" in words:
-        more = re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words)
-        return 3 if more else _parse_leading_number(words)
-    return _parse_leading_number(words) * (1 if "semitone" in words else 2)
-
-
-def _parse_leading_number(words: str) -> int:
-    """The whole number that words begin with; 1 where they name none."""
-    return _NUMBER_WORDS.get(words.split()[0], 1)
+    if re.search(r"\b1[\s-]1/2|\bone[\s-]+and|1\.5", words):
+        return 3
+    number = {"two": 2, "2": 2, "three": 3, "3": 3}.get(words.split()[0], 1)
+    return number if re.search("1/2|half|semitone", words) else 2 * number
 
 
 def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
@@ -238,12 +250,13 @@ def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | Non
     pitches = list(STANDARD.open_pitches)
     found = False
     for match in _SINGLE_STRING_PATTERN.finditer(line):
-        plain = match["sign"].lower() == "to"
-        if plain and not (mentions_tuning and match["word"]):
+        name, sign = match["string"].lower(), match["sign"].lower()
+        if sign.endswith("to") and "tuned" not in sign and not (mentions_tuning and match["word"]):
             continue
-        name = match["string"].lower()
-        string = _STRING_ORDINALS.get(name) or int(name[0])
-        pitches[string - 1] = _nearest_pitch(match.groups()[-1], STANDARD.open_pitches[string - 1])
+        string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
+        usual = STANDARD.open_pitches[string - 1]
+        pitch_class = _parse_pitch_class(match.groups()[-1])
+        pitches[string - 1] = usual + (pitch_class - usual + 6) % 12 - 6
         found = True
     return tuple(pitches) if found else None
 
@@ -256,16 +269,7 @@ def parse_capo(line: str) -> int | None:
     """
     line = line[:MAX_STATEMENT_COLUMNS]
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
-    if not found:
-        return None
-    fret = found["fret"].upper()
-    if fret.lower() in _FRET_WORDS:
-        return _FRET_WORDS.index(fret.lower())
-    if fret in _ROMAN_NUMERALS:
-        number = _ROMAN_NUMERALS.index(fret)
-    else:
-        number = int(fret) if fret.isdecimal() else 0
-    return number if 1 <= number <= 12 else None
+    return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
 
 
 def find_title(lines: list[str]) -> str:
@@ -290,6 +294,22 @@ def find_style(lines: list[str]) -> str:
         if (match := _STYLE_PATTERN.match(line[:MAX_STATEMENT_COLUMNS]))
     )
     return next(filter(is_valid_style, (" ".join(name.split()) for name in found)), "")
+
+
+def is_valid_style(style_name: str) -> bool:
+    """Return whether a text will do as the name of a style.
+
+    It has 1 to 40 printable characters, none of them ``<`` or ``>``, which tokens have around it,
+    and no spaces but single ones between words. What a tab without a style is called, none, is no
+    style.
+    """
+    return (
+        0 < len(style_name) <= MAX_STYLE_CHARACTERS
+        and style_name == " ".join(style_name.split())
+        and style_name.isprintable()
+        and not set("<>") & set(style_name)
+        and style_name.casefold() != "none"
+    )
 
 
 def _has_letters(line: str) -> bool:

@@ -17,43 +17,56 @@ ends. Positions rather than the time that passes between notes: a model that has
 soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
 they count from to the last of them.
 
-The placed code, ``TabTokenizer(code="placed")``, has one token for a bar that comes back, and says
-time signature and key in the header, and the style if the tokenizer is made with styles;
-`slp_transformer.guitar.token_names` describes it.
+In the placed code, ``TabTokenizer(scheme="placed")``, the header goes on with the time signature of
+the first bar and the key, which is estimated from all notes
+(`slp_transformer.guitar.theory.estimate_key`); either may be ``none``. Where the tokenizer has
+styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of them::
+
+    <bos> TUNING<standard> CAPO<0> COLUMNS METRE<4/4> KEY<Em>
+    BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> POS<4> TAB<3,0>
+    SAME<1>
+    <eos>
+
+``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
+number. ``TAB`` is the first note of a moment, ``WITH`` another one that sounds with it. A bar's
+first moment is its beginning, unless a ``POS`` says otherwise.
+
+A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>``
+the one eight bars back, the nearest of several. So a model that has whole pieces before it can have
+bars come back without spelling them. The grammar does not keep it from spelling such a bar all the
+same.
 
 A piece is encoded in one way in either code. Which token may follow which is one small state
 machine, which decoding and `TabTokenizer.allowed_next_ids` share.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from slp_transformer._internal.config_checks import is_integer
 from slp_transformer._internal.json_schema import validate_json
-from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Tuning
-from slp_transformer.guitar.styles import check_styles
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
+from slp_transformer.guitar.tab import Bar, Tab, iter_checked_events
+from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
 from slp_transformer.guitar.token_grammar import (
     NUM_STRINGS,
     SPECIAL_TOKENS,
-    PlacedTokenReader,
-    PlainTokenReader,
+    TokenReader,
     parse_token,
-)
-from slp_transformer.guitar.token_names import (
-    build_placed_vocabulary,
-    build_plain_vocabulary,
-    encode_placed_tab,
-    encode_plain_bars,
 )
 
 TokenScheme = Literal["plain", "placed"]
+BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
 MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
-MAX_LIMIT = 1 << 16  # frets, positions or capos, since each has a token
+MAX_CAPO = 12
+MAX_LIMIT = 1 << 16  # frets or positions, since each has a token
+MAX_BARS_BACK = 128
+"""How many bars back a bar can be called by ``SAME``."""
 DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-"""How many steps a quarter note has in the pieces that models are trained on by default."""
+"""The steps per quarter note in the pieces that models are trained on by default."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +85,6 @@ class DecodedTab:
     num_tokens: int
     is_complete: bool
 
-    @property
-    def valid_token_share(self) -> float:
-        """Share of the tokens that the grammar allows where they are; 1.0 for no tokens."""
-        return 1 - self.num_invalid_tokens / self.num_tokens if self.num_tokens else 1.0
-
 
 @dataclass(frozen=True)
 class TabTokenizerConfig:
@@ -85,10 +93,8 @@ class TabTokenizerConfig:
     kind: Literal["tab tokens"]
     max_fret: int
     max_position: int
-    max_capo: int
-    tunings: dict[str, tuple[int, ...]]
-    units: tuple[int, ...]
-    code: TokenScheme
+    steps_per_quarter_options: tuple[int, ...]
+    scheme: TokenScheme
     styles: tuple[str, ...]
 
 
@@ -107,8 +113,6 @@ class TabTokenizer:
     Args:
         max_fret: highest fret that has a token.
         max_position: how many positions have a token; bars may be longer.
-        max_capo: highest capo.
-        tunings: the tunings with a token of their own, by name; six strings each.
         steps_per_quarter_options: how many steps a quarter note may have,
             `DEFAULT_STEPS_PER_QUARTER` for instance, for tokens of the unit of time; none for no
             such tokens.
@@ -117,10 +121,9 @@ class TabTokenizer:
             a style.
 
     Raises:
-        ValueError: if a limit is below its smallest useful value, a tuning has not six strings,
-            there is no such code, a style has no name that will do
-            (`slp_transformer.guitar.styles.is_valid_style`) or is there twice, or styles are
-            given for the plain code.
+        ValueError: if a limit is below its smallest useful value, there is no such scheme, a style
+            has no valid name (`slp_transformer.guitar.tab_header.is_valid_style`) or is there
+            twice, or styles are given for the plain code.
     """
 
     pad_id, bos_id, eos_id = 0, 1, 2
@@ -129,48 +132,63 @@ class TabTokenizer:
         self,
         max_fret: int = 24,
         max_position: int = 128,
-        max_capo: int = 12,
-        tunings: dict[str, Tuning] | None = None,
         steps_per_quarter_options: Iterable[int] = (),
         scheme: TokenScheme = "plain",
         styles: Iterable[str] = (),
     ):
-        for name, value, least in (
-            ("max_fret", max_fret, 0), ("max_position", max_position, 1), ("max_capo", max_capo, 0)
-        ):  # fmt: skip
+        units, styles = tuple(steps_per_quarter_options), tuple(styles)
+        limits = [("max_fret", max_fret, 0), ("max_position", max_position, 1)]
+        for name, value, least in [*limits, *(("steps_per_quarter", unit, 1) for unit in units)]:
             if not is_integer(value) or not least <= value <= MAX_LIMIT:
                 raise ValueError(
                     f"{name} must be a whole number from {least} to {MAX_LIMIT}, not {value!r}."
                 )
-        self.max_fret, self.max_position, self.max_capo = max_fret, max_position, max_capo
-        self.tunings = dict(TUNINGS if tunings is None else tunings)
-        for name, tuning in self.tunings.items():
-            if len(tuning.open_pitches) != NUM_STRINGS:
-                raise ValueError(f"Tuning {name!r} must have {NUM_STRINGS} open strings.")
-        self.steps_per_quarter_options = units = tuple(steps_per_quarter_options)
-        if not all(is_integer(unit) and 1 <= unit <= MAX_LIMIT for unit in units):
-            raise ValueError(f"A quarter note has a whole number of steps, not {units}.")
         if scheme not in get_args(TokenScheme):
             raise ValueError(f'scheme must be "plain" or "placed", not {scheme!r}.')
-        self.scheme, self.styles = scheme, tuple(styles)
-        check_styles(self.styles)
-        if self.styles and scheme == "plain":
+        if styles and scheme == "plain":
             raise ValueError("Only the placed code has style tokens, not the plain one.")
-        unit_tokens = ("COLUMNS", *(f"STEPS<{unit}>" for unit in units)) if units else ()
-        self.vocabulary = (
-            *SPECIAL_TOKENS,
-            *(f"TUNING<{name}>" for name in self.tunings),
-            *(f"OPEN<{pitch}>" for pitch in range(MIN_OPEN_PITCH, MAX_OPEN_PITCH + 1)),
-            *(f"CAPO<{capo}>" for capo in range(max_capo + 1)),
-            *unit_tokens,
-            *(
-                build_plain_vocabulary(max_fret, max_position)
-                if scheme == "plain"
-                else build_placed_vocabulary(max_fret, max_position, self.styles)
-            ),
-        )
+        for name in styles:
+            if not isinstance(name, str) or not is_valid_style(name):
+                raise ValueError(
+                    f"A style has a name of 1 to {MAX_STYLE_CHARACTERS} printable characters, "
+                    f"without < and >, and other than none: {name!r:.60} will not do."
+                )
+            if styles.count(name) > 1:
+                raise ValueError(f"The style {name!r} is there twice.")
+        self.max_fret, self.max_position = max_fret, max_position
+        self.steps_per_quarter_options, self.scheme, self.styles = units, scheme, styles
+        self.vocabulary = self._build_vocabulary()
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
+
+    def _build_vocabulary(self) -> tuple[str, ...]:
+        """Return the names of all tokens, by id."""
+        frets = range(self.max_fret + 1)
+        places = [f"<{s},{fret}>" for s in range(NUM_STRINGS, 0, -1) for fret in frets]
+        positions = range(1, self.max_position + 1)
+        vocabulary = [
+            *SPECIAL_TOKENS,
+            *(f"TUNING<{name}>" for name in TUNINGS),
+            *(f"OPEN<{pitch}>" for pitch in range(MIN_OPEN_PITCH, MAX_OPEN_PITCH + 1)),
+            *(f"CAPO<{capo}>" for capo in range(MAX_CAPO + 1)),
+        ]
+        if self.steps_per_quarter_options:
+            vocabulary += ["COLUMNS", *(f"STEPS<{n}>" for n in self.steps_per_quarter_options)]
+        if self.scheme == "plain":
+            vocabulary.append("BAR")
+        else:
+            vocabulary += [f"METRE<{beats}/{kind}>" for beats, kind in TIME_SIGNATURES]
+            vocabulary += ["METRE<none>", *(f"KEY<{key}>" for key in KEY_NAMES), "KEY<none>"]
+            vocabulary += [*(f"BAR<{steps}>" for steps in positions), "LONGER"]
+        vocabulary += ["LONG", *(f"POS<{steps}>" for steps in positions)]
+        if self.scheme == "placed":
+            vocabulary += [f"SAME<{bars}>" for bars in range(1, MAX_BARS_BACK + 1)]
+        vocabulary += [f"TAB{place}" for place in places]
+        if self.scheme == "placed":
+            vocabulary += [f"WITH{place}" for place in places]
+        if self.styles:
+            vocabulary += [*(f"STYLE<{style}>" for style in self.styles), "STYLE<none>"]
+        return tuple(vocabulary)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -196,6 +214,8 @@ class TabTokenizer:
                 raise ValueError(f"{token!r} is not in the vocabulary of {len(self)} tab tokens.")
         return [self._ids[token] for token in tokens]
 
+    # --- Encoding --------------------------------------------------------------------------------
+
     def encode(self, tab: Tab) -> list[int]:
         """Token ids of a tab, from ``<bos>`` to ``<eos>``.
 
@@ -207,13 +227,71 @@ class TabTokenizer:
                 without length, events out of order or outside their bar, notes not in order from
                 string 6 to string 1. The sentence names the bar.
         """
+        bars: list[str] = []
+        last_seen: dict[tuple[int, BarMoments], int] = {}
+        for number, bar in enumerate(tab.bars, start=1):
+            moments = self._encodable_moments(bar, number)
+            again = f"SAME<{number - last_seen.get((bar.steps, moments), number)}>"
+            last_seen[bar.steps, moments] = number
+            bars += [again] if moments and again in self._ids else self._bar_tokens(bar, moments)
         tokens = ["<bos>", *self.tuning_tokens(tab.tuning)]
-        tokens += self.time_unit_tokens(tab.steps_per_quarter)
-        if self.scheme == "plain":
-            tokens += encode_plain_bars(tab.bars, self.max_fret, self.max_position)
+        if self.steps_per_quarter_options:
+            unit = tab.steps_per_quarter
+            tokens.append("COLUMNS" if unit is None else f"STEPS<{unit}>")
+            if tokens[-1] not in self._ids:
+                raise ValueError(
+                    f"There is no token for {unit} steps to a quarter note, only for "
+                    f"{', '.join(map(str, self.steps_per_quarter_options))}."
+                )
+        if self.scheme == "placed":
+            signature = tab.bars[0].time_signature if tab.bars else None
+            written = "{}/{}".format(*signature) if signature in TIME_SIGNATURES else "none"
+            tokens += [f"METRE<{written}>", f"KEY<{estimate_key(tab) or 'none'}>"]
+        if self.styles:
+            tokens.append(f"STYLE<{tab.style if tab.style in self.styles else 'none'}>")
+        return self.to_ids([*tokens, *bars, "<eos>"])
+
+    def _encodable_moments(self, bar: Bar, bar_number: int) -> BarMoments:
+        """The moments of a bar at which notes sound, and those notes.
+
+        Raises:
+            ValueError: naming the bar, for what has no tokens.
+        """
+        found = []
+        for event, where in iter_checked_events(bar, bar_number):
+            strings = [note.string for note in event.notes]
+            if not strings or strings != sorted(set(strings), reverse=True):
+                raise ValueError(
+                    f"{where}: an event needs notes on different strings, string 6 before string "
+                    f"1; these are on strings {strings}."
+                )
+            for string, fret in event.notes:
+                if f"TAB<{string},{fret}>" not in self._ids:
+                    raise ValueError(
+                        f"{where}: no token for string {string}, fret {fret}: strings go from 1 to "
+                        f"{NUM_STRINGS}, frets from 0 to {self.max_fret}."
+                    )
+            if notes := event.sounding_notes():
+                found.append((event.step, notes))
+        return tuple(found)
+
+    def _bar_tokens(self, bar: Bar, moments: BarMoments) -> list[str]:
+        """Names of the tokens of a bar that is not called by ``SAME``."""
+        placed, ends = self.scheme == "placed", []
+        if placed:
+            longer, rest = divmod(bar.steps - 1, self.max_position)
+            tokens = [f"BAR<{rest + 1}>"] + ["LONGER"] * longer
         else:
-            tokens += encode_placed_tab(tab, self.max_fret, self.max_position, self.styles)
-        return self.to_ids([*tokens, "<eos>"])
+            tokens, ends = ["BAR"], [(bar.steps, ())]
+        num_longs = 0
+        for step, notes in [*moments, *ends]:
+            if step:
+                longs, rest = divmod(step - 1, self.max_position)
+                tokens += ["LONG"] * (longs - num_longs) + [f"POS<{rest + 1}>"]
+                num_longs = longs
+            for i, (string, fret) in enumerate(notes):
+                tokens.append(f"{'WITH' if placed and i else 'TAB'}<{string},{fret}>")
+        return tokens
 
     def tuning_tokens(self, tuning: Tuning) -> list[str]:
         """Names of the tokens for a tuning and its capo: what comes after ``<bos>``.
@@ -224,12 +302,11 @@ class TabTokenizer:
         pitches = tuning.open_pitches
         if len(pitches) != NUM_STRINGS:
             raise ValueError(f"Tab tokens need {NUM_STRINGS} strings, not {len(pitches)}.")
-        if not 0 <= tuning.capo <= self.max_capo:
-            raise ValueError(f"A capo can be on fret 0 to {self.max_capo}, not {tuning.capo}.")
+        if not 0 <= tuning.capo <= MAX_CAPO:
+            raise ValueError(f"A capo can be on fret 0 to {MAX_CAPO}, not {tuning.capo}.")
         capo = f"CAPO<{tuning.capo}>"
-        for name, known in self.tunings.items():
-            if known.open_pitches == pitches:
-                return [f"TUNING<{name}>", capo]
+        if name := get_tuning_name(tuning):
+            return [f"TUNING<{name}>", capo]
         if not all(MIN_OPEN_PITCH <= pitch <= MAX_OPEN_PITCH for pitch in pitches):
             raise ValueError(
                 f"Open strings must lie between the MIDI pitches {MIN_OPEN_PITCH} and "
@@ -237,25 +314,7 @@ class TabTokenizer:
             )
         return [*(f"OPEN<{pitch}>" for pitch in reversed(pitches)), capo]
 
-    def time_unit_tokens(self, steps_per_quarter: int | None) -> list[str]:
-        """Names of the tokens for a unit of time, after tuning and capo; none if it has no tokens.
-
-        Args:
-            steps_per_quarter: as `Tab.steps_per_quarter`.
-
-        Raises:
-            ValueError: for a unit that has no token.
-        """
-        if not self.steps_per_quarter_options:
-            return []
-        if steps_per_quarter is None:
-            return ["COLUMNS"]
-        if steps_per_quarter not in self.steps_per_quarter_options:
-            raise ValueError(
-                f"There is no token for {steps_per_quarter} steps to a quarter note, only for "
-                f"{', '.join(map(str, self.steps_per_quarter_options))}."
-            )
-        return [f"STEPS<{steps_per_quarter}>"]
+    # --- Decoding --------------------------------------------------------------------------------
 
     def decode(self, ids: Sequence[int], default_tuning: Tuning = STANDARD) -> DecodedTab:
         """The music in a sequence of token ids, however ill-formed: it never raises.
@@ -271,15 +330,13 @@ class TabTokenizer:
             default_tuning: the tuning of a sequence that does not say.
         """
         ids = [int(i) for i in ids]
-        reader = self._make_reader(ids, default_tuning)
-        length = 0
-        for length, token in enumerate(ids, start=1):  # noqa: B007
-            reader.read_token(token)
-            if token == self.eos_id:
-                break
+        is_complete = self.eos_id in ids
+        if is_complete:
+            ids = ids[: ids.index(self.eos_id) + 1]
+        reader = self._read(ids, default_tuning)
         reader.close_bar()
         tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
-        return DecodedTab(tab, reader.num_invalid_tokens, length, is_complete=self.eos_id in ids)
+        return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
 
     def allowed_next_ids(self, ids: Sequence[int]) -> set[int]:
         """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
@@ -290,51 +347,42 @@ class TabTokenizer:
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
-        reader = self._make_reader(ids, STANDARD)
-        for token in ids:
-            reader.read_token(token)
-        return {i for i in range(len(self)) if reader.is_allowed(i)}
+        reader = self._read(ids, STANDARD)
+        return {i for i, token in enumerate(self.parsed_vocabulary) if reader.is_allowed(*token)}
 
-    def _make_reader(self, ids: list[int], default_tuning: Tuning) -> PlainTokenReader:
-        """A reader for a sequence: at its beginning, or in the middle if it has none."""
-        placed = self.scheme == "placed"
-        header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",)]
-        header += [("COLUMNS", "STEPS")] if self.steps_per_quarter_options else []
-        header += [("METRE",), ("KEY",)] if placed else []
-        header += [("STYLE",)] if self.styles else []
-        if ids and ids[0] != self.bos_id:
-            header = []
-        else:
+    def _read(self, ids: list[int], default_tuning: Tuning) -> TokenReader:
+        """Read a sequence: from its beginning, or as the middle of a piece."""
+        header: list[tuple[str, ...]] = []
+        if not ids or ids[0] == self.bos_id:
+            header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",)]
+            header += [("COLUMNS", "STEPS")] if self.steps_per_quarter_options else []
+            header += [("METRE",), ("KEY",)] if self.scheme == "placed" else []
+            header += [("STYLE",)] if self.styles else []
             header.append(("BAR", "<eos>"))
-        return (PlacedTokenReader if placed else PlainTokenReader)(
-            self.vocabulary,
-            self.parsed_vocabulary,
-            self.max_position,
-            self.tunings,
-            default_tuning,
-            tuple(header),
-        )
+        placed = self.scheme == "placed"
+        reader = TokenReader(placed, self.max_position, default_tuning, header)
+        for token in self.to_tokens(ids):
+            reader.read_token(token)
+        return reader
 
-    def to_json(self) -> str:
-        """Return the settings as JSON text, to be saved with a model."""
-        tunings = {name: tuning.open_pitches for name, tuning in self.tunings.items()}
-        limits = self.max_fret, self.max_position, self.max_capo
-        kept = TabTokenizerConfig(
-            "tab tokens", *limits, tunings, self.steps_per_quarter_options, self.scheme, self.styles
-        )
-        return json.dumps(asdict(kept), indent=2)
+    # --- Files -----------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON, to be saved with a model."""
+        limits = self.max_fret, self.max_position, self.steps_per_quarter_options
+        return asdict(TabTokenizerConfig("tab tokens", *limits, self.scheme, self.styles))
 
     @classmethod
-    def from_json(cls, text: str) -> "TabTokenizer":
+    def from_json(cls, content: Mapping[str, Any]) -> "TabTokenizer":
         """The tokenizer that `to_json` described: same vocabulary, same ids.
 
         Raises:
-            ValueError: if the text is not JSON, or not the settings of a tab tokenizer.
+            ValueError: if the content is not the settings of a tab tokenizer.
         """
-        kept = validate_json(TabTokenizerConfig, text.encode(), "These settings of a tab tokenizer")
-        tunings = {name: Tuning(pitches) for name, pitches in kept.tunings.items()}
-        limits = kept.max_fret, kept.max_position, kept.max_capo
-        return cls(*limits, tunings, kept.units, kept.code, kept.styles)
+        text = json.dumps(content).encode()
+        settings = asdict(validate_json(TabTokenizerConfig, text, "These settings of a tokenizer"))
+        del settings["kind"]
+        return cls(**settings)
 
 
 def encode_all_tabs(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:

@@ -1,4 +1,4 @@
-"""Scales, chords and chord shapes: the music theory that the practice corpus is made from.
+"""Scales, chords and keys: the music theory that the practice corpus is made from.
 
 Pitch classes count half steps from C (C is 0, B is 11). Note names are spelled the way guitarists
 name keys; `pitch_class` reads any sharp or flat.
@@ -8,18 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from statistics import correlation
 
-from slp_transformer.guitar.fretboard import (
-    DADGAD,
-    DROP_D,
-    HALF_STEP_DOWN,
-    OPEN_G,
-    STANDARD,
-    Note,
-    Tuning,
-)
 from slp_transformer.guitar.tab import Tab
-
-ChordGrip = tuple[Note, ...]
 
 NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 _PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
@@ -68,7 +57,7 @@ def scale_pitch_classes(root: str, scale: str) -> list[int]:
     """Pitch classes of a scale, root first.
 
     Raises:
-        ValueError: if the scale is not in `SCALES`.
+        ValueError: if the scale is not in `SCALE_HALF_STEPS`.
     """
     if scale not in SCALE_HALF_STEPS:
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALE_HALF_STEPS)}.")
@@ -102,100 +91,6 @@ def chord_pitch_classes(chord: str) -> list[int]:
 def chord_above_root(root: str, half_steps: int, quality: str) -> str:
     """Name of the chord so many half steps above a root: 7 above G with ``7`` is ``D7``."""
     return NOTE_NAMES[(parse_pitch_class(root) + half_steps) % 12] + quality
-
-
-def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
-    """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck.
-
-    >>> grip("xx0232")
-    (Note(string=4, fret=0), Note(string=3, fret=2), Note(string=2, fret=3), Note(string=1, fret=2))
-    """
-    count = len(diagram)
-    return tuple(
-        Note(count - i, int(fret) + shift) for i, fret in enumerate(diagram) if fret != "x"
-    )
-
-
-# Shapes that beginners learn first, low string to high; the root is the lowest note.
-_OPEN_SHAPES = {
-    "C": "x32010", "A": "x02220", "G": "320003", "E": "022100", "D": "xx0232",
-    "Am": "x02210", "Em": "022000", "Dm": "xx0231",
-    "C7": "x32310", "A7": "x02020", "G7": "320001", "E7": "020100", "D7": "xx0212", "B7": "x21202",
-    "Am7": "x02010", "Em7": "022030", "Dm7": "xx0211",
-    "Cmaj7": "x32000", "Amaj7": "x02120", "Gmaj7": "3x0002", "Dmaj7": "xx0222", "Fmaj7": "xx3210",
-    "Cadd9": "x32030", "Asus2": "x02200", "Asus4": "x02230", "Dsus2": "xx0230", "Dsus4": "xx0233",
-    "Esus4": "022200",
-}  # fmt: skip
-
-# Shapes that move up the neck with a barre: with the root on string 6 (the E shapes, root E at
-# shift 0) and on string 5 (the A shapes, root A at shift 0).
-_E_SHAPES = {
-    "": "022100", "m": "022000", "7": "020100", "m7": "020000", "maj7": "0x110x", "5": "022xxx",
-    "sus4": "022200", "7sus4": "020200",
-}  # fmt: skip
-_A_SHAPES = {
-    "": "x02220", "m": "x02210", "7": "x02020", "m7": "x02010", "maj7": "x02120", "5": "x022xx",
-    "sus2": "x02200", "sus4": "x02230", "7sus4": "x02030", "m7b5": "x0101x",
-}  # fmt: skip
-
-_SHAPES: dict[tuple[int, ...], dict[str, str]] = {
-    STANDARD.open_pitches: _OPEN_SHAPES,
-    HALF_STEP_DOWN.open_pitches: _OPEN_SHAPES,
-    DROP_D.open_pitches: {
-        "D": "000232", "Dm": "000231", "D7": "000212", "Dsus2": "000230", "Dsus4": "000233",
-        "Em": "222000", "G": "520003", "A": "x02220", "Am": "x02210", "A7": "x02020",
-        "C": "x32010", "Bm": "x24432", "Bb": "x13331", "F": "xx3211", "Gm": "xx5333",
-        "F#m": "xx4222", "D5": "000xxx", "E5": "222xxx", "F5": "333xxx", "G5": "555xxx",
-        "A5": "777xxx", "Bb5": "888xxx", "C5": "x355xx",
-    },
-    OPEN_G.open_pitches: {
-        "G": "x00000", "A": "x22222", "C": "x55555", "D": "x77777", "D7": "020214",
-        "Am": "x22212", "Bm": "x44434", "Em": "242002",
-    },
-    DADGAD.open_pitches: {
-        "D5": "000200", "D": "004200", "G": "5x0020", "Gsus2": "5x0000", "A5": "x02202",
-        "A7sus4": "x02000", "Em11": "222000", "Bm": "x24454", "Bm7": "x20200",
-    },
-}  # fmt: skip
-
-
-def find_open_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip | None:
-    """The usual shape of a chord near the nut of this tuning, or None where there is none.
-
-    Chords are named as the hand sees them: a capo or a guitar tuned down by a half step moves what
-    sounds, not the shape.
-    """
-    diagram = _SHAPES.get(tuning.open_pitches, {}).get(chord)
-    return parse_grip_diagram(diagram) if diagram else None
-
-
-def find_barre_shapes(chord: str) -> list[ChordGrip]:
-    """The movable shapes of a chord in standard tuning, up to the twelfth fret, lowest fret first.
-
-    Raises:
-        ValueError: as `split_chord_name`.
-    """
-    root, quality = split_chord_name(chord)
-    shapes = []
-    for base, diagrams in (("E", _E_SHAPES), ("A", _A_SHAPES)):
-        shift = (parse_pitch_class(root) - parse_pitch_class(base)) % 12
-        if quality in diagrams:
-            shapes.append((shift, parse_grip_diagram(diagrams[quality], shift)))
-    return [shape for _, shape in sorted(shapes)]
-
-
-def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
-    """The shape to play a chord with: an open one if the tuning has it, else the lowest barre.
-
-    Raises:
-        ValueError: if neither is known in this tuning.
-    """
-    shape = find_open_shape(chord, tuning)
-    if shape is None and _SHAPES.get(tuning.open_pitches) is _OPEN_SHAPES:
-        shape = next(iter(find_barre_shapes(chord)), None)
-    if shape is None:
-        raise ValueError(f"No shape for the chord {chord} in the tuning {tuning.open_pitches}.")
-    return shape
 
 
 KEY_NAMES = (*NOTE_NAMES, *(f"{name}m" for name in NOTE_NAMES))

@@ -1,4 +1,4 @@
-"""Steps and time: columns made into time, finer and coarser steps, time signatures, repeats."""
+"""Steps and time: columns made into time, coarser steps, time signatures, repeats."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -22,8 +22,7 @@ def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
     """
     if tab.steps_per_quarter is not None:
         raise ValueError(
-            f"This tab has time already, {tab.steps_per_quarter} steps to a quarter note; use "
-            "change_steps_per_quarter for finer or coarser steps."
+            f"This tab has time already, {tab.steps_per_quarter} steps to a quarter note."
         )
     if not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER:
         raise ValueError(
@@ -46,54 +45,25 @@ def require_steps_per_quarter(tab: Tab) -> int:
     return tab.steps_per_quarter
 
 
-def change_steps_per_quarter(tab: Tab, steps_per_quarter: int) -> Tab:
-    """The same music in finer or coarser steps.
-
-    Raises:
-        ValueError: if the tab has no time, or something would fall between two steps.
-    """
-    share = Fraction(steps_per_quarter, require_steps_per_quarter(tab))
-    places = _all_step_values(tab)
-    if (odd := next((place for place in places if (place * share).denominator > 1), None)) or (
-        not 1 <= steps_per_quarter <= MAX_STEPS_PER_QUARTER
-    ):
-        between = f": {odd} of its own steps would fall between two" if odd else ""
-        raise ValueError(
-            f"This tab cannot have {steps_per_quarter} steps to a quarter note{between}."
-        )
-    bars = tuple(_scale_bar(bar, share) for bar in tab.bars)
-    return replace(tab, bars=bars, steps_per_quarter=steps_per_quarter)
-
-
 def coarsest_grid(tab: Tab) -> Tab:
-    """The same music in the longest steps that hold it, as it is read from a file.
+    """Return the same music in the longest steps that hold it, as it is read from a file.
 
     Raises:
         ValueError: if the tab has no time.
     """
-    steps = gcd(require_steps_per_quarter(tab), *_all_step_values(tab))
-    return change_steps_per_quarter(tab, require_steps_per_quarter(tab) // steps)
-
-
-def _all_step_values(tab: Tab) -> list[int]:
-    """Every number of steps in a tab."""
+    unit = require_steps_per_quarter(tab)
     places = [bar.steps for bar in tab.bars]
     for event in tab.iter_events():
         places += [event.step, *event.durations]
-    return places
-
-
-def _scale_bar(bar: Bar, factor: Fraction) -> Bar:
-    """A bar whose steps are all multiplied."""
-
-    def times(steps: int) -> int:
-        return int(steps * factor)
-
-    events = tuple(
-        replace(event, step=times(event.step), durations=tuple(map(times, event.durations)))
-        for event in bar.events
-    )
-    return replace(bar, steps=times(bar.steps), events=events)
+    size = gcd(unit, *places)
+    bars = []
+    for bar in tab.bars:
+        events = (
+            replace(e, step=e.step // size, durations=tuple(d // size for d in e.durations))
+            for e in bar.events
+        )
+        bars.append(replace(bar, steps=bar.steps // size, events=tuple(events)))
+    return replace(tab, bars=tuple(bars), steps_per_quarter=unit // size)
 
 
 def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:
@@ -177,13 +147,14 @@ def add_time_signatures(tab: Tab) -> Tab:
     Raises:
         ValueError: as `time_signature_of` and `require_steps_per_quarter`.
     """
-    bars = [
-        replace(bar, time_signature=time_signature_of(bar, require_steps_per_quarter(tab)))
-        for bar in _carry_time_signature_and_tempo(tab.bars)
-    ]
-    tempi = [bar.tempo_bpm for bar in tab.bars]
-    changes = zip(drop_repeated_changes(bars), tempi, strict=True)
-    return replace(tab, bars=tuple(replace(bar, tempo_bpm=tempo) for bar, tempo in changes))
+    unit, bars = require_steps_per_quarter(tab), []
+    stated = before = None
+    for bar in tab.bars:
+        stated = bar.time_signature or stated
+        own = time_signature_of(replace(bar, time_signature=stated), unit)
+        bars.append(replace(bar, time_signature=own if own != before else None))
+        before = own
+    return replace(tab, bars=tuple(bars))
 
 
 def expand_repeats(tab: Tab) -> Tab:

@@ -15,7 +15,7 @@ from slp_transformer.multi_head import BaseAttention
 
 
 def qk_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
-    """Where head c looks, W^{Qc} (W^{Kc})ᵀ: rows ask, columns are looked at; not yet over √d_k.
+    """Return head c's W^{Qc} (W^{Kc})ᵀ: rows ask, columns are looked at; not divided by √d_k.
 
     Args:
         mha: the attention layer.
@@ -26,7 +26,7 @@ def qk_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
 
 
 def ov_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
-    """What head c writes for what it looks at, W^{Vc} W^{Oc}: rows are read, columns written.
+    """Return head c's W^{Vc} W^{Oc}: rows are read, columns written.
 
     Args:
         mha: the attention layer.

@@ -1,4 +1,4 @@
-"""Who looked at whom while an encoder-decoder read one sentence and wrote another."""
+"""Attention weights of an encoder-decoder that reads one sentence and writes another."""
 
 import torch
 

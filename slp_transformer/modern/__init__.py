@@ -1,7 +1,8 @@
 """From the book's block to today's: the few steps in between, and the models of others.
 
 RMSNorm, rotary positions, shared keys and values, the gated feedforward layer without biases; and
-GPT-2, Llama, Qwen3 and BERT, loaded from the files that others publish and written to them.
+GPT-2, Llama, Mistral, Qwen2, Qwen3 and BERT, loaded from the files that others publish and
+written to them.
 """
 
 from typing import TYPE_CHECKING
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
     from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
     from slp_transformer.modern.rms_norm import RMSNorm
-    from slp_transformer.modern.rotary import Llama3RopeScaling, RotaryPositions, apply_rotary
+    from slp_transformer.modern.rotary import (
+        LinearRopeScaling,
+        Llama3RopeScaling,
+        RotaryPositions,
+        apply_rotary,
+    )
 
 __all__ = [
     "Bert",
     "BertConfig",
+    "LinearRopeScaling",
     "Llama3RopeScaling",
     "PretrainedTokenizer",
     "RMSNorm",

@@ -1,5 +1,7 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
+from typing import Literal
+
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_features
@@ -10,6 +12,8 @@ from slp_transformer.cache import LayerCache
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions
 from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
+
+AttentionBias = bool | Literal["qkv"]
 
 
 def repeat_kv(
@@ -64,7 +68,7 @@ class GroupedQueryAttention(BaseAttention):
         value_dim: int | None = None,
         dropout: float = 0.0,
         *,
-        bias: bool = False,
+        bias: AttentionBias = False,
         qk_norm_eps: float | None = None,
         rotary: RotaryPositions | None = None,
     ):
@@ -77,7 +81,7 @@ class GroupedQueryAttention(BaseAttention):
             key_dim: d_k of each head; d/A if not given.
             value_dim: d_v of each head; d/A if not given.
             dropout: share of the attention weights to drop in training.
-            bias: whether the products have biases.
+            bias: whether the products have biases; "qkv" for all but the output's.
             qk_norm_eps: epsilon of the norms of queries and keys; None for no such norms.
             rotary: rotations of queries and keys; layers may share them.
 
@@ -89,7 +93,7 @@ class GroupedQueryAttention(BaseAttention):
         check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
         self.b_QKV = nn.Parameter(zeros(sum(self.widths))) if bias else None
-        self.b_O = nn.Parameter(zeros(model_dim)) if bias else None
+        self.b_O = nn.Parameter(zeros(model_dim)) if bias is True else None
         self.norm_Q = None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
         self.norm_K = None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
         self.rotary = rotary

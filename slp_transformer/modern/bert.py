@@ -12,13 +12,14 @@ from slp_transformer._internal.weight_matrices import affine, weight_matrix
 from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
+from slp_transformer.modern.attention import AttentionBias
 from slp_transformer.modern.config import Activation, ModernConfig, Normalization, Positions
 from slp_transformer.modern.language_model import make_stack
 
 
 @dataclass(frozen=True)
 class BertConfig(ModernConfig):
-    """What a BERT is made of; the defaults are those of Devlin et al. 2019.
+    """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
 
     It has every setting of `ModernConfig`.
 
@@ -33,7 +34,7 @@ class BertConfig(ModernConfig):
     normalization: Normalization = "layer"
     norm: NormOrder = "post"
     eps: float = 1e-12
-    attention_bias: bool = True
+    attention_bias: AttentionBias = True
     ffn_bias: bool = True
     num_segments: int = 2
     next_sentence: bool = False

@@ -1,12 +1,12 @@
-"""What today's models choose differently from the book's."""
+"""The options in which modern models differ from the book's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.modern.attention import check_num_kv_heads
-from slp_transformer.modern.rotary import Llama3RopeScaling
+from slp_transformer.modern.attention import AttentionBias, check_num_kv_heads
+from slp_transformer.modern.rotary import RopeScaling, read_rope_scaling
 from slp_transformer.multi_head import head_sizes
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
@@ -16,7 +16,7 @@ Normalization = Literal["layer", "rms"]
 
 @dataclass(frozen=True)
 class ModernConfig(TransformerConfig):
-    """What a model of today is made of; the defaults are those of Llama.
+    """The sizes and options of a modern model; the defaults are those of Llama.
 
     It has every setting of `TransformerConfig`. With `normalization="layer"`,
     `positions="learned"`, `activation="relu"`, `ffn_bias=True`, `tied=True` and all heads' own keys
@@ -31,7 +31,8 @@ class ModernConfig(TransformerConfig):
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
         qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
-        attention_bias: whether there are biases beside W_Q, W_K, W_V and W_O (GPT-2, BERT).
+        attention_bias: whether W_Q, W_K, W_V and W_O have biases (GPT-2, BERT); "qkv" for all
+            but W_O (Qwen2).
         ffn_bias: whether the feedforward layers have biases.
         tied: whether the head's matrix is E (the book's), or one of its own.
         rope_base: base of the rotary frequencies.
@@ -46,11 +47,11 @@ class ModernConfig(TransformerConfig):
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
     qk_norm: bool = False
-    attention_bias: bool = False
+    attention_bias: AttentionBias = False
     ffn_bias: bool = False
     tied: bool = True
     rope_base: float = 10000.0
-    rope_scaling: Llama3RopeScaling | dict[str, Any] | None = None
+    rope_scaling: RopeScaling | dict[str, Any] | None = None
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
 
@@ -61,7 +62,7 @@ class ModernConfig(TransformerConfig):
             ValueError: naming the setting, what it was and what would do.
         """
         if isinstance(self.rope_scaling, dict):  # as `to_dict` writes it
-            object.__setattr__(self, "rope_scaling", Llama3RopeScaling(**self.rope_scaling))
+            object.__setattr__(self, "rope_scaling", read_rope_scaling(self.rope_scaling))
         object.__setattr__(self, "end_ids", tuple(self.end_ids))
         super().__post_init__()
         if self.scaled_embeddings or self.initialization != "gpt2":

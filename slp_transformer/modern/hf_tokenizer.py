@@ -26,7 +26,7 @@ class PretrainedTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are; a model's |V| may be larger, to be a rounder number."""
+        """Return the number of ids; a model's |V| may be larger, to be a rounder number."""
         return self.library.get_vocab_size()
 
     @property
@@ -63,7 +63,7 @@ class PretrainedTokenizer:
 
     @property
     def kind(self) -> str:
-        """What the library calls it: BPE, WordPiece, Unigram or WordLevel."""
+        """Return the library's name for it: BPE, WordPiece, Unigram or WordLevel."""
         return type(self.library.model).__name__
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class StreamingDecoder:
         self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
 
     def decode_next(self, i: int) -> str:
-        """What can be printed now that this id has come; "" while a character is unfinished."""
+        """Return the text that this id completes; "" while a character is unfinished."""
         self.pending_ids.append(i)
         try:
             said = self.decoder.step(self.library, i)
@@ -93,7 +93,7 @@ class StreamingDecoder:
         return said or ""
 
     def flush(self) -> str:
-        """What is left: "�" if the last character was never finished, else nothing."""
+        """Return the rest: "�" if the last character was never finished, else ""."""
         return self.library.decode(self.pending_ids)
 
 

@@ -1,4 +1,4 @@
-"""Models of others, in and out: GPT-2, Llama, Qwen3 and BERT in Hugging Face's layout."""
+"""Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from slp_transformer.modern.weight_files import (
     write_weights,
 )
 
-HF_FAMILIES = {"gpt2": gpt2, "llama": llama, "qwen3": llama, "bert": bert}
+HF_FAMILIES = {"gpt2": gpt2, **dict.fromkeys(llama.DEFAULTS, llama), "bert": bert}
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
 LM_HEAD_KEY = "lm_head.weight"
 
@@ -75,7 +75,7 @@ def from_pretrained(
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
 ) -> ModernLM | Bert:
-    """Load a GPT-2, Llama, Qwen3 or BERT from a folder in Hugging Face's layout.
+    """Load a GPT-2, Llama, Mistral, Qwen2, Qwen3 or BERT from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
     index. Everything in it is loaded or the model is refused: never a part of it. Tensors are
@@ -117,7 +117,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 
 
 def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConfig) -> ParamMap:
-    """Where each of our tensors is.
+    """Return the place of each of our tensors.
 
     Raises:
         ValueError: if one is missing, or the files have more than we have a place for.
@@ -168,8 +168,8 @@ def save_pretrained(
 ) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
 
-    A `ModernLM` becomes a Llama, a Qwen3 or a GPT-2, whichever has its parts; the book's own
-    `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
+    A `ModernLM` becomes a Llama, a Qwen2, a Qwen3 or a GPT-2, whichever has its parts; the book's
+    own `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
 
     Args:
         model: the model.

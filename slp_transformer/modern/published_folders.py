@@ -8,7 +8,7 @@ CONFIG_FILE = "config.json"
 
 
 def is_pretrained_folder(folder: str | Path) -> bool:
-    """Whether a folder holds a model of others, as `from_pretrained` reads it."""
+    """Tell if a folder holds a published model, as `from_pretrained` reads it."""
     path = Path(folder) / CONFIG_FILE
     if not path.is_file():
         return False

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Llama3RopeScaling:
-    """How Llama 3.1 stretches the angles of a model trained on a shorter context.
+    """The way Llama 3.1 stretches the angles of a model trained on a shorter context.
 
     Pairs that turn slowly, less than `low_freq_factor` times in the old context, turn `factor`
     times slower; those that turn more than `high_freq_factor` times stay as they are; between the
@@ -53,11 +54,43 @@ class Llama3RopeScaling:
         return keep * theta + (1 - keep) * theta / self.factor
 
 
+@dataclass(frozen=True)
+class LinearRopeScaling:
+    """How positions are interpolated (Chen et al. 2023, arXiv 2306.15595): all pairs turn slower.
+
+    Attributes:
+        factor: how much slower.
+    """
+
+    factor: float
+
+    def __post_init__(self):
+        """Refuse a factor that is not above 0.
+
+        Raises:
+            ValueError: naming it.
+        """
+        if not self.factor > 0:
+            raise ValueError(f"A longer context needs a factor above 0, not {self.factor}.")
+
+    def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
+        """The angles a position, stretched."""
+        return theta / self.factor
+
+
+RopeScaling = Llama3RopeScaling | LinearRopeScaling
+
+
+def read_rope_scaling(fields: dict[str, Any]) -> RopeScaling:
+    """Return the scaling that has these fields."""
+    return (LinearRopeScaling if fields.keys() == {"factor"} else Llama3RopeScaling)(**fields)
+
+
 def rotation_angles(
     positions: Float[Tensor, "N"],
     key_dim: int,
     base: float = 10000.0,
-    scaling: Llama3RopeScaling | None = None,
+    scaling: RopeScaling | None = None,
 ) -> Float[Tensor, "N pairs"]:
     r"""The angle by which each pair of columns turns at each position.
 
@@ -110,9 +143,7 @@ class RotaryPositions(nn.Module):
         scaling: how angles are stretched to a longer context; None for not at all.
     """
 
-    def __init__(
-        self, key_dim: int, base: float = 10000.0, scaling: Llama3RopeScaling | None = None
-    ):
+    def __init__(self, key_dim: int, base: float = 10000.0, scaling: RopeScaling | None = None):
         """Choose the frequencies.
 
         Raises:

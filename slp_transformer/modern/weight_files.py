@@ -25,7 +25,7 @@ MAX_SHARD_BYTES = 5 * 10**9  # bytes of a file, at the most
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a folder has weights in safetensors, whole ones or not."""
+    """Tell if a folder has weights in safetensors, complete or not."""
     return any((folder / name).exists() for name in (SINGLE_FILE, INDEX_FILE))
 
 
@@ -59,7 +59,7 @@ class WeightFiles:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
     def _read_index(self) -> dict[str, Path]:
-        """What the index says, if there is one: the file of each tensor."""
+        """Return the file of each tensor by the index, if there is one."""
         path = self.folder / INDEX_FILE
         if not path.exists():
             if (self.folder / SINGLE_FILE).exists():

@@ -1,4 +1,4 @@
-"""What a chapter displays: the package's real source, and figures drawn from real tensors.
+"""Displays for chapters: the package's source, and figures drawn from tensors.
 
 Nothing here is needed to use a model. Matplotlib is imported when the first figure is drawn.
 

@@ -1,4 +1,4 @@
-"""What all figures of `slp_transformer.plotting` are drawn with: a canvas, boxes, text, and SVG.
+"""The drawing tools of all figures here: a canvas, boxes, text, and SVG.
 
 Matplotlib is imported when the first figure is drawn. A figure is at most as wide as a phone, and
 its letters are never smaller than eleven pixels; wide screens enlarge it. Text and lines have no
@@ -21,7 +21,7 @@ from slp_transformer._internal.atomic_write import require_extra
 POSITIVE_COLOR, NEGATIVE_COLOR = "#2f7fc1", "#dd7a2a"
 SERIES_COLORS = (POSITIVE_COLOR, NEGATIVE_COLOR, "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b")
 
-# Matplotlib has no word for "the color of the surrounding text", so this one stands in for it.
+# Matplotlib has no word for "the color of the surrounding text", so this one is replaced by it.
 INK_COLOR = "#010203"
 MAX_WIDTH_PX = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
 SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = (

@@ -1,6 +1,6 @@
 """Draw matrices: their cells, labels, names and shapes.
 
-A page gets each matrix as a picture of its own, so that those which do not fit beside each other
+A page gets each matrix as a picture of its own, so that those which do not fit next to each other
 stand below each other; a file gets all of them as one.
 """
 

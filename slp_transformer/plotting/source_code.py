@@ -27,7 +27,7 @@ class CodeBlock:
 
 
 def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
-    """Show the source of functions, classes, methods or properties, as it stands in the package.
+    """Show the source of functions, classes, methods or properties, as it is in the package.
 
     Args:
         objects: what to show, in this order.

@@ -1,4 +1,4 @@
-"""What a task brings to the one trainer and the one command line. Nothing here needs PyTorch."""
+"""The interface of a task to trainer and command line. Nothing here needs PyTorch."""
 
 import json
 import math

@@ -10,8 +10,7 @@ from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.ngrams import NGramModel
 from slp_transformer.guitar import Tab, TabTokenizer, compute_playable_share
-from slp_transformer.guitar.corpus_statistics import CorpusStatistics, compute_corpus_statistics
-from slp_transformer.guitar.memorization import CopyDetector
+from slp_transformer.guitar.corpus_statistics import CopyDetector, compute_corpus_statistics
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.tasks.base import TOKENS, LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText
@@ -123,20 +122,15 @@ def compute_statistics(
     """
     copies = CopyDetector(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
     ends = [piece[-1] == tokenizer.eos_id for piece in held_out]
-    figures = {
-        "people": compute_corpus_statistics(
-            decode_pieces(held_out, tokenizer), copies, ends
-        ).to_dict()
-    }
+    people = decode_pieces(held_out, tokenizer)
+    figures = {"people": compute_corpus_statistics(people, copies, ends)}
     for group, texts in written.items():
         decoded = [tokenizer.decode(text.ids) for text in texts]
         ended = [text.finish_reason == "stop" for text in texts]
-        done: CorpusStatistics = compute_corpus_statistics(
-            [each.tab for each in decoded], copies, ended
-        )
+        done = compute_corpus_statistics([each.tab for each in decoded], copies, ended)
         length = sum(each.num_tokens for each in decoded)
         wrong = sum(each.num_invalid_tokens for each in decoded)
-        figures[group] = done.to_dict() | {"well_formed": 1 - wrong / length if length else None}
+        figures[group] = done | {"well_formed": 1 - wrong / length if length else None}
     return figures
 
 

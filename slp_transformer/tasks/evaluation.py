@@ -1,4 +1,4 @@
-"""What the evaluations of language models share: the loss over windows, samples, tables."""
+"""Shared parts of evaluating language models: the loss over windows, samples, tables."""
 
 import math
 from typing import Any

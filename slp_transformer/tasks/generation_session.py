@@ -16,7 +16,7 @@ from slp_transformer.sampling import AllowedTokens
 
 @runtime_checkable
 class GenerationSession(Protocol):
-    """What `generate` has to know of a task.
+    """The task's side of `generate`.
 
     Attributes:
         stop: the token that ends a text, or several; None if there is none.

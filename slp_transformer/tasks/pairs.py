@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer.data.pair_files import HF_PREFIX
-from slp_transformer.data.token_types import TokenType
+from slp_transformer.data.text_files import HF_PREFIX
+from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
@@ -147,8 +147,7 @@ class PairTask(Task):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.batches import PaddedPairs
-        from slp_transformer.data.bucketing import LengthBucketedPairs
+        from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:
@@ -167,8 +166,7 @@ class PairTask(Task):
         """
         from slp_transformer._internal.progress_bar import write_above_progress_bars
         from slp_transformer.data.batches import evenly_spaced_indices
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
-        from slp_transformer.generation.translation import Translator
+        from slp_transformer.generation.translation import Translator, compute_translation_metrics
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
         texts = [
@@ -217,7 +215,10 @@ class PairTask(Task):
     def tokenizer_settings(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and whether the languages share their vocabulary."""
         shared = content.get("target") is None
-        return {"tokenizer": content.get("source", {}).get("kind"), "shared_vocabulary": shared}
+        return {
+            "tokenizer": content.get("source", {}).get("token_type"),
+            "shared_vocabulary": shared,
+        }
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, the languages, and how many tokens there are."""
@@ -255,7 +256,7 @@ class PairTask(Task):
             ValueError: if there are none, or none fits the window.
         """
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
-        from slp_transformer.data.translation_metrics import compute_translation_metrics
+        from slp_transformer.generation.translation import compute_translation_metrics
         from slp_transformer.loss import perplexity
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import val_data

@@ -31,8 +31,7 @@ from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.pair_files import HF_PREFIX
-from slp_transformer.data.text_files import is_stream
+from slp_transformer.data.text_files import HF_PREFIX, is_stream
 from slp_transformer.tasks.base import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig

@@ -10,7 +10,7 @@ from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
-    write_tab_as,
+    write_tab,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -110,7 +110,7 @@ class TabSession:
                 )
         if tab.steps_per_quarter is None:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab_as(timed, path)
+        write_tab(timed, path)
         return remarks
 
 

@@ -1,6 +1,5 @@
 """The task of modeling guitar tablature."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,12 +67,13 @@ class TabTask(Task):
         Raises:
             ValueError: if there are none, or too few for a window.
         """
+        import torch
+
         from slp_transformer.data.token_file import write_token_folder
-        from slp_transformer.guitar import TabTokenizer
-        from slp_transformer.guitar.styles import collect_styles
+        from slp_transformer.guitar import TabTokenizer, encode_all_tabs
         from slp_transformer.guitar.tab_dataset import (
+            collect_styles,
             describe_tab,
-            encode_tabs,
             read_train_val_tabs,
         )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
@@ -90,12 +90,13 @@ class TabTask(Task):
             warnings = remarks + warnings
         else:
             tokenizer = load_tokenizer_of(Path(config.init_from))
-        streams = encode_tabs(train, tokenizer), encode_tabs(val, tokenizer)
+        rows = [encode_all_tabs(part, tokenizer) for part in (train, val)]
+        streams = map(torch.tensor, rows)
         made = Dataset(tokenizer, *streams, warnings, [describe_tab(tab) for tab in val])
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
         if folder is None:
             return made
-        content, rows = self.tokenizer_to_json(tokenizer), [ids.tolist() for ids in streams]
+        content = self.tokenizer_to_json(tokenizer)
         write_token_folder(folder, content, tokenizer.vocab_size, *rows, made.val_names)
         opened = self.open(config, folder)
         return Dataset(tokenizer, opened.train, opened.val, warnings, made.val_names)
@@ -122,7 +123,7 @@ class TabTask(Task):
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.document_windows import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindows
 
         return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
 
@@ -130,11 +131,7 @@ class TabTask(Task):
         """Return the tokenizer that a checkpoint holds as JSON."""
         from slp_transformer.guitar import TabTokenizer
 
-        return TabTokenizer.from_json(json.dumps(content))
-
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return json.loads(tokenizer.to_json())
+        return TabTokenizer.from_json(content)
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return how many tokens there are."""
@@ -165,12 +162,10 @@ class TabTask(Task):
         Raises:
             ValueError: if there are no tabs, or too few.
         """
-        from slp_transformer.guitar import TUNINGS
-        from slp_transformer.guitar.tab_dataset import (
-            encode_tabs,
-            keep_six_string_tabs,
-            read_tab_source,
-        )
+        import torch
+
+        from slp_transformer.guitar import TUNINGS, encode_all_tabs
+        from slp_transformer.guitar.tab_dataset import read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
         from slp_transformer.tasks.base import format_table
         from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, sample, val_data
@@ -180,9 +175,8 @@ class TabTask(Task):
         if options.source is None:
             stream = val_data(run).val
         else:
-            stream = encode_tabs(
-                keep_six_string_tabs(*read_tab_source(options.source))[0], run.tokenizer
-            )
+            tabs_read, _ = read_tab_source(options.source)
+            stream = torch.tensor(encode_all_tabs(tabs_read, run.tokenizer))
         values = mean_window_loss(run, stream)
         rows = loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer.data.text_files import find_text_files, is_stream
-from slp_transformer.data.token_types import TokenType
+from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
     Dataset,
@@ -155,7 +155,7 @@ class TextTask(Task):
 
     def tokenizer_settings(self, content: Any) -> dict[str, Any]:
         """Return what a token is."""
-        return {"tokenizer": content.get("kind")}
+        return {"tokenizer": content.get("token_type")}
 
     def tokenizer_info(self, content: Any) -> dict[str, Any]:
         """Return what a token is, and how many there are."""

@@ -1,4 +1,4 @@
-"""What happens along with training: a progress bar, metrics.json, TensorBoard, calls of one's own.
+"""Callbacks of training: a progress bar, metrics.json, TensorBoard, functions of one's own.
 
 Callbacks run in rank 0 only. `on_eval` runs after the checkpoint was saved, so that
 `trainer.model` has the current weights with every strategy.
@@ -34,7 +34,7 @@ class Callback:
         """Before the first step, or the first one after resuming."""
 
     def on_log(self, trainer: "Trainer", text: str) -> None:
-        """When the trainer has something to say, such as the results of an evaluation."""
+        """Handle a message of the trainer's, such as the results of an evaluation."""
 
     def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
         """After each training step; to read the loss waits for the device."""

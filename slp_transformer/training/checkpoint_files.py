@@ -236,5 +236,5 @@ def step_of(folder: Path) -> int:
 
 
 def is_checkpoint_name(name: object) -> bool:
-    """Whether this is a checkpoint's name."""
+    """Tell if this is a checkpoint's name."""
     return isinstance(name, str) and CHECKPOINT_NAME.fullmatch(name) is not None

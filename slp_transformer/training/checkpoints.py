@@ -175,7 +175,7 @@ def write_files(
 
 
 def is_in_index(run: Path, folder: str) -> bool:
-    """Whether a run's index, if it can be read, names a checkpoint."""
+    """Tell if a run's index can be read and names a checkpoint."""
     try:
         return folder in json.loads((run / "checkpoints.json").read_text("utf-8")).values()
     except (OSError, ValueError, AttributeError):
@@ -205,7 +205,7 @@ def model_spec(model: nn.Module) -> dict[str, Any]:
 
 
 def safetensors_error() -> type[Exception]:
-    """What safetensors raises for files that it cannot read or write."""
+    """Return the errors that safetensors raises for files it cannot read or write."""
     return require_extra("safetensors", "Checkpoints").SafetensorError
 
 
@@ -402,14 +402,14 @@ def check_training_state(state: Any, model: nn.Module, path: Path) -> None:
 
 
 def is_finite_tensor(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether something is a floating-point tensor of a shape without NaN and infinities."""
+    """Tell if something is a finite floating-point tensor of a shape."""
     if not isinstance(value, Tensor) or value.shape != shape or not value.is_floating_point():
         return False
     return all_finite(value)
 
 
 def all_finite(tensor: Tensor) -> bool:
-    """Whether no element is NaN or infinite, without a copy of the tensor."""
+    """Tell if no element is NaN or infinite, without copying the tensor."""
     return not tensor.numel() or bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 

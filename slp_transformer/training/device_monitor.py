@@ -1,4 +1,4 @@
-"""How fast a device is, how much of that training uses, and how much memory."""
+"""Measure a device: its speed, how much of it training uses, and memory."""
 
 import statistics
 import time

@@ -246,7 +246,7 @@ class DDPStrategy(SingleProcess):
                     )
 
     def should_stop(self, requested: bool) -> bool:
-        """Whether any process was asked to stop, up to the step before this one.
+        """Tell if any process was asked to stop, up to the step before this one.
 
         The flag is reduced on the CPU while the next step is computed, so an accelerator does not
         wait for it; and this fails, soon, if another process has died.

@@ -15,7 +15,7 @@ BF16_EMULATED_WARNING = (
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
-    """Whether a run trains in bfloat16; without a setting, where CUDA supports it natively."""
+    """Tell if a run trains in bfloat16; by default where CUDA supports it natively."""
     if config.bf16 is not None:
         return config.bf16
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -47,7 +47,7 @@ def float32_matmul_precision(config: TrainConfig, device: torch.device) -> Itera
 
 
 def has_native_bf16() -> bool:
-    """Whether this machine's CPU has instructions for products in bfloat16; True if unknown.
+    """Tell if this machine's CPU multiplies in bfloat16; True if unknown.
 
     Without them PyTorch computes the same numbers by other means, which take longer than float32.
     """

@@ -1,4 +1,4 @@
-"""How a run uses devices: the base strategy, one process.
+"""Strategies for using devices: the base strategy, one process.
 
 `slp_transformer.training.distributed` has those of several processes. The trainer knows only the
 methods of `SingleProcess`.
@@ -101,7 +101,7 @@ class SingleProcess:
         """Refuse processes with different values."""
 
     def should_stop(self, requested: bool) -> bool:
-        """Whether to stop after this step, given whether this process was asked to."""
+        """Decide if the run stops after this step, given a request to this process."""
         return requested
 
 

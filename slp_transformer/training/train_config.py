@@ -26,7 +26,7 @@ NO_EPOCHS = (
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train.
+    """The settings of a training run.
 
     Attributes:
         steps: number of training steps.
@@ -133,7 +133,7 @@ class TrainConfig:
     def of_2017(
         cls, model_dim: int = 512, steps: int = 100_000, warmup_steps: int = 4000, **changes: Any
     ) -> "TrainConfig":
-        r"""How "Attention is all you need" trains (Vaswani et al. 2017, sections 5.3 and 5.4).
+        r"""Return the settings of "Attention is all you need" (Vaswani et al. 2017, 5.3 and 5.4).
 
         $$\eta=d^{-0.5}\min(step^{-0.5},\,step\cdot warmup^{-1.5})$$
 

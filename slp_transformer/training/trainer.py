@@ -374,7 +374,7 @@ class Trainer:
             raise ValueError(self.divergence_message("A weight"))
 
     def divergence_message(self, what: str) -> str:
-        """What to say when training has diverged."""
+        """Return the message for a diverged run."""
         return (
             f"{what} is NaN or infinite, at step {self.state.step} at the latest: train with a "
             "lower learning_rate or more warmup_steps. Earlier checkpoints were kept."
@@ -535,7 +535,7 @@ def training_step(
 
 
 def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
-    """How many sequences of a batch go through the model at once."""
+    """Return the number of sequences that go through the model at once."""
     if config.batch_tokens is None:
         return config.batch_size
     return -(-len(batch.targets) // config.gradient_accumulation_steps)

@@ -28,7 +28,7 @@ class EvalRecord:
 
 @dataclass
 class TrainerState:
-    """How far a run has come.
+    """The progress of a run.
 
     Attributes:
         step: training steps made so far.
@@ -63,7 +63,7 @@ class TrainerState:
         return asdict(self)
 
     def eval_due(self, interval: int) -> bool:
-        """Whether to evaluate before the next step."""
+        """Tell if an evaluation is due before the next step."""
         evaluated = self.eval_history[-1].step if self.eval_history else 0
         return self.step > evaluated and (
             self.step % interval == 0 or self.step == self.config.steps
@@ -75,17 +75,17 @@ class TrainerState:
         return len(losses) - 1 - losses.index(min(losses)) if losses else 0
 
     def is_best(self) -> bool:
-        """Whether the model as it is now has the lowest validation loss, or none is known yet."""
+        """Tell if the current model has the lowest validation loss, or none is known yet."""
         evaluated = self.eval_history and self.eval_history[-1].step == self.step
         return not self.eval_history or bool(evaluated and self.evals_since_best() == 0)
 
     def stopped_early(self) -> bool:
-        """Whether the early-stopping patience is used up."""
+        """Tell if the early-stopping patience is used up."""
         patience = self.config.early_stopping_patience
         return patience is not None and self.evals_since_best() >= patience
 
     def finished(self) -> bool:
-        """Whether all steps are made and evaluated, or patience is used up."""
+        """Tell if all steps are made and evaluated, or patience is used up."""
         all_steps = self.step >= self.config.steps and not self.eval_due(1)
         return all_steps or self.stopped_early()
 

@@ -10,18 +10,17 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import chapter_source
+import execution
 import jupytext
+import links
 import pytest
 from own_process import environment
 
 from slp_transformer._internal.equations import equations
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import chapter_source  # noqa: E402
-import execution  # noqa: E402
-import links  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.py"))
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')
@@ -125,6 +124,34 @@ def test_labels_and_tags_are_slugs_whose_numbers_come_from_the_file(chapter):
     assert set(tags) <= own and len(tags) == len(set(tags)), tags
 
 
+LINKED = re.compile(r"\[\(([\d., ]+)\)\]\([\w.]*#eq-((?:[^()\s]|\([^()]*\))+)\)")
+LINKED_IN_HTML = re.compile(r'<a href="[\w.]*#eq-(?P<slug>[^"]+)">\((?P<numbers>[\d., ]+)\)</a>')
+CITED = re.compile(r"\(((?:7|8|9|13)\.\d+(?:, \d+\.\d+)*)\)")
+
+
+@every_chapter
+def test_a_number_in_prose_is_a_link_to_its_equation_and_has_its_number(chapter):
+    text = "\n\n".join(cells(chapter, "markdown"))
+    text = LINKED_IN_HTML.sub(r"[(\g<numbers>)](#eq-\g<slug>)", text)
+    for numbers, slug in LINKED.findall(text):
+        assert set(numbers.split(", ")) <= set(BOOK.numbers(slug)), (numbers, slug)
+    prose = re.sub(r"\$\$.*?\$\$|Figs?\.? [\d., ·()]+", "", LINKED.sub("", text), flags=re.DOTALL)
+    assert CITED.findall(prose) == []
+    elsewhere = "\n".join([*cells(chapter, "code"), *re.findall(r"(?s)\$\$.*?\$\$", text)])
+    elsewhere = re.sub(r"\(\d+\.\d+, [^)]*\)", "", elsewhere)  # a pair of numbers
+    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
+    assert set(CITED.findall(elsewhere)) <= known
+
+
+def test_numbers_of_equations_in_the_readme_are_in_the_file():
+    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
+    table = re.findall(
+        r"^\| \d\d .*\|(.*)\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    found = re.findall(r"(?<!section )\b\d+\.\d+", "\n".join(table))
+    assert len(found) > 10 and set(found) <= known
+
+
 @every_chapter
 def test_a_page_has_the_numbers_of_its_equations(chapter):
     text = "\n".join(cell.source for cell in read(chapter).notebook.cells)
@@ -150,25 +177,21 @@ def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
 
 
 def displayed(chapter: Path) -> list:
-    """What a chapter displays through `plotting.source`: functions, classes and methods."""
-    tree = ast.parse(read(chapter).script)
-    known = {}
-    for node in ast.walk(tree):
+    """What a chapter displays through `plotting.show_source`: functions, classes, methods."""
+    found, known = [], {}
+    for node in ast.parse(read(chapter).script).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slp_transformer"):
             exec(ast.unparse(node), known)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [
-        eval(ast.unparse(thing), known)
-        for call in calls
-        if ast.unparse(call.func) == "plotting.source"
-        for thing in call.args
-    ]
+        if ast.unparse(node).startswith("plotting.show_source("):
+            found += [eval(ast.unparse(thing), known) for thing in node.value.args]
+    return found
 
 
 @every_chapter
 def test_what_a_chapter_displays_fits_a_screen(chapter):
     """At most 15 lines of body for each function, and for each method of a class."""
     long = {}
+    assert displayed(chapter) or chapter.stem == "12_guitar_tab"
     for thing in displayed(chapter):
         thing = thing.fget if isinstance(thing, property) else inspect.unwrap(thing)
         source = textwrap.dedent(inspect.getsource(thing))

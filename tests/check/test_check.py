@@ -8,12 +8,17 @@ import sys
 import time
 from contextlib import redirect_stdout
 
-import planted
+import planted_2017  # noqa: F401  each plants its attempts
+import planted_book  # noqa: F401
+import planted_fingering  # noqa: F401
+import planted_interpret  # noqa: F401
+import planted_modern  # noqa: F401
+import planted_odd  # noqa: F401
 import pytest
 import torch
 import torch.nn.functional as F
 from own_process import environment
-from planted_marks import ODD, verdict
+from planted import ALL, ODD, verdict
 
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
@@ -26,6 +31,9 @@ from slp_transformer.multi_head import join_heads, split_heads
 from slp_transformer.scaling_laws import approximate_parameters
 from slp_transformer.training.train_config import TrainConfig
 
+RIGHT = [one for one in ALL if one.mistake is None]
+WRONG = [one for one in ALL if one.mistake is not None]
+
 
 def label(one):
     return f"{one.check}: {one.what}"
@@ -34,13 +42,13 @@ def label(one):
 # --- Planted submissions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("one", planted.RIGHT, ids=label)
+@pytest.mark.parametrize("one", RIGHT, ids=label)
 def test_right_solution_passes_however_it_is_written(one):
     found = verdict(one)
     assert found, str(found)
 
 
-@pytest.mark.parametrize("one", planted.WRONG, ids=label)
+@pytest.mark.parametrize("one", WRONG, ids=label)
 def test_planted_mistake_is_never_right_and_is_named(one):
     found = verdict(one)
     assert not found
@@ -56,10 +64,10 @@ def test_odd_mistake_is_never_right(one):
 
 
 def test_enough_is_planted():
-    assert len(planted.WRONG) >= 60
-    checked = {one.check for one in planted.ALL}
+    assert len(WRONG) >= 60
+    checked = {one.check for one in ALL}
     assert checked == set(check.CHECKS), "every check is tried"
-    assert {one.check for one in planted.RIGHT} == {one.check for one in planted.WRONG} == checked
+    assert {one.check for one in RIGHT} == {one.check for one in WRONG} == checked
 
 
 # --- The table itself ---------------------------------------------------------------------------
@@ -78,7 +86,7 @@ every_check = pytest.mark.parametrize("name", check.CHECKS)
 
 
 @every_check
-def test_every_known_mistake_is_told_from_every_other(name):
+def test_every_known_mistake_differs_from_every_other(name):
     one = check.CHECKS[name]
     assert one(submission_of(one))
     for mistake in one.accepted:
@@ -242,7 +250,7 @@ def test_the_packages_own_modules_pass_with_their_own_parameters():
             assert torch.equal(value, before[key]), f"{name} keeps its {key}"
 
 
-def test_a_wrong_module_is_told_its_mistake():
+def test_a_wrong_module_has_its_mistake_named():
     class MyNorm(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -285,7 +293,7 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
         (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
+def test_what_cannot_be_compared_gets_a_sentence(submission, words):
     found = check.attention(submission)
     assert not found and not found.mistakes
     assert words in found.text, found.text
@@ -294,7 +302,7 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(submission, words):
 # --- Nothing escapes ----------------------------------------------------------------------------
 
 
-def test_an_error_is_told_with_the_readers_line():
+def test_an_error_is_shown_with_the_readers_line():
     def broken(Q, K, V, mask):
         scores = Q @ K.T
         return scores @ undefined  # noqa: F821
@@ -304,7 +312,7 @@ def test_an_error_is_told_with_the_readers_line():
     assert found.example[0].startswith("for       Q = [")
 
 
-def test_leaving_and_recursion_are_told():
+def test_leaving_and_recursion_are_reported():
     def leaves(scores):
         sys.exit(3)
 
@@ -349,7 +357,7 @@ def test_inputs_and_random_generators_stay_as_they_are(unchecked):
     assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
 
 
-def test_changing_an_input_in_place_is_right_but_told():
+def test_changing_an_input_in_place_is_right_but_noted():
     def in_place(scores):
         scores -= scores.amax(-1, keepdim=True)
         return scores.exp() / scores.exp().sum(-1, keepdim=True)

@@ -22,7 +22,7 @@ from slp_transformer.guitar import (
     TabTokenizer,
     make_practice_corpus,
     read_tab_folder,
-    styles,
+    tab_dataset,
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
@@ -287,7 +287,7 @@ def test_styles_are_for_models_that_know_some(at, capsys):
 
 
 def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
-    monkeypatch.setattr(styles, "MAX_STYLES", 1)
+    monkeypatch.setattr(tab_dataset, "MAX_STYLES", 1)
     make_tabs("tabs", "Jazz", "Blues")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
     assert "styles have no tokens: there are 2 styles, more than 1" in capsys.readouterr().err

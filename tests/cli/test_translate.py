@@ -18,8 +18,7 @@ from torch._inductor.exc import CppCompileError, InductorError
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
 from slp_transformer.data import make_number_pairs
-from slp_transformer.data.translation_metrics import compute_translation_metrics
-from slp_transformer.generation.translation import Translator
+from slp_transformer.generation.translation import Translator, compute_translation_metrics
 from slp_transformer.tasks.loaded_run import load_tokenizer_of
 from slp_transformer.tasks.pairs import PairTask
 from slp_transformer.tasks.run_config import load_config
@@ -143,7 +142,7 @@ WRONG = {
         'no column "Thai"',
     ),
     "another encoding": (["pairs", "latin.csv"], "line 2 has the byte 0xE9"),
-    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is cut short"),
+    "a gzip cut short": (["pairs", "cut.csv.gz"], "cut.csv.gz is damaged"),
     "a table with a target": ([*CSV, "--target", "latin.csv"], "There is no use for"),
     "lora": ([*CSV, "--init-from", "run", "--lora-rank", "2"], "lora_rank is for language models"),
     "windows": ([*CSV, "--sequence-length", "9"], "sequence_length has no effect"),

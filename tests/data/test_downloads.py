@@ -4,20 +4,21 @@ import functools
 import hashlib
 import http.server
 import re
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
 from slp_transformer.data import (
     CORPORA,
-    downloads,
     fetch_corpus,
     find_text_files,
     list_corpora,
     load_moby_dick,
     prepare_corpus,
 )
-from slp_transformer.data.downloads import PublishedFile, data_dir, fetch_file
+from slp_transformer.data.corpora import PublishedFile, data_dir, fetch_file
 
 CONTENT = bytes(range(256)) * 4001
 
@@ -170,16 +171,28 @@ def test_the_switch_may_be_off(switch, server, monkeypatch):
 def test_a_data_directory_that_cannot_be_made_is_named(server, tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("SLP_TRANSFORMER_DATA", str(tmp_path / "file" / "below"))
-    with pytest.raises(ValueError, match="could not be downloaded .*below"):
+    with pytest.raises(ValueError, match="below.numbers.txt cannot be read or written: "):
+        fetch_file(server[2])
+
+
+def test_a_data_directory_that_may_not_be_written_is_named(server, tmp_path, monkeypatch):
+    """The server is fine, and trying again would not help."""
+    (tmp_path / "data").mkdir()
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    with pytest.raises(ValueError, match="numbers.txt cannot be read or written: Permission den"):
         fetch_file(server[2])
 
 
 def test_the_data_directory_is_the_systems_unless_named(monkeypatch, tmp_path):
     pooch = pytest.importorskip("pooch")
     monkeypatch.delenv("SLP_TRANSFORMER_DATA", raising=False)
-    assert data_dir() == downloads.Path(pooch.os_cache("slp-transformer"))
+    assert data_dir() == Path(pooch.os_cache("slp-transformer"))
     monkeypatch.setenv("SLP_TRANSFORMER_DATA", "~/data")
-    assert data_dir() == downloads.Path.home() / "data"
+    assert data_dir() == Path.home() / "data"
 
 
 # --- Named corpora -----------------------------------------------------------------------------

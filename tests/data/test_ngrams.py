@@ -53,7 +53,7 @@ def test_what_was_seen_costs_less_with_a_longer_memory():
 
 def test_no_gram_reaches_into_the_next_row():
     model = NGramModel([[0, 1], [0, 2]], order=2, vocab_size=3)
-    assert (1, 0) not in model.levels[0].grams and len(model.levels[0].grams) == 2
+    assert (1, 0) not in model.levels[0] and len(model.levels[0]) == 2
 
 
 @pytest.mark.parametrize(("rows", "order"), [([[0, 1]], 0), ([[0]], 2), ([], 1)])

@@ -22,7 +22,7 @@ from slp_transformer.data import (
 from slp_transformer.data import text_corpus as preparing_module
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.splitting import (
+from slp_transformer.data.text_corpus import (
     Document,
     choose_val_ranges,
     describe_ranges,
@@ -285,13 +285,13 @@ def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_pat
 
 @pytest.mark.parametrize("held_out", [-0.1, 1, 1.5, float("nan")])
 def test_a_wrong_share_is_refused(held_out, file):
-    with pytest.raises(ValueError, match="held_out must be a share from 0 to less than 1, not"):
+    with pytest.raises(ValueError, match="val_split must be a share from 0 to less than 1, not"):
         prepare_corpus(file, val_split=held_out)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_is_said_before_text_is_read():
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="token_type must be"):
         prepare_corpus("-", "syllables")
     with pytest.raises(ValueError, match="every character of the text is kept"):
         prepare_corpus("-", "characters", 100)

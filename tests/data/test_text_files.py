@@ -99,7 +99,7 @@ def test_little_is_read_ahead_of_what_is_asked_for(tmp_path, monkeypatch):
             read.append(size)
             return super().read(size)
 
-    pieces = reading_module.decode_pieces(Counted(b"nine char\n" * 1000), "it")
+    pieces = reading_module.decode_pieces(Counted(b"nine char\n" * 1000).read, "it")
     for i in range(1, 20):
         assert len(next(pieces)) <= 110 and read == [100] * i
 

@@ -6,21 +6,19 @@ import http.server
 import json
 import re
 import shutil
-import sys
 import threading
 from pathlib import Path
 
+import audio_page
 import pytest
 
+from slp_transformer.guitar import compute_playable_share
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.tab_metrics import compute_playable_share
 
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import audio_page  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets" / "alphatab"
 
@@ -32,8 +30,8 @@ def heard():
 
 def test_every_piece_can_be_played_and_stands_there_as_text():
     stage = audio_page.stage(heard(), "assets/")
-    told = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
-    for piece, data in zip(heard(), json.loads(told), strict=True):
+    shown = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
+    for piece, data in zip(heard(), json.loads(shown), strict=True):
         tab, problems = parse_alphatex(data["tex"])
         assert problems == [] and tab.title == " ".join(piece.tab.title.split())
         assert [e.notes for e in tab.iter_events()] == [e.notes for e in piece.tab.iter_events()]
@@ -53,7 +51,7 @@ def test_the_generated_piece_is_the_kept_sample():
     assert first.steps_per_quarter == 4
 
 
-def test_what_is_fetched_lies_beside_its_license_and_is_no_larger_than_the_page_says():
+def test_what_is_fetched_has_its_license_and_is_no_larger_than_the_page_says():
     sizes = {path.name: path.stat().st_size for path in ASSETS.iterdir()}
     assert set(sizes) == {
         "alphaTab.min.js", "Bravura.woff2", "sonivox.sf3", "hear.js", "LICENSE.txt",
@@ -97,7 +95,7 @@ def test_a_browser_draws_and_plays(served, browser):
     page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
     assert "model" in page.inner_text("#slp-hear-how").lower()
     page.click("[data-piece='1']")
-    page.wait_for_function(  # until then the piece before it is told to be drawn
+    page.wait_for_function(  # until then the piece before it is drawn
         """() => {
             const drawn = document.getElementById("slp-hear-stage").innerText;
             return drawn.includes("Ode to Joy") && drawn.split("3").length > 10;

@@ -84,7 +84,7 @@ def walked(site, browser, address):
     On a phone most boxes scroll and targets are close together. Colors are looked at in both
     schemes, all else in one.
     """
-    said, too_wide = {}, {}
+    violations, too_wide = {}, {}
     with browser.new_context(viewport=PHONE) as context:
         page = context.new_page()
         for name in listed(site):
@@ -97,14 +97,14 @@ def walked(site, browser, address):
             page.wait_for_selector("body[data-md-color-scheme=slate]")
             found += [("dark", *one) for one in axe_finds(page, ["color-contrast"])]
             if found:
-                said[name] = found
+                violations[name] = found
             for width in (390, 1024, 1440):
                 page.set_viewport_size({"width": width, "height": 900})
                 try:  # what moves on a change of size needs a moment
                     page.wait_for_function(FITS, timeout=5000)
                 except playwright.TimeoutError:
                     too_wide.setdefault(name, []).append(width)
-    return said, too_wide
+    return violations, too_wide
 
 
 def test_axe_finds_nothing(walked):
@@ -198,8 +198,8 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
         figures = page.locator(".slp-touch")
         assert figures.count() == TOUCHED[stem]
         for figure in figures.all():
-            said = figure.locator("[role=status]")
-            first = said.inner_text()
+            status = figure.locator("[role=status]")
+            first = status.inner_text()
             controls = figure.locator(".slp-controls :is(select, input, button:enabled)")
             for control in controls.all():
                 label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
@@ -209,7 +209,7 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
             kind = control.evaluate("c => c.type")
             page.keyboard.press("Enter" if kind == "button" else "ArrowDown")
             page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
-                said.element_handle(), first
+                status.element_handle(), first
             ])  # fmt: skip
             assert not figure.locator(".slp-figure").is_visible()
         page.emulate_media(media="print")

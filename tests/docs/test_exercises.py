@@ -2,16 +2,14 @@
 
 import ast
 import re
-import sys
 from pathlib import Path
 
+import exercises
 import jupytext
 import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
-import exercises  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.py"))
 SETS = [path for path in map(exercises.path_of, CHAPTERS) if path.is_file()]

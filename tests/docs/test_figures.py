@@ -2,9 +2,11 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import diagrams
+import figures
+import links
 import pytest
 import torch
 from test_chapters import CHAPTERS, cells, every_chapter, read
@@ -21,11 +23,7 @@ from slp_transformer.plotting.canvas import (
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import diagrams  # noqa: E402
-import figures  # noqa: E402
-import links  # noqa: E402
 
 WORDS = "the guitarist tuned the string because it was flat".split()
 
@@ -83,9 +81,9 @@ def test_negative_bars_point_left_of_a_zero_line():
 
 
 def test_long_labels_of_bars_are_not_cut():
-    figure = plotting.bars([1.0], ["a label that is far too long to stand beside its bar"]).figure
+    figure = plotting.bars([1.0], ["a label that is far too long to fit next to its bar"]).figure
     left = min(text.get_position()[0] for text in figure.axes[0].texts)
-    right = max_text_width_px(["a label that is far too long to stand beside its bar"])
+    right = max_text_width_px(["a label that is far too long to fit next to its bar"])
     assert left >= 0 and left + right <= MAX_WIDTH_PX / MIN_SCALE
 
 
@@ -159,7 +157,7 @@ def labels_of(path):
 def test_each_part_of_the_whole_leads_to_its_equation(upright):
     svg = diagrams.drawing(link, frozenset({"mha"}), upright)
     led = set(re.findall(r'href="#eq-([^"]+)"', svg))
-    parts = [part for part in (*diagrams.CHAIN, *diagrams.BESIDE) if part.slugs]
+    parts = [part for part in (*diagrams.CHAIN, *diagrams.SIDE_PARTS) if part.slugs]
     assert led == {part.slugs[0] for part in parts}
     assert svg.count('class="w-here"') == 1 and 'role="group"' in svg and "aria-label=" in svg
 

@@ -1,4 +1,4 @@
-"""The site's hook: what makes a chapter run again, and what is said when one fails."""
+"""The site's hook: what makes a chapter run again, and the message when one fails."""
 
 import os
 import re
@@ -8,19 +8,18 @@ import sys
 import threading
 from pathlib import Path
 
+import chapter_source
+import execution
+import figures
+import links
 import nbformat
+import notebook_html
+import postprocess
 import pytest
+import reference
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 
-import chapter_source  # noqa: E402
-import execution  # noqa: E402
-import figures  # noqa: E402
-import links  # noqa: E402
-import notebook_html  # noqa: E402
-import postprocess  # noqa: E402
-import reference  # noqa: E402
 
 CHAPTER = """\
 # %% [markdown]
@@ -113,7 +112,7 @@ def test_a_module_runs_its_importers_again_and_no_others(project, module, again)
     assert (key(project) != before) == again
 
 
-def test_data_beside_an_imported_module_runs_its_importers_again(project):
+def test_data_next_to_an_imported_module_runs_its_importers_again(project):
     data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
     data.write_text("one", encoding="utf-8")
     before = key(project)
@@ -182,7 +181,7 @@ def test_the_cache_keeps_outputs_for_one_key(project):
     assert cache.load(small, "b") is None
 
 
-# --- What is said when one fails -----------------------------------------------------------------
+# --- The message when one fails ------------------------------------------------------------------
 
 
 def test_a_cell_s_place_is_its_number_and_line(project):
@@ -196,32 +195,32 @@ BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cel
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "message"),
     [
         ("x = 1\n\ny = x / 0\n", "line 10 (cell 3): ZeroDivisionError: division by zero"),
         ("def inner():\n    raise KeyError('k')\n\n\ninner()\n", "line 12 (cell 3): KeyError: 'k'"),
         ("x = 1\ny = = 2\n", "line 9 (cell 3): SyntaxError"),
     ],
 )
-def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, said):
+def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, message):
     with pytest.raises(execution.ChapterError) as raised:
         execution.run_chapter(chapter(project, BROKEN + cell))
-    assert str(raised.value).startswith(f"chapters/07_small.py, {said}")
+    assert str(raised.value).startswith(f"chapters/07_small.py, {message}")
     assert len(raised.value.outputs) == 2
 
 
 def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
-    cache, said = execution.Cache(project / ".cache"), []
-    failures = execution.run_all([(bad, "b"), (good, "g")], cache, said.append)
+    cache, message = execution.Cache(project / ".cache"), []
+    failures = execution.run_all([(bad, "b"), (good, "g")], cache, message.append)
     assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
     outputs = cache.load(good, "g")
     assert outputs[0][0]["data"]["text/plain"] == "2"
     assert cache.load(bad, "b") is None
-    assert "Running chapters/07_small.py" in said and "Failed chapters/08_bad.py" in said
+    assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
 
 
-def test_beside_a_server_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
+def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
     tried, done = [], threading.Semaphore(0)
 
     def run(small):
@@ -425,7 +424,7 @@ def test_a_wrong_formula_is_named():
 
 @pytest.mark.slow  # each builds a site
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (BROKEN + "1 / 0\n", "line 8 (cell 3): ZeroDivisionError: division by zero"),
         (BROKEN + 'open("left.txt", "w")\n', "leaves left.txt behind"),
@@ -433,7 +432,7 @@ def test_a_wrong_formula_is_named():
         (CHAPTER.replace(' alt="A box."', ""), "line 17 (cell 3): shows a figure without alt"),
     ],
 )
-def test_a_bad_chapter_fails_the_build(project, text, said):
+def test_a_bad_chapter_fails_the_build(project, text, message):
     chapter(project, text)
     shutil.copy(ROOT / "mkdocs.yml", project)
     shutil.copytree(ROOT / "docs", project / "docs")
@@ -445,7 +444,7 @@ def test_a_bad_chapter_fails_the_build(project, text, said):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode != 0
-    assert "chapters/07_small.py" in done.stdout and said in done.stdout
+    assert "chapters/07_small.py" in done.stdout and message in done.stdout
     assert "Traceback" not in done.stdout
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 from statistics import median
 
@@ -10,7 +9,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("jinja2")
-sys.path.append(str(ROOT / "docs" / "site_build"))
 import mistakes_page  # noqa: E402
 
 RUN = json.loads((ROOT / "benchmarks/results/mistakes/mistakes.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""What readers rely on: each chapter ends alike, and the pages beside the chapters are true."""
+"""What readers rely on: each chapter ends alike, and the other pages are true."""
 
 import ast
 import re
@@ -156,9 +156,9 @@ def test_the_loop_for_teachers_tells_right_from_not_yet(tmp_path, monkeypatch, c
         (tmp_path / "handed-in" / f"{name}.py").write_text(attempt, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(compile(loop, "docs/teachers.md", "exec"), {})
-    said = capsys.readouterr().out
-    assert "root" in said or "√" in said  # the verdict names bob's mistake
-    rows = [line.split("\t") for line in said.splitlines() if "\t" in line]
+    printed = capsys.readouterr().out
+    assert "root" in printed or "√" in printed  # the verdict names bob's mistake
+    rows = [line.split("\t") for line in printed.splitlines() if "\t" in line]
     assert rows == [
         ["ann", "my_scaled_score", "right"],
         ["ann", "my_attention", "right"],

@@ -274,6 +274,9 @@ def test_cached_logits_agree_within_1e_5_however_they_are_read():
         ([[3]], {"allowed": lambda ids: set()}, "After 1 tokens, `allowed` allows no token at all"),
         ([[3]], {"sources": [[1]]}, "A language model reads no sources"),
         ([[3]], {"generator": [seeded()] * 2}, "one for each of the 1 prompts, but there are 2"),
+        ([[3]], {"generator": 0}, "generator must be a torch.Generator, or a list of them, not 0"),
+        ([[3]], {"stop": "x"}, "stop must be a token id, or several of them, not 'x'"),
+        ([[3]], {"stop": None}, "stop must be a token id, or several of them, not None"),
     ],
 )
 def test_bad_input_is_named(prompts, options, message, unchecked):

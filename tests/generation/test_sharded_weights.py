@@ -10,7 +10,6 @@ from writers import WINDOW, make
 
 from slp_transformer import (
     EncoderDecoder,
-    FeedForward,
     KVCache,
     MultiHeadAttention,
     TransformerLM,
@@ -54,7 +53,7 @@ def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch
 @torch.no_grad()
 def test_a_model_laid_out_says_the_same_and_is_untouched(kind, how):
     model = make(kind, **how)
-    twin = shard_matrices(model, {})
+    twin = shard_matrices(model)
     ids, cache = torch.randint(7, (3, 6)), KVCache(WINDOW)
     H_enc = None if kind is TransformerLM else model.encode(torch.randint(7, (3, 5)))
 
@@ -94,25 +93,26 @@ def test_a_fixed_rule_decides(monkeypatch):
         assert with_sharded_weights(model, 1, 64) is model
     with reference_mode():
         assert with_sharded_weights(model, 1, 64) is model
-    monkeypatch.setattr(module, "without_subclass", None)
+    handle = model.stack.register_forward_hook(lambda *args: None)
     assert with_sharded_weights(model, 1, 64) is model
-    monkeypatch.undo()
+    handle.remove()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert with_sharded_weights(model, 1, 64) is model
 
 
 def test_small_matrices_stay_as_they_are(monkeypatch):
-    W = torch.randn(6, 4)
-    monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", 25)
-    assert module.shard_parameter(W, "W_1", FeedForward) is W
-    monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", 24)
-    assert isinstance(module.shard_parameter(W, "W_1", FeedForward), ShardedMatrix)
+    model = make(TransformerLM)
+    kinds = []
+    for least in (model.stack.blocks[0].ffn.W_1.numel() + extra for extra in (0, 1)):
+        monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", least)
+        kinds.append(type(shard_matrices(model).stack.blocks[0].ffn.W_1))
+    assert kinds == [ShardedMatrix, nn.Parameter]
 
 
 @torch.no_grad()
 def test_the_head_is_read_by_shards(monkeypatch):
     model = make(TransformerLM)
-    twin = shard_matrices(model, {})
+    twin = shard_matrices(model)
     E, laid = model.unembedding, twin.unembedding
     assert laid.T.shards.data_ptr() == E.data_ptr()  # E is its own transpose's layout: no copy
     seen, real = [], module.sharded_matmul
@@ -129,14 +129,12 @@ def test_parts_of_the_readers_own_are_left_alone():
 
     model = make(TransformerLM)
     model.stack.blocks[0].attention = Own(*(model.config.model_dim, model.config.num_heads))
-    twin = shard_matrices(model, {})
-    kinds = [type(block.attention.W_QKV) for block in twin.stack.blocks]
-    assert kinds[0] is nn.Parameter and set(kinds[1:]) <= {ShardedMatrix}
+    assert with_sharded_weights(model, 1, 64) is model
 
 
 def test_a_part_in_two_places_stays_one():
     model = make(EncoderDecoder)
-    twin = shard_matrices(model, {})
+    twin = shard_matrices(model)
     assert (model.source_embedding.tokens is model.target_embedding.tokens) == (
         twin.source_embedding.tokens is twin.target_embedding.tokens
     )
@@ -144,7 +142,7 @@ def test_a_part_in_two_places_stays_one():
 
 def test_a_twin_that_nobody_holds_is_gone_at_once():
     """A cycle would keep its copies of the matrices until the collector comes round."""
-    twin = shard_matrices(make(TransformerLM), {})
+    twin = shard_matrices(make(TransformerLM))
     held = weakref.ref(twin.stack.blocks[0].attention.W_QKV.shards)
     gc.disable()
     try:

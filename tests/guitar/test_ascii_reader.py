@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.ascii_frets import DigitRun, all_fret_readings, split_run_into_notes
+from slp_transformer.guitar.ascii_bars import realign_bar_rows
 from slp_transformer.guitar.ascii_reader import (
     decode_text,
     parse_ascii_tabs,
     read_tab_file,
     read_tab_folder,
 )
-from slp_transformer.guitar.ascii_realign import realign_bar_rows
 from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
@@ -181,21 +180,6 @@ def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
     assert [e[0][1] for e in frets(system(crowded + high))][-3:] == [9, 12, 10]
 
 
-def test_readings_of_digits():
-    assert all_fret_readings("34") == [(3, 4)]
-    assert all_fret_readings("05") == [(0, 5)]
-    assert sorted(all_fret_readings("12")) == [(1, 2), (12,)]
-    assert sorted(all_fret_readings("109")) == [(1, 0, 9), (10, 9)]
-
-
-def test_split_digits_keeps_the_columns():
-    assert split_run_into_notes(DigitRun(1, 5, "1210"), [DigitRun(1, 2, "10")], 20.0) == [
-        (5, 12),
-        (7, 10),
-    ]
-    assert split_run_into_notes(DigitRun(1, 5, "34"), [], 20.0) == [(5, 3), (6, 4)]
-
-
 # Text around --------------------------------------------------------------------------------
 
 
@@ -315,6 +299,20 @@ def test_line_up_puts_the_missing_dash_where_frets_then_agree():
         ("Tuning: Eb standard", list(HALF_STEP_DOWN.open_pitches[::-1])),
         ("C standard tuning", [36, 41, 46, 51, 55, 60]),
         ("B Standard", [35, 40, 45, 50, 54, 59]),
+        ("tuned to Eb", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("All guitars tuned to Eb.", list(HALF_STEP_DOWN.open_pitches[::-1])),
+        ("Tuned down to D flat", [37, 42, 47, 52, 56, 61]),
+        ("Low E tuned to D", [38, 45, 50, 55, 59, 64]),
+        ("Tune low E down to D", [38, 45, 50, 55, 59, 64]),
+        ("Tune the low E string to C", [36, 45, 50, 55, 59, 64]),
+        ("tuning: B E A D F# B", [35, 40, 45, 50, 54, 59]),
+        ("tuning: B F# B E G# C#", [35, 42, 47, 52, 56, 61]),
+        ("tuning: A E A D F# B", [33, 40, 45, 50, 54, 59]),
+        ("tuning: F C F Bb D G", [29, 36, 41, 46, 50, 55]),
+        ("tuning: B F# D A E B", [35, 40, 45, 50, 54, 59]),
+        ("tuning: C G D A E G", [36, 43, 50, 57, 64, 67]),
+        ("tuning: D A D D A D", [38, 45, 50, 50, 57, 62]),
+        ("tuning: F# B E A C# F#", [42, 47, 52, 57, 61, 66]),
         ("tuning: Bb1 F2 Bb2 Eb3 G3 C4", [34, 41, 46, 51, 55, 60]),
         ("tuning: E3 A3 D4 G4 B3 E4", [52, 57, 62, 67, 59, 64]),
         ("Tuning: E4 B3 G3 D3 A2 D2", [38, 45, 50, 55, 59, 64]),
@@ -339,6 +337,8 @@ def test_stated_tunings(line, low_to_high):
         "slide down a whole step",
         "play open G, then C",
         "Bb1 F2 Bb2 Eb3 G3 C4",
+        "tuned to perfection",
+        "keep the thumb low E to D",
     ],
 )
 def test_what_states_no_tuning(line):
@@ -352,6 +352,9 @@ def test_what_states_no_tuning(line):
         ("capo on 7", 7),
         ("Capo - 3rd fret", 3),
         ("tuning: EADGBE   capo III", 3),
+        ("Put capo on 3rd fret", 3),
+        ("With capo on 2", 2),
+        ("Use a capo on 2nd fret", 2),
         ("no capo", None),
         ("2nd fret capo", 2),
         ("Key: G, 3rd fret capo", 3),
@@ -455,33 +458,24 @@ def test_bytes_without_a_meaning_in_windows_are_latin_1():
 # Problems -------------------------------------------------------------------------------------
 
 
-def test_five_lines_are_reported_with_file_and_line():
-    five = "\n".join(PLAIN.splitlines()[:5])
-    tabs, problems = parse_ascii_tabs(f"Lark\n\n{five}\n\n{PLAIN}", "lark.txt")
-    assert tabs[0].bars == only(PLAIN).bars
-    assert [str(problem) for problem in problems] == [
-        "lark.txt:3: 5 string lines where a system has six; they are left out"
-    ]
-
-
-def test_a_string_that_ends_early_costs_its_bar():
+@pytest.mark.parametrize(
+    ("row", "text", "bars", "line", "problem"),
+    [
+        (5, None, 2, 3, "5 string lines where a system has six; they are left out"),
+        (4, "A|-3-------|---", 1, 5, "this string ends before its bar does; the bar is left"),
+        (3, "D|---|-----|---------|", 2, 4, "the bar lines of this string are not below"),
+    ],
+)
+def test_what_is_wrong_with_a_system_is_reported_with_its_line(row, text, bars, line, problem):
     rows = PLAIN.splitlines()
-    rows[4] = rows[4][:15]
-    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
-    assert [[e.notes for e in bar.events] for bar in tabs[0].bars] == [
-        [e.notes for e in only(PLAIN).bars[0].events]
-    ]
-    assert [str(problem) for problem in problems] == [
-        "lark.txt:5: this string ends before its bar does; the bar is left out"
-    ]
-
-
-def test_bar_lines_out_of_place_are_reported():
-    rows = PLAIN.splitlines()
-    rows[3] = "D|---|-----|---------|"
-    tabs, problems = parse_ascii_tabs("\n".join(rows), "lark.txt")
-    assert len(tabs) == 1
-    assert [(problem.line_number, problem.source) for problem in problems] == [(4, "lark.txt")]
+    if text is None:  # a row is missing, and a good system follows
+        written = "Lark\n\n" + "\n".join(rows[:row]) + "\n\n" + PLAIN
+    else:
+        written = "\n".join([*rows[:row], text, *rows[row + 1 :]])
+    (tab,), (found,) = parse_ascii_tabs(written, "lark.txt")
+    assert str(found).startswith(f"lark.txt:{line}: {problem}")
+    events = [[e.notes for e in bar.events] for bar in tab.bars]
+    assert events == [[e.notes for e in bar.events] for bar in only(PLAIN).bars[:bars]]
 
 
 def test_a_folder_is_read_in_order_and_problems_name_the_file(tmp_path):

@@ -4,8 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.guitar.corpus_statistics import compute_corpus_statistics, find_repeated_bars
-from slp_transformer.guitar.memorization import CopyDetector
+from slp_transformer.guitar.corpus_statistics import (
+    CopyDetector,
+    compute_corpus_statistics,
+    compute_hand_shifts,
+    compute_mean_hand_shift,
+    compute_playable_share,
+    find_repeated_bars,
+)
 from slp_transformer.guitar.tab import Bar, Event, Note, Tab, Technique
 
 
@@ -23,21 +29,21 @@ def test_the_figures_of_two_small_pieces():
     first = Tab(bars=(bar([(6, 0), (1, 3)], *line(3, 9)), bar(*line(0, 5)), bar(*line(0, 5))))
     second = Tab(bars=(bar([(6, 1), (1, 9)], *line(2)),))
     told = compute_corpus_statistics([first, second], is_complete=[True, False])
-    assert (told.pieces, told.events, told.length) == (2, 9, 4.5)
-    assert told.chords == 2 / 9
-    assert told.playable_events == 8 / 9 and told.playable_chords == 1 / 2
+    assert (told["pieces"], told["events"], told["length"]) == (2, 9, 4.5)
+    assert told["chords"] == 2 / 9
+    assert told["playable_events"] == 8 / 9 and told["playable_chords"] == 1 / 2
     # The hand: 3, 3, 9, (open) 5, (open) 5; then 1, 2. Of its moves 0, 6, 4, 0 and 1 one is far.
-    assert told.jumps == 1 / 5
-    assert told.open_strings == 3 / 11
-    assert told.returning_bars == 1 / 4
-    assert told.monotonous is None and told.longest_copy is None and told.mean_copy is None
-    assert told.ended == 1 / 2
+    assert told["jumps"] == 1 / 5
+    assert told["open_strings"] == 3 / 11
+    assert told["returning_bars"] == 1 / 4
+    assert told["monotonous"] is None and told["longest_copy"] is None and told["mean_copy"] is None
+    assert told["ended"] == 1 / 2
 
 
 def test_stretches_of_eight_with_few_different_moments():
     told = compute_corpus_statistics([Tab(bars=(bar(*line(1, 2, 3, 1, 2, 3, 1, 2, 4, 5)),))])
-    assert told.monotonous == 1 / 3  # the first has three different, the next four and five
-    assert compute_corpus_statistics([Tab(bars=(bar(*line(*[1, 2, 3] * 4)),))]).monotonous == 1
+    assert told["monotonous"] == 1 / 3  # the first has three different, the next four and five
+    assert compute_corpus_statistics([Tab(bars=(bar(*line(*[1, 2, 3] * 4)),))])["monotonous"] == 1
 
 
 def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
@@ -56,14 +62,14 @@ def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
 
 def test_nothing_has_no_figures():
     told = compute_corpus_statistics([])
-    assert (told.pieces, told.events) == (0, 0)
-    assert {v for k, v in told.to_dict().items() if k not in ("pieces", "events")} == {None}
+    assert (told["pieces"], told["events"]) == (0, 0)
+    assert {v for k, v in told.items() if k not in ("pieces", "events")} == {None}
 
 
 def test_dead_notes_do_not_sound():
     dead = Event(0, (Note(6, 0), Note(1, 2)), techniques=((Technique("dead"),), ()))
     told = compute_corpus_statistics([Tab(bars=(Bar(4, (dead,)),))])
-    assert (told.events, told.chords, told.open_strings) == (1, 0, 0)
+    assert (told["events"], told["chords"], told["open_strings"]) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +94,42 @@ def test_copies_of_several_pieces_are_summed_up():
     learned = CopyDetector([Tab(bars=(bar(*line(1, 2, 3, 4)),))])
     tabs = [Tab(bars=(bar(*line(*frets)),)) for frets in ([2, 3, 4], [4, 3])]
     told = compute_corpus_statistics(tabs, learned)
-    assert (told.longest_copy, told.mean_copy) == (3, 2.0)
+    assert (told["longest_copy"], told["mean_copy"]) == (3, 2.0)
+
+
+# --- Playing -------------------------------------------------------------------------------------
+
+
+def event(step, *places):
+    return Event(step, tuple(Note(string, fret) for string, fret in places))
+
+
+def test_playable_share_by_hand():
+    events = [
+        event(0, (6, 3), (5, 2), (1, 3)),
+        event(1, (6, 1), (1, 6)),
+        event(2, (6, 0), (1, 12)),
+        event(3, (2, 20)),
+        Event(4, (Note(2, 1), Note(2, 3))),
+    ]
+    assert compute_playable_share(events) == 2 / 5
+    assert compute_playable_share(events, max_span=5) == 3 / 5
+    assert compute_playable_share(events, max_fret=24) == 3 / 5
+    assert compute_playable_share([]) == 0.0
+
+
+@pytest.mark.parametrize("note", [Note(0, 1), Note(7, 1), Note(3, -1)])
+def test_a_note_off_the_guitar_cannot_be_played(note):
+    assert compute_playable_share([Event(0, (note,))]) == 0.0
+
+
+def test_hand_shifts_by_hand():
+    events = [
+        event(0, (6, 3), (5, 5)),
+        event(1, (1, 0)),
+        event(2, (1, 7), (2, 0)),
+        event(3, (1, 5)),
+    ]
+    assert compute_hand_shifts(events) == [4, 2]
+    assert compute_mean_hand_shift(events) == 3.0
+    assert compute_mean_hand_shift(events[:2]) == 0.0

@@ -247,7 +247,7 @@ def test_agreement_counts_notes_chords_and_what_can_be_played():
     # E2 has one place only; C3, E3 and E4 have more. The second event spans six frets.
     assert found == FingeringMetrics(4, 2, 3, 1, 1, 0, 3, 1, 2, 4)
     assert found.to_shares()["strings"] == 0.5
-    assert sum_metrics([found, found]) == found + found
+    assert sum_metrics([found, found]) == tuple(2 * count for count in found)
 
 
 # --- Passages ----------------------------------------------------------------------------------

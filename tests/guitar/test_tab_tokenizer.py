@@ -1,27 +1,30 @@
-"""Tab tokens: nothing is lost, nothing crashes, and what is wrong is named. Then the metrics."""
+"""Tab tokens: nothing is lost, nothing crashes, and what is wrong is named, in either code."""
 
-import json
 import random
+from dataclasses import replace
 
 import pytest
+import torch
+from slp_transformer.data.document_windows import DocumentWindows
 
-from slp_transformer.guitar.fretboard import DADGAD, STANDARD, Note, Tuning
+from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
-from slp_transformer.guitar.tab_metrics import (
-    compute_hand_shifts,
-    compute_mean_hand_shift,
-    compute_playable_share,
-    valid_sequence_share,
-)
+from slp_transformer.guitar.tab_dataset import collect_styles
 from slp_transformer.guitar.tab_tokenizer import (
     DEFAULT_STEPS_PER_QUARTER,
     TabTokenizer,
     encode_all_tabs,
 )
 
-TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER)
+STYLES = ("Jazz", "Drop D, slow")
+UNITS = {"steps_per_quarter_options": DEFAULT_STEPS_PER_QUARTER}
+PLAIN = TabTokenizer(**UNITS)
+PLACED = TabTokenizer(**UNITS, scheme="placed")
+STYLED = TabTokenizer(**UNITS, scheme="placed", styles=STYLES)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS"]
+PLACED_HEADER = [*HEADER, "METRE<none>", "KEY<none>"]
+both_codes = pytest.mark.parametrize("tokenizer", [PLAIN, PLACED], ids=["plain", "placed"])
 
 
 def event(step, *places):
@@ -32,18 +35,33 @@ def piece(*bars, tuning=STANDARD):
     return Tab(tuning=tuning, bars=bars)
 
 
-def decoded(*names, tokenizer=TOKENIZER):
+def names(tab, tokenizer=PLACED):
+    return tokenizer.to_tokens(tokenizer.encode(tab))
+
+
+def decoded(*names, tokenizer=PLAIN):
     return tokenizer.decode(tokenizer.to_ids(names))
 
 
-def test_a_piece_by_hand():
+def plainly(tab):
+    """The tuning and bars as the tokens say them: lengths and sounding notes."""
+    return tab.tuning, [
+        (bar.steps, [(e.step, e.sounding_notes()) for e in bar.events if e.sounding_notes()])
+        for bar in tab.bars
+    ]
+
+
+# --- Encoding ------------------------------------------------------------------------------------
+
+
+def test_a_piece_of_the_plain_code():
     tab = piece(
         Bar(16, (event(0, (6, 3)), event(2, (4, 0), (1, 3)))),
         Bar(70, (event(69, (2, 24)),)),
         Bar(300, (event(128, (5, 1)), event(129, (5, 2)))),
         tuning=Tuning(DADGAD.open_pitches, capo=2),
     )
-    assert TOKENIZER.to_tokens(TOKENIZER.encode(tab)) == [
+    assert names(tab, PLAIN) == [
         "<bos>", "TUNING<DADGAD>", "CAPO<2>", "COLUMNS",
         "BAR", "TAB<6,3>", "POS<2>", "TAB<4,0>", "TAB<1,3>", "POS<16>",
         "BAR", "POS<69>", "TAB<2,24>", "POS<70>",
@@ -52,75 +70,201 @@ def test_a_piece_by_hand():
     ]  # fmt: skip
 
 
+def test_a_piece_of_the_placed_code():
+    riff = (event(0, (6, 0), (1, 3)), event(2, (4, 2)), event(4, (3, 0)), event(5, (2, 1)))
+    again, other = Bar(16, riff), Bar(8, (event(3, (5, 2)), event(7, (5, 3))))
+    tab = Tab(
+        tuning=replace(DROP_D, capo=2),
+        bars=(replace(again, time_signature=(4, 4)), other, again, Bar(16, ()), Bar(16, ()), other),
+        steps_per_quarter=4,
+    )
+    assert names(tab) == [
+        "<bos>", "TUNING<drop-D>", "CAPO<2>", "STEPS<4>", "METRE<4/4>", "KEY<A>",
+        "BAR<16>", "TAB<6,0>", "WITH<1,3>", "POS<2>", "TAB<4,2>",
+        "POS<4>", "TAB<3,0>", "POS<5>", "TAB<2,1>",
+        "BAR<8>", "POS<3>", "TAB<5,2>", "POS<7>", "TAB<5,3>",
+        "SAME<2>", "BAR<16>", "BAR<16>", "SAME<4>", "<eos>",
+    ]  # fmt: skip
+    back = PLACED.decode(PLACED.encode(tab))
+    assert back.tab == tab and (back.num_invalid_tokens, back.is_complete) == (0, True)
+
+
+def test_long_bars_by_hand():
+    bar = Bar(300, (event(0, (6, 1)), event(130, (6, 2)), event(260, (6, 3)), event(261, (6, 4))))
+    tokens = names(Tab(bars=(bar,)))[6:]
+    assert tokens == [
+        "BAR<44>", "LONGER", "LONGER", "TAB<6,1>", "LONG", "POS<2>", "TAB<6,2>", "LONG",
+        "POS<4>", "TAB<6,3>", "POS<5>", "TAB<6,4>", "<eos>",
+    ]  # fmt: skip
+
+
 def test_the_vocabulary_is_small_and_has_no_doubles():
-    assert len(TOKENIZER) == TOKENIZER.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25 + 10
-    assert len(set(TOKENIZER.vocabulary)) == len(TOKENIZER)
-    ids = (TOKENIZER.pad_id, TOKENIZER.bos_id, TOKENIZER.eos_id)
-    assert TOKENIZER.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
-    assert TOKENIZER.to_tokens([-1, len(TOKENIZER)]) == ["<?>", "<?>"]
+    assert len(PLAIN) == PLAIN.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25 + 10
+    assert len(set(PLAIN.vocabulary)) == len(PLAIN)
+    ids = (PLAIN.pad_id, PLAIN.bos_id, PLAIN.eos_id)
+    assert PLAIN.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
+    assert PLAIN.to_tokens([-1, len(PLAIN)]) == ["<?>", "<?>"]
+    with pytest.raises(ValueError, match="'TAB<7,0>' is not in the vocabulary"):
+        PLAIN.to_ids(["TAB<7,0>"])
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_the_practice_corpus_comes_back(seed):
-    for tab in make_practice_corpus(seed, 150):
-        ids = TOKENIZER.encode(tab)
-        result = TOKENIZER.decode(ids)
-        assert (result.tab.tuning, result.tab.bars) == (tab.tuning, tab.bars)
-        assert (result.num_invalid_tokens, result.num_tokens, result.is_complete) == (
-            0,
-            len(ids),
-            True,
-        )
+def test_the_practice_corpus_comes_back_and_the_placed_code_is_shorter(seed):
+    lengths = {}
+    for tokenizer in (PLAIN, PLACED):
+        lengths[tokenizer] = 0
+        for tab in make_practice_corpus(seed, 150):
+            ids = tokenizer.encode(tab)
+            back = tokenizer.decode(ids)
+            assert plainly(back.tab) == plainly(tab)
+            found = back.num_invalid_tokens, back.num_tokens, back.is_complete
+            assert found == (0, len(ids), True)
+            lengths[tokenizer] += len(ids)
+    assert lengths[PLACED] < 0.75 * lengths[PLAIN]
 
 
 def random_tab(rng):
-    """A tab with nothing musical about it: any tuning, any bar length, any chord."""
-    tuning = Tuning(tuple(rng.randint(28, 76) for _ in range(6)), rng.randint(0, 12))
+    """A tab with nothing musical about it, in which bars come back, and dead notes stand."""
     bars = []
-    for _ in range(rng.randint(0, 4)):
-        steps = rng.choice([1, 7, 127, 128, 129, 256, 400])
+    for _ in range(rng.randint(0, 7)):
+        if bars and rng.random() < 0.4:
+            bars.append(rng.choice(bars))
+            continue
+        steps = rng.choice([1, 5, 7, 127, 128, 129, 256, 400])
         events = []
         for step in sorted(rng.sample(range(steps), rng.randint(0, min(5, steps)))):
             strings = sorted(rng.sample(range(1, 7), rng.randint(1, 6)), reverse=True)
-            events.append(event(step, *((s, rng.randint(0, 24)) for s in strings)))
+            notes = tuple(Note(s, rng.randint(0, 24)) for s in strings)
+            dead = rng.random() < 0.1
+            events.append(
+                Event(step, notes, techniques=((Technique("dead"),),) * len(notes) * dead)
+            )
         bars.append(Bar(steps, tuple(events)))
+    tuning = Tuning(tuple(rng.randint(28, 76) for _ in range(6)), rng.randint(0, 12))
     return Tab(tuning=tuning, bars=tuple(bars))
 
 
-def test_any_tab_comes_back():
+@both_codes
+def test_any_tab_comes_back_and_its_tokens_are_allowed_where_they_stand(tokenizer):
     rng = random.Random(13)
-    for _ in range(200):
+    for number in range(200):
         tab = random_tab(rng)
-        result = TOKENIZER.decode(TOKENIZER.encode(tab))
-        assert result.tab == tab and result.num_invalid_tokens == 0
+        ids = tokenizer.encode(tab)
+        result = tokenizer.decode(ids)
+        assert plainly(result.tab) == plainly(tab) and result.num_invalid_tokens == 0
+        if number < 30:
+            for i in range(0, len(ids), 3):
+                assert ids[i] in tokenizer.allowed_next_ids(ids[:i])
+            assert tokenizer.allowed_next_ids(ids) == set()
 
 
-def test_any_ids_are_read_and_what_is_well_formed_comes_back():
+@both_codes
+def test_any_ids_are_read_and_what_is_well_formed_comes_back(tokenizer):
     rng = random.Random(17)
     for _ in range(300):
-        ids = [rng.randrange(-2, len(TOKENIZER) + 2) for _ in range(rng.randint(0, 60))]
-        tab = TOKENIZER.decode(ids).tab
-        assert TOKENIZER.decode(TOKENIZER.encode(tab)).tab == tab
+        ids = [rng.randrange(-2, len(tokenizer) + 2) for _ in range(rng.randint(0, 60))]
+        tab = tokenizer.decode(ids).tab
+        assert plainly(tokenizer.decode(tokenizer.encode(tab)).tab) == plainly(tab)
 
 
-def test_what_the_grammar_allows_is_well_formed_and_written_in_one_way():
+def test_what_the_grammar_of_the_plain_code_allows_is_written_in_one_way():
     rng = random.Random(19)
     for _ in range(15):
         ids = []
-        while not ids or (ids[-1] != TOKENIZER.eos_id and len(ids) < 40):
-            ids.append(rng.choice(sorted(TOKENIZER.allowed_next_ids(ids))))
-        result = TOKENIZER.decode(ids)
+        while not ids or (ids[-1] != PLAIN.eos_id and len(ids) < 40):
+            ids.append(rng.choice(sorted(PLAIN.allowed_next_ids(ids))))
+        result = PLAIN.decode(ids)
         assert result.num_invalid_tokens == 0
         if result.is_complete:
-            assert TOKENIZER.encode(result.tab) == ids
+            assert PLAIN.encode(result.tab) == ids
 
 
-def test_every_token_of_the_corpus_is_allowed_where_it_stands():
-    for tab in make_practice_corpus(1, 5):
-        ids = TOKENIZER.encode(tab)
-        for i in range(0, len(ids), 3):
-            assert ids[i] in TOKENIZER.allowed_next_ids(ids[:i])
-        assert TOKENIZER.allowed_next_ids(ids) == set()
+@pytest.mark.parametrize("styles", [(), STYLES])
+def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
+    small = TabTokenizer(
+        max_fret=2, max_position=3, steps_per_quarter_options=(1,), scheme="placed", styles=styles
+    )
+    rng, seen = random.Random(19), set()
+    for _ in range(150):
+        ids = []
+        while not ids or (ids[-1] != small.eos_id and len(ids) < 60):
+            may = sorted(small.allowed_next_ids(ids))
+            stay = [i for i in may if i != small.eos_id and "BAR<1>" != small.vocabulary[i]]
+            ids.append(rng.choice(stay or may if len(ids) < 30 else may))
+        result = small.decode(ids)
+        assert result.num_invalid_tokens == 0
+        again = small.decode(small.encode(result.tab)).tab
+        assert plainly(again) == plainly(result.tab) and again.style == result.tab.style
+        seen |= {small.parsed_vocabulary[i][0] for i in ids}
+        kinds = [small.parsed_vocabulary[i][0] for i in ids]
+        header = kinds[: kinds.index("BAR")]
+        assert header[-3:] == ["METRE", "KEY", "STYLE"] if styles else header[-1] == "KEY"
+    assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
+
+
+@pytest.mark.parametrize(
+    ("tab", "sentence"),
+    [
+        (piece(tuning=Tuning((64, 59, 55, 50))), "6 strings, not 4"),
+        (piece(tuning=Tuning(capo=13)), "fret 0 to 12, not 13"),
+        (piece(tuning=Tuning((64, 59, 55, 50, 45, 27))), "between the MIDI pitches 28 and 76"),
+        (piece(Bar(4, ()), Bar(0, ())), "Bar 2 has 0 steps"),
+        (piece(Bar(4, ()), Bar(4, (event(4, (1, 0)),))), "Bar 2, step 4: .*inside the 4 steps"),
+        (piece(Bar(4, (event(1, (1, 0)), event(1, (2, 0))))), "Bar 1, step 1: .*in order"),
+        (piece(Bar(4, (event(0, (1, 0)), event(0, (2, 0))))), "Bar 1, step 0: .*in order"),
+        (piece(Bar(4, (event(-1, (1, 0)),))), "Bar 1, step -1: .*in order"),
+        (piece(Bar(4, (event(0, (1, 0), (2, 0)),))), r"Bar 1, step 0: .*on strings \[1, 2\]"),
+        (piece(Bar(4, (event(0, (2, 0), (2, 3)),))), r"Bar 1, step 0: .*on strings \[2, 2\]"),
+        (piece(Bar(4, (Event(0, ()),))), r"Bar 1, step 0: .*on strings \[\]"),
+        (piece(Bar(4, (event(0, (1, 25)),))), "Bar 1, step 0: no token for string 1, fret 25"),
+        (piece(Bar(4, (event(0, (7, 1)),))), "Bar 1, step 0: no token for string 7"),
+    ],
+)
+@both_codes
+def test_what_cannot_be_encoded_is_named(tokenizer, tab, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        tokenizer.encode(tab)
+
+
+def test_the_unit_of_time_is_said():
+    bars = (Bar(3, (event(0, (1, 0)),)),)
+    timed = Tab(bars=bars, steps_per_quarter=3)
+    ids = PLAIN.encode(timed)
+    assert names(timed, PLAIN)[3] == "STEPS<3>" and PLAIN.decode(ids).tab == timed
+    after = PLAIN.to_ids(HEADER[:3])
+    units = {"COLUMNS", *(f"STEPS<{n}>" for n in (1, 2, 3, 4, 6, 8, 12, 16, 24))}
+    assert set(PLAIN.to_tokens(PLAIN.allowed_next_ids(after))) == units
+    with pytest.raises(ValueError, match="no token for 7 steps to a quarter note"):
+        PLAIN.encode(Tab(bars=bars, steps_per_quarter=7))
+
+
+def test_without_units_no_token_tells_the_unit():
+    timeless = TabTokenizer()
+    assert set(PLAIN.vocabulary) - set(timeless.vocabulary) == {
+        "COLUMNS", *(f"STEPS<{unit}>" for unit in DEFAULT_STEPS_PER_QUARTER),
+    }  # fmt: skip
+    ids = timeless.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
+    assert timeless.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
+    assert timeless.decode(ids).num_invalid_tokens == 0
+
+
+def test_what_has_no_token_of_its_own_is_left_out():
+    dead = (Technique("dead"),)
+    first = Event(0, (Note(6, 3), Note(5, 0)), (2, 2), ((), dead))
+    bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo_bpm=90)
+    plain = piece(Bar(4, (event(0, (6, 3)),)))
+    assert PLAIN.decode(PLAIN.encode(piece(bar))).tab == plain
+
+
+def test_a_stream_has_every_piece_from_beginning_to_end():
+    tabs = make_practice_corpus(2, 3)
+    stream = encode_all_tabs(tabs, PLAIN)
+    assert stream == [i for tab in tabs for i in PLAIN.encode(tab)]
+    with pytest.raises(ValueError, match="etude.txt: Bar 1 has 0 steps"):
+        encode_all_tabs([Tab(source="etude.txt", bars=(Bar(0, ()),))], PLAIN)
+
+
+# --- Grammar ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -139,17 +283,41 @@ def test_every_token_of_the_corpus_is_allowed_where_it_stands():
         ([*HEADER, "BAR", "POS<4>", "TAB<1,0>", "LONG"], {"POS<4>", "POS<5>", "LONG"}),
     ],
 )
-def test_allowed_next_by_hand(before, allowed):
+def test_allowed_next_in_the_plain_code(before, allowed):
     asked = {
         "<pad>", "<bos>", "<eos>", "TUNING<standard>", "OPEN<40>", "OPEN<45>", "CAPO<0>", "BAR",
         "LONG", "POS<4>", "POS<5>", "TAB<6,0>", "TAB<3,0>", "TAB<2,0>", "TAB<1,0>",
     }  # fmt: skip
-    found = set(TOKENIZER.to_tokens(TOKENIZER.allowed_next_ids(TOKENIZER.to_ids(before))))
+    found = set(PLAIN.to_tokens(PLAIN.allowed_next_ids(PLAIN.to_ids(before))))
     if any("OPEN" in name for name in allowed):
         allowed = allowed | {"OPEN<40>", "OPEN<45>"}
     if "TAB<6,0>" in allowed:
         allowed = allowed | {"TAB<3,0>", "TAB<2,0>"}
     assert found & asked == allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "allowed"),
+    [
+        (PLACED_HEADER[:4], {"METRE<3/4>"}),
+        (PLACED_HEADER[:5], {"KEY<C>"}),
+        (PLACED_HEADER, {"BAR<4>", "<eos>"}),
+        ([*PLACED_HEADER, "BAR<4>"],
+         {"BAR<4>", "<eos>", "SAME<1>", "TAB<6,0>", "TAB<2,0>", "POS<1>", "POS<3>", "LONGER"}),
+        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>"],
+         {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<1>", "POS<3>"}),
+        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>", "POS<2>"], {"TAB<6,0>", "TAB<2,0>"}),
+        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>", "POS<2>", "TAB<3,0>"],
+         {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<3>"}),
+        ([*PLACED_HEADER, "BAR<4>", "SAME<1>"], {"BAR<4>", "<eos>", "SAME<1>", "SAME<2>"}),
+    ],
+)  # fmt: skip
+def test_allowed_next_in_the_placed_code(before, allowed):
+    asked = {
+        "METRE<3/4>", "KEY<C>", "BAR<4>", "<eos>", "SAME<1>", "SAME<2>", "TAB<6,0>", "TAB<2,0>",
+        "WITH<6,0>", "WITH<2,0>", "POS<1>", "POS<3>", "LONG", "LONGER", "<bos>", "COLUMNS",
+    }  # fmt: skip
+    assert set(PLACED.to_tokens(PLACED.allowed_next_ids(PLACED.to_ids(before)))) & asked == allowed
 
 
 @pytest.mark.parametrize(
@@ -194,165 +362,164 @@ def test_a_piece_that_breaks_off_is_kept_and_is_not_complete():
 
 
 def test_a_middle_is_read_in_the_tuning_that_is_given():
-    ids = TOKENIZER.to_ids(["TAB<5,3>", "POS<4>", "BAR", "POS<8>"])
-    result = TOKENIZER.decode(ids, default_tuning=DADGAD)
+    result = PLAIN.decode(PLAIN.to_ids(["TAB<5,3>", "POS<4>", "BAR", "POS<8>"]), DADGAD)
     assert result.tab == piece(Bar(4, (event(0, (5, 3)),)), Bar(8, ()), tuning=DADGAD)
     assert result.num_invalid_tokens == 0
 
 
-def test_the_share_of_well_formed_tokens():
-    result = decoded(*HEADER, "BAR", "TAB<1,0>", "TAB<1,0>", "POS<1>", "<eos>")
-    assert (result.num_invalid_tokens, result.num_tokens) == (1, 9)
-    assert result.valid_token_share == 1 - 1 / 9
-    assert TOKENIZER.decode([]).valid_token_share == 1.0
-
-
 def test_ids_outside_the_vocabulary_are_ill_formed():
-    ids = [*TOKENIZER.to_ids([*HEADER, "BAR"]), -1, len(TOKENIZER), 10**6]
-    assert TOKENIZER.decode(ids).num_invalid_tokens == 3
+    ids = [*PLAIN.to_ids([*HEADER, "BAR"]), -1, len(PLAIN), 10**6]
+    assert PLAIN.decode(ids).num_invalid_tokens == 3
+    assert PLAIN.decode([]).num_tokens == 0
+
+
+def test_what_cannot_stand_in_the_placed_code_is_counted_and_a_bar_ends_all_the_same():
+    told = ["SAME<1>", "BAR<4>", "WITH<2,0>", "TAB<3,1>", "POS<2>", "BAR<2>", "TAB<1,0>"]
+    told += ["TAB<1,0>", "SAME<2>", "SAME<9>", "TAB<1,1>", "<eos>"]
+    back = decoded(*PLACED_HEADER, *told, tokenizer=PLACED)
+    assert back.num_invalid_tokens == 6  # SAME<1>, WITH, the BAR after a POS, a TAB, SAME<9>, a TAB
+    first, second = Bar(4, (event(0, (3, 1)),)), Bar(2, (event(0, (1, 0)),))
+    assert back.tab.bars == (first, second, first) and back.is_complete
+
+
+def test_the_middle_of_a_piece_of_the_placed_code_is_read():
+    back = decoded("TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>", tokenizer=PLACED)
+    middle = Bar(6, (event(0, (3, 1)), event(5, (3, 2))))
+    assert back.tab.bars == (middle, Bar(9, ()), middle) and back.num_invalid_tokens == 0
 
 
 def test_an_unknown_tuning_is_spelled_from_the_low_string_up():
     tuning = Tuning((65, 60, 55, 50, 45, 40), capo=1)
-    assert TOKENIZER.tuning_tokens(tuning) == [
+    assert PLAIN.tuning_tokens(tuning) == [
         "OPEN<40>", "OPEN<45>", "OPEN<50>", "OPEN<55>", "OPEN<60>", "OPEN<65>", "CAPO<1>",
     ]  # fmt: skip
-    assert TOKENIZER.decode(TOKENIZER.encode(piece(tuning=tuning))).tab.tuning == tuning
+
+
+# --- Settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tokenizer", [TabTokenizer(17, 8), PLACED, STYLED])
+def test_the_settings_come_back(tokenizer):
+    again = TabTokenizer.from_json(tokenizer.to_json())
+    assert again.vocabulary == tokenizer.vocabulary and again.to_json() == tokenizer.to_json()
+    assert (again.scheme, again.styles) == (tokenizer.scheme, tokenizer.styles)
+    tab = piece(Bar(9, ()), tuning=DADGAD)
+    assert again.encode(tab) == tokenizer.encode(tab)
 
 
 @pytest.mark.parametrize(
-    ("tab", "sentence"),
+    "change",
     [
-        (piece(tuning=Tuning((64, 59, 55, 50))), "6 strings, not 4"),
-        (piece(tuning=Tuning(capo=13)), "fret 0 to 12, not 13"),
-        (piece(tuning=Tuning((64, 59, 55, 50, 45, 27))), "between the MIDI pitches 28 and 76"),
-        (piece(Bar(4, ()), Bar(0, ())), "Bar 2 has 0 steps"),
-        (piece(Bar(4, ()), Bar(4, (event(4, (1, 0)),))), "Bar 2, step 4: .*inside the 4 steps"),
-        (piece(Bar(4, (event(1, (1, 0)), event(1, (2, 0))))), "Bar 1, step 1: .*in order"),
-        (piece(Bar(4, (event(0, (1, 0)), event(0, (2, 0))))), "Bar 1, step 0: .*in order"),
-        (piece(Bar(4, (event(-1, (1, 0)),))), "Bar 1, step -1: .*in order"),
-        (piece(Bar(4, (event(0, (1, 0), (2, 0)),))), r"Bar 1, step 0: .*on strings \[1, 2\]"),
-        (piece(Bar(4, (event(0, (2, 0), (2, 3)),))), r"Bar 1, step 0: .*on strings \[2, 2\]"),
-        (piece(Bar(4, (Event(0, ()),))), r"Bar 1, step 0: .*on strings \[\]"),
-        (piece(Bar(4, (event(0, (1, 25)),))), "Bar 1, step 0: no token for string 1, fret 25"),
-        (piece(Bar(4, (event(0, (7, 1)),))), "Bar 1, step 0: no token for string 7"),
+        {"max_frets": 3}, {"max_fret": -1}, {"max_position": 0}, {"max_position": "2"},
+        {"scheme": None}, {"kind": "text"}, {"steps_per_quarter_options": [0]},
+    ],
+)  # fmt: skip
+def test_settings_that_are_none_are_refused(change):
+    with pytest.raises(ValueError, match="settings of a tokenizer|must be a whole number"):
+        TabTokenizer.from_json(PLAIN.to_json() | change)
+    with pytest.raises(ValueError, match="max_fret is missing"):
+        TabTokenizer.from_json({"kind": "tab tokens"})
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"scheme": "short"}, 'scheme must be "plain" or "placed"'),
+        ({"scheme": "placed", "styles": ("Jazz", "Rock", "Jazz")}, "style 'Jazz' is there twice"),
+        ({"styles": ("Jazz", "Rock")}, "Only the placed code has style tokens"),
     ],
 )
-def test_what_cannot_be_encoded_is_named(tab, sentence):
+def test_options_without_meaning_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        TOKENIZER.encode(tab)
+        TabTokenizer(**options)
 
 
-def test_a_stream_has_every_piece_from_beginning_to_end():
-    tabs = make_practice_corpus(2, 3)
-    stream = encode_all_tabs(tabs, TOKENIZER)
-    assert stream == [i for tab in tabs for i in TOKENIZER.encode(tab)]
-    with pytest.raises(ValueError, match="etude.txt: Bar 1 has 0 steps"):
-        encode_all_tabs([Tab(source="etude.txt", bars=(Bar(0, ()),))], TOKENIZER)
+# --- Styles --------------------------------------------------------------------------------------
 
 
-def test_the_settings_come_back():
-    small = TabTokenizer(max_fret=17, max_position=8, max_capo=3, tunings={"mine": DADGAD})
-    again = TabTokenizer.from_json(small.to_json())
-    assert again.vocabulary == small.vocabulary and again.to_json() == small.to_json()
-    assert again.encode(piece(Bar(9, ()), tuning=DADGAD)) == small.encode(
-        piece(Bar(9, ()), tuning=DADGAD)
-    )
+def test_a_style_ends_the_header_and_comes_back():
+    for tab in make_practice_corpus(2, 20):
+        for style in ("", "Blues", *STYLES):
+            ids = STYLED.encode(replace(tab, style=style))
+            told = style if style in STYLES else "none"
+            kinds = [STYLED.parsed_vocabulary[i][0] for i in ids[:7]]
+            assert kinds == ["<bos>", "TUNING", "CAPO", "STEPS", "METRE", "KEY", "STYLE"]
+            assert STYLED.to_tokens(ids)[6] == f"STYLE<{told}>"
+            back = STYLED.decode(ids)
+            assert back.tab.style == style.replace("Blues", "") and back.num_invalid_tokens == 0
+            assert plainly(back.tab) == plainly(tab)
+            assert [
+                STYLED.vocabulary[i] for i in ids if STYLED.parsed_vocabulary[i][0] != "STYLE"
+            ] == names(tab)
 
 
+def test_styles_come_last_so_that_all_other_ids_stay():
+    assert STYLED.vocabulary == (
+        *PLACED.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
+    )  # fmt: skip
+
+
+def test_without_styles_nothing_is_said_of_them():
+    assert not any("STYLE" in token for token in PLACED.vocabulary)
+    tab = make_practice_corpus(2, 1)[0]
+    assert PLACED.encode(replace(tab, style="Jazz")) == PLACED.encode(tab)
+    assert PLACED.decode(PLACED.encode(replace(tab, style="Jazz"))).tab.style == ""
+
+
+def test_a_style_may_stand_after_the_key_alone():
+    def allowed(*more):
+        ids = STYLED.to_ids([*PLACED_HEADER, *more])
+        return set(STYLED.to_tokens(STYLED.allowed_next_ids(ids)))
+
+    told = {"STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>"}
+    assert allowed() == told
+    assert {"BAR<4>", "<eos>"} < allowed("STYLE<none>") and not told & allowed("STYLE<none>")
+    rest = ["BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]
+    back = decoded(*PLACED_HEADER, *rest, tokenizer=STYLED)
+    assert back.num_invalid_tokens == 2 and back.tab.style == ""  # the BAR too, which is obeyed
+    assert back.tab.bars == (Bar(4, (event(0, (3, 1)),)),)
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "[]",
-        "{}",
-        '{"kind": "tab tokens"}',
-        '{"kind": "tab tokens", "tunings": {}, "max_frets": 3}',
-        '{"kind": "tab tokens", "tunings": {"a": [1, 2]}}',
-        '{"kind": "tab tokens", "tunings": {"a": 3}}',
-        json.dumps({"kind": "tab tokens", "tunings": {}, "max_fret": -1}),
-        json.dumps({"kind": "tab tokens", "tunings": {}, "max_position": 0}),
-        json.dumps({"kind": "tab tokens", "tunings": {}, "max_capo": "2"}),
-    ],
+    "name", ["", "none", "None", "a<b", "a>b", " Jazz", "so  far", "a\nb", "x" * 41, "\u200b", 3]
 )
-def test_settings_that_are_none_are_refused(text):
-    with pytest.raises(ValueError):
-        TabTokenizer.from_json(text)
+def test_a_style_without_a_sane_name_is_refused(name):
+    with pytest.raises(ValueError, match="without < and >, and other than none: ") as refusal:
+        TabTokenizer(scheme="placed", styles=("Jazz", name))
+    assert str(refusal.value).endswith(f"{name!r} will not do.")
+    assert TabTokenizer(scheme="placed", styles=("x" * 40,)).styles == ("x" * 40,)
 
 
-def test_the_unit_of_time_is_said():
-    bars = (Bar(3, (event(0, (1, 0)),)),)
-    timed = Tab(bars=bars, steps_per_quarter=3)
-    ids = TOKENIZER.encode(timed)
-    assert TOKENIZER.to_tokens(ids)[3] == "STEPS<3>" and TOKENIZER.decode(ids).tab == timed
-    after = TOKENIZER.to_ids(HEADER[:3])
-    units = {"COLUMNS", *(f"STEPS<{n}>" for n in (1, 2, 3, 4, 6, 8, 12, 16, 24))}
-    assert set(TOKENIZER.to_tokens(TOKENIZER.allowed_next_ids(after))) == units
-    with pytest.raises(ValueError, match="no token for 7 steps to a quarter note"):
-        TOKENIZER.encode(Tab(bars=bars, steps_per_quarter=7))
+def test_styles_of_tabs_are_those_that_tell_something():
+    def tabs(*styles):
+        return [Tab(style=style) for style in styles]
+
+    assert collect_styles(tabs("Rock", "", "Jazz", "Rock")) == (("Jazz", "Rock"), [])
+    assert collect_styles(tabs("Rock", "", "Rock")) == collect_styles(tabs("")) == ((), [])
+    many = [f"style {number:02}" for number in range(65)]
+    assert collect_styles(tabs(*many[1:])) == (tuple(many[1:]), [])
+    assert collect_styles(tabs(*many)) == (
+        (), ["styles have no tokens: there are 65 styles, more than 64"],
+    )  # fmt: skip
 
 
-def test_without_units_no_token_tells_the_unit():
-    timeless = TabTokenizer()
-    assert set(TOKENIZER.vocabulary) - set(timeless.vocabulary) == {
-        "COLUMNS", *(f"STEPS<{unit}>" for unit in DEFAULT_STEPS_PER_QUARTER),
-    }  # fmt: skip
-    ids = timeless.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
-    assert timeless.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
-    assert timeless.decode(ids).num_invalid_tokens == 0
+# --- Windows -------------------------------------------------------------------------------------
 
 
-def test_what_has_no_token_of_its_own_is_left_out():
-    dead = (Technique("dead"),)
-    first = Event(0, (Note(6, 3), Note(5, 0)), (2, 2), ((), dead))
-    bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo_bpm=90)
-    plain = piece(Bar(4, (event(0, (6, 3)),)))
-    assert TOKENIZER.decode(TOKENIZER.encode(piece(bar))).tab == plain
-
-
-def test_a_name_outside_the_vocabulary_is_refused():
-    with pytest.raises(ValueError, match="'TAB<7,0>' is not in the vocabulary"):
-        TOKENIZER.to_ids(["TAB<7,0>"])
-
-
-def test_playable_share_by_hand():
-    events = [
-        event(0, (6, 3), (5, 2), (1, 3)),
-        event(1, (6, 1), (1, 6)),
-        event(2, (6, 0), (1, 12)),
-        event(3, (2, 20)),
-        Event(4, (Note(2, 1), Note(2, 3))),
-    ]
-    assert compute_playable_share(events) == 2 / 5
-    assert compute_playable_share(events, max_span=5) == 3 / 5
-    assert compute_playable_share(events, max_fret=24) == 3 / 5
-    assert compute_playable_share([]) == 0.0
-
-
-@pytest.mark.parametrize("note", [Note(0, 1), Note(7, 1), Note(3, -1)])
-def test_a_note_off_the_guitar_cannot_be_played(note):
-    assert compute_playable_share([Event(0, (note,))]) == 0.0
-
-
-def test_hand_shifts_by_hand():
-    events = [
-        event(0, (6, 3), (5, 5)),
-        event(1, (1, 0)),
-        event(2, (1, 7), (2, 0)),
-        event(3, (1, 5)),
-    ]
-    assert compute_hand_shifts(events) == [4, 2]
-    assert compute_mean_hand_shift(events) == 3.0
-    assert compute_mean_hand_shift(events[:2]) == 0.0
-
-
-def test_well_formed_share_by_hand():
-    assert valid_sequence_share([0, 3, 0, 0]) == 0.75
-    assert valid_sequence_share([]) == 0.0
-
-
-def test_the_whole_corpus_can_be_played():
-    assert (
-        compute_playable_share(e for tab in make_practice_corpus(4, 60) for e in tab.iter_events())
-        == 1.0
-    )
+def test_half_of_the_windows_begin_with_a_piece():
+    pieces = [[1, 5, 6, 2], [1, 7, 2], [1, 8, 9, 8, 9, 8, 2], [1, 3, 2]]
+    stream = torch.tensor([token for piece in pieces for token in piece])
+    source = DocumentWindows(stream, 5, begin_id=1)
+    generator = torch.Generator().manual_seed(0)
+    seconds = set()
+    for _ in range(50):
+        batch = source.draw(5, generator)
+        inputs = batch.inputs[0]
+        assert inputs.shape == batch.targets.shape == (5, 5)
+        assert (inputs[:, 1:] == batch.targets[:, :-1]).all()
+        assert (inputs[:3, 0] == 1).all()
+        seconds |= set(inputs[:3, 1].tolist())
+    assert seconds == {5, 7, 8}  # the last piece leaves no room for a window
+    assert DocumentWindows(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)

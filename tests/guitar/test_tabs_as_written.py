@@ -204,3 +204,28 @@ def test_a_time_signature_in_a_bar_line_is_no_chord():
     assert [[tuple(n) for n in e.notes] for e in tabs[0].iter_events()] == [
         [(6, 3), (4, 2), (1, 0)]
     ]
+
+
+def test_a_time_signature_in_a_bar_of_its_own_is_no_chord():
+    rows = ["e|---|-0---2-|", "B|---|-------|", "G|-4-|-------|", "D|-4-|-------|"]
+    (tab,), _ = parse_ascii_tabs("\n".join([*rows, "A|---|-------|", "E|---|-3-----|"]))
+    read = [[[tuple(n) for n in e.notes] for e in bar.events] for bar in tab.bars]
+    assert read == [[[(6, 3), (1, 0)], [(1, 2)]]]
+
+
+@pytest.mark.parametrize("mark", ["|", " |", ")-", ":"])
+@pytest.mark.parametrize("numbers", ["123456", "654321"])
+def test_numbers_of_strings_are_no_frets(numbers, mark):
+    rows = {number: "-------|" for number in numbers} | {"1": "-0---2-|", "6": "-3-----|"}
+    text = "\n".join(f"{number}{mark}{rows[number]}" for number in numbers)
+    (tab,), problems = parse_ascii_tabs(text)
+    read = [[tuple(n) for n in e.notes] for e in tab.iter_events()]
+    assert read == [[(6, 3), (1, 0)], [(1, 2)]] and problems == []
+
+
+def test_a_harmonic_between_frets_is_one_note():
+    frets, problems = on_string(page("G|-<3.2>-<12>|-----|", "e|-----------|-3---|"), 3)
+    assert (frets, problems) == ([3, 12], [])
+    (tab,), _ = parse_ascii_tabs(page("G|-<3.2>-<12>|-----|"))
+    marks = [t.kind for e in tab.iter_events() for each in e.techniques for t in each]
+    assert marks == ["harmonic", "harmonic"]

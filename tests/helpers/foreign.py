@@ -12,6 +12,10 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
@@ -61,6 +65,17 @@ MODELS = {
         GROUPED
         | {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 6, "head_dim": 4},
     ),
+    "llama, linear scaling": (
+        LlamaForCausalLM,
+        LlamaConfig,
+        GROUPED | {"rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 700.0}},
+    ),
+    "mistral": (MistralForCausalLM, MistralConfig, GROUPED | {"sliding_window": None}),
+    "qwen2": (
+        Qwen2ForCausalLM,
+        Qwen2Config,
+        {k: v for k, v in GROUPED.items() if k != "head_dim"} | {"hidden_size": 24},
+    ),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, GROUPED),
     "qwen3, tied, biases": (
         Qwen3ForCausalLM,
@@ -88,8 +103,9 @@ def foreign(name: str, folder: Path, **saving) -> nn.Module:
 def load_again(name: str, folder: Path) -> nn.Module:
     """What Hugging Face makes of files that we wrote; nothing may be missing or left over."""
     how = {"attn_implementation": "eager", "output_loading_info": True}
-    model, told = MODELS[name][0].from_pretrained(folder, **how)
-    assert not any(told.values()), told
+    kind = LlamaForCausalLM if name == "mistral" else MODELS[name][0]  # as which we write it
+    model, info = kind.from_pretrained(folder, **how)
+    assert not any(info.values()), info
     return model.eval()
 
 

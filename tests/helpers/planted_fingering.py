@@ -1,7 +1,7 @@
-"""Planted attempts at chapter 13: what a hand holds, the cheapest path, taking turns."""
+"""Attempts at the exercises on fingering, as readers write them."""
 
 import torch
-from planted import right, wrong
+from planted import add_table, right, wrong
 
 
 @right("is_playable_grip", "counted string by string")
@@ -19,24 +19,6 @@ def _(places, span):
     return not frets or max(frets) - min(frets) <= span
 
 
-@wrong("is_playable_grip", "open strings counted", "all frets")
-def _(grip, span):
-    strings, frets = zip(*grip, strict=True)
-    return len(set(strings)) == len(strings) and max(frets) - min(frets) <= span
-
-
-wrong("is_playable_grip", "span not looked at", "strings alone")(
-    lambda grip, span: len(dict(grip)) == len(grip)
-)
-
-
-@wrong("is_playable_grip", "one too few", "range(span)")
-def _(grip, span):
-    frets = [fret for _, fret in grip if fret]
-    apart = max(frets) - min(frets) if frets else 0
-    return len(dict(grip)) == len(grip) and apart in range(span)
-
-
 @right("cheapest_step", "two loops")
 def _(v, e, m):
     new = []
@@ -44,16 +26,6 @@ def _(v, e, m):
         roads = [v[q] + m[q, p] for q in range(len(v))]
         new.append(min(roads) + e[p])
     return torch.stack(new)
-
-
-wrong("cheapest_step", "the other way", "m[p, q]")(lambda v, e, m: e + (v + m).min(1).values)
-wrong("cheapest_step", "moves free", "min of v")(lambda v, e, m: e + v.min())
-
-
-@wrong("cheapest_step", "from the cheapest place", "argmin first")
-def _(v, e, m):
-    q = int(v.argmin())
-    return e + v[q] + m[q]
 
 
 @right("path_back", "written from the end")
@@ -72,21 +44,25 @@ def _(came, last):
     return places
 
 
-wrong("path_back", "not followed", "came[:, last]")(
-    lambda came, last: [*came[:, last].tolist(), last]
-)
-
-
-@right("takes_turns", "slices")
-def _(notes, places):
-    reads = torch.zeros(2 * len(notes) - 1, dtype=torch.long)
-    reads[::2], reads[1::2] = notes, places[:-1]
-    return reads
-
-
-wrong("takes_turns", "last place read", "all of both")(
-    lambda notes, places: [x for pair in zip(notes, places, strict=True) for x in pair]
-)
-wrong("takes_turns", "places first", "the other in front")(
-    lambda notes, places: torch.stack([places, notes], 1).flatten()[:-1]
+add_table(
+    globals(),
+    r"""
+is_playable_grip
+  open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
+      and max(frets) - min(frets) <= span
+  span not looked at: len(dict(grip)) == len(grip)
+  one too few: frets = [fret for _, fret in grip if fret]; apart = max(frets) - min(frets) if frets
+      else 0; len(dict(grip)) == len(grip) and apart in range(span)
+cheapest_step
+  the other way: e + (v + m).min(1).values
+  moves free: e + v.min()
+  from the cheapest place: q = int(v.argmin()); e + v[q] + m[q]
+path_back
+  not followed: [*came[:, last].tolist(), last]
+takes_turns
+  right: reads = torch.zeros(2 * len(notes) - 1, dtype=torch.long); reads[::2], reads[1::2] = notes,
+      places[:-1]; reads
+  last place read: [x for pair in zip(notes, places, strict=True) for x in pair]
+  places first: torch.stack([places, notes], 1).flatten()[:-1]
+""",
 )

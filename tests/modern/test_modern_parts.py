@@ -270,3 +270,13 @@ def test_a_configuration_comes_back_from_plain_values():
         23, key_dim=8, rope_scaling=Llama3RopeScaling(8.0, 1.0, 4.0, 13), end_ids=(1, 2)
     )
     assert ModernConfig(**json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_angles_are_exact_in_a_small_type_however_far_the_position():
+    """bfloat16 has no whole numbers beyond 256 but even ones, so angles need a larger type."""
+    X = torch.randn(3, EVEN, dtype=torch.bfloat16)
+    rotary = RotaryPositions(EVEN)
+    for start in (0, 300, 1001):
+        exact = RotaryPositions(EVEN)(X.double(), start)
+        torch.testing.assert_close(rotary(X, start).double(), exact, rtol=0.02, atol=0.02)
+    assert rotary(X, 5).dtype == torch.bfloat16 and rotary(X.float(), 5).dtype == torch.float32

@@ -321,3 +321,16 @@ def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
     with torch.device("meta"):
         model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))
     assert sum(p.numel() for p in model.parameters()) == it.total
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
+    foreign(name, tmp_path / "a")
+    model = from_pretrained(tmp_path / "a")
+    assert model.config.dropout == 0.1 and not model.training
+    save_pretrained(model, tmp_path / "b")
+    theirs = json.loads((tmp_path / "b" / "config.json").read_text("utf-8"))
+    shares = {key: value for key, value in theirs.items() if "drop" in key}
+    assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
+    ids = torch.arange(12)[None]
+    assert not torch.equal(model.train()(ids)[0], model(ids)[0])

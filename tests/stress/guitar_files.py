@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from mutations import BYTES, SECONDS, cut, flip, high_water, insert
 
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab_as
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.guitarset import read_guitarset
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.score import score_from_tab
@@ -78,7 +78,7 @@ def write(tab: Tab, kind: str, folder: Path) -> Path:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{name}.jams", excerpt_of(tab))
     else:
-        write_tab_as(tab, path)
+        write_tab(tab, path)
     return path
 
 

@@ -108,7 +108,7 @@ def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
 
 
 def test_a_stream_without_a_length_of_window_is_refused():
-    with pytest.raises(ValueError, match="give sequence_length"):
+    with pytest.raises(ValueError, match="give N, or sequence_length"):
         train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
 
 

@@ -1,15 +1,14 @@
 """Agreement of a fingering with the one that people wrote, and playability."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning, is_playable_grip
 
 
-@dataclass(frozen=True)
-class FingeringMetrics:
-    """Counts over one piece, or several: they are added with ``+``.
+class FingeringMetrics(NamedTuple):
+    """Counts over one piece, or several (`sum_metrics`).
 
     A note is right if it is on the string that people chose; its pitch is then right too. A note is
     *free* if its pitch has two places or more. A chord is an event of two notes or more.
@@ -38,9 +37,6 @@ class FingeringMetrics:
     playable_events: int = 0
     correct_pitches: int = 0
 
-    def __add__(self, other: "FingeringMetrics") -> "FingeringMetrics":
-        return sum_metrics([self, other])
-
     def to_shares(self) -> dict[str, float]:
         """Return the reported shares, each from 0 to 1."""
         parts = {
@@ -65,28 +61,31 @@ def compare_fingerings(
     Raises:
         ValueError: if they have not equally many events, or notes in an event.
     """
-    total = FingeringMetrics()
+    events = []
     for theirs, ours in zip(reference_grips, predicted_grips, strict=True):
         right = [a == b for a, b in zip(theirs, ours, strict=True)]
         pitches = [tuning.pitch_of(note) for note in theirs]
         free = [len(tuning.positions_of(pitch)) > 1 for pitch in pitches]
         chord = len(theirs) > 1
-        total += FingeringMetrics(
-            len(right),
-            sum(right),
-            sum(free),
-            sum(r for r, f in zip(right, free, strict=True) if f),
-            int(chord),
-            int(chord and all(right)),
-            1,
-            int(all(right)),
-            int(is_playable_grip(ours, max_span)),
-            sum(tuning.pitch_of(n) == p for n, p in zip(ours, pitches, strict=True)),
+        events.append(
+            FingeringMetrics(
+                num_notes=len(right),
+                correct_notes=sum(right),
+                ambiguous_notes=sum(free),
+                correct_ambiguous_notes=sum(r for r, f in zip(right, free, strict=True) if f),
+                num_chords=int(chord),
+                correct_chords=int(chord and all(right)),
+                num_events=1,
+                correct_events=int(all(right)),
+                playable_events=int(is_playable_grip(ours, max_span)),
+                correct_pitches=sum(
+                    tuning.pitch_of(n) == p for n, p in zip(ours, pitches, strict=True)
+                ),
+            )
         )
-    return total
+    return sum_metrics(events)
 
 
 def sum_metrics(metrics: Sequence[FingeringMetrics]) -> FingeringMetrics:
     """The counts of several pieces added up."""
-    columns = zip(*(tuple(vars(piece).values()) for piece in metrics), strict=True)
-    return FingeringMetrics(*map(sum, columns))
+    return FingeringMetrics(*map(sum, zip(*metrics, strict=True)))

@@ -1,23 +1,89 @@
-"""Scores and tabs as pieces to be fingered, and fingerings as tabs again."""
+"""Pieces to be fingered: from scores or tabs, by what a guitarist asks for, to tabs again."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playability import (
-    FingeringOptions,
-    GripScorer,
-    PinError,
-    find_fingerings,
-    fit_moment,
+from slp_transformer.guitar.fingering.grips import (
+    Grip,
+    UnplayableError,
+    find_grips,
+    find_playable_grips,
 )
-from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.score import Score, make_empty_bars, tab_from_score
-from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, HandCosts, find_cheapest_path
+from slp_transformer.guitar.fretboard import (
+    MAX_FRET,
+    MAX_SPAN,
+    STANDARD,
+    Note,
+    Tuning,
+    format_pitch,
+)
+from slp_transformer.guitar.score import Score, place_in_bars
+from slp_transformer.guitar.tab import Event, Tab, TabNote
+from slp_transformer.guitar.timing import bar_start_steps
 
-MomentNotes = Sequence[Sequence[Note | None]]
+UnplayablePolicy = Literal["refuse", "octave", "drop"]
+OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
+REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
+
+GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
+"""Returns the log-probability, under a trained model, of each grip of each moment."""
+
+
+@dataclass(frozen=True)
+class FingeringOptions:
+    """The options of a fingering.
+
+    Attributes:
+        tuning: the guitar, with its capo.
+        max_fret: highest fret, counted from the nut.
+        max_span: most frets between the fretted notes of a grip.
+        preferred_position: fret of the preferred position; None for no preference.
+        open_string_preference: 1 to prefer open strings, −1 to avoid them, 0 for neither.
+        pinned_notes: notes forced onto a string and fret, by the numbers of their bar and of their
+            moment in it, from 1.
+        unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
+            move them by "octave", or "drop" them.
+    """
+
+    tuning: Tuning = STANDARD
+    max_fret: int = MAX_FRET
+    max_span: int = MAX_SPAN
+    preferred_position: int | None = None
+    open_string_preference: int = 0
+    pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
+    unplayable_policy: UnplayablePolicy = "refuse"
+
+    def to_hand_costs(self) -> HandCosts:
+        """Return the costs of a hand with these preferences."""
+        return HandCosts(
+            per_open_string=-OPEN_STRING_COST * self.open_string_preference,
+            preferred_position=self.preferred_position,
+        )
+
+
+class PlayableMoment(NamedTuple):
+    """Notes to be fingered together.
+
+    Attributes:
+        bar_number: the bar, from 1.
+        number: which moment of its bar it is, from 1.
+        step: steps from the bar line.
+        pitches: the pitches.
+        notes: as many notes with their other details; where they were played does not matter.
+    """
+
+    bar_number: int
+    number: int
+    step: int
+    pitches: tuple[int, ...]
+    notes: tuple[TabNote, ...]
+
+    def __str__(self) -> str:
+        return f"bar {self.bar_number}, moment {self.number}"
 
 
 @dataclass(frozen=True)
@@ -25,123 +91,61 @@ class PlayablePiece:
     """Something to be fingered.
 
     Attributes:
-        moments: the pitches of each moment.
-        onsets: when each begins, in steps.
-        durations: how long each note sounds; None where that is not known.
-        bar_numbers: the bar of each moment, from 1.
-        changes: what was left out when it was read.
-        build_tab: makes a tab from a place for each note (None leaves it out) and a guitar.
+        tab: its bars, with or without events.
+        moments: its moments.
+        changes: what was left out when it was read: where, and what.
     """
 
-    moments: tuple[tuple[int, ...], ...]
-    onsets: tuple[float, ...]
-    durations: tuple[tuple[float, ...] | None, ...]
-    bar_numbers: tuple[int, ...]
-    changes: tuple[tuple[str, str], ...]
-    build_tab: Callable[[MomentNotes, Tuning], Tab]
+    tab: Tab
+    moments: Sequence[PlayableMoment]
+    changes: Sequence[tuple[str, str]] = ()
 
-    def describe_moment(self, moment: int) -> str:
-        """A moment in words."""
-        bar = self.bar_numbers[moment]
-        return f"bar {bar}, moment {moment - self.bar_numbers.index(bar) + 1}"
-
-    def moment_index(self, bar_number: int, moment_in_bar: int) -> int:
-        """The number of a bar's moment, both counted from 1.
-
-        Raises:
-            ValueError: if there is none.
-        """
-        count = self.bar_numbers.count(bar_number)
-        if not 1 <= moment_in_bar <= count:
-            raise ValueError(
-                f"Bar {bar_number} has {count} moments, so there is no "
-                f"{bar_number}:{moment_in_bar}."
-            )
-        return self.bar_numbers.index(bar_number) + moment_in_bar - 1
-
-
-@dataclass(frozen=True)
-class Fingering:
-    """The fingerings of a piece.
-
-    Attributes:
-        tabs_and_grips: its tabs, each with the fingering that it is made of; best first.
-        changes: what was changed: where, and what.
-    """
-
-    tabs_and_grips: list[tuple[Tab, list[Grip]]]
-    changes: list[tuple[str, str]]
+    def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
+        """A tab from a grip for each moment, with as many notes as the moment has."""
+        events: list[list[Event]] = [[] for _ in self.tab.bars]
+        for moment, grip in zip(self.moments, grips, strict=True):
+            pairs = zip(moment.notes, grip, strict=True)
+            played = [each._replace(note=place, techniques=()) for each, place in pairs]
+            events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
+        bars = zip(self.tab.bars, events, strict=True)
+        filled = tuple(replace(bar, events=tuple(own)) for bar, own in bars)
+        return replace(self.tab, tuning=tuning, bars=filled)
 
 
 def piece_from_score(score: Score) -> PlayablePiece:
     """A score as a piece."""
-    moments = score.group_by_onset()
-    starts = list(accumulate((bar.steps for bar in make_empty_bars(score)), initial=0))
-    onsets = [score.notes[same[0]].onset_step for same in moments]
-    bars, number = [], 1
-    for onset in onsets:
-        while number < len(starts) - 1 and onset >= starts[number]:
-            number += 1
-        bars.append(number)
-
-    def tab(places: MomentNotes, tuning: Tuning) -> Tab:
-        row: list[Note | None] = [None] * len(score.notes)
-        for same, chosen in zip(moments, places, strict=True):
-            for i, place in zip(same, chosen, strict=True):
-                row[i] = place
-        return tab_from_score(score, row, tuning)
-
-    return PlayablePiece(
-        tuple(tuple(score.notes[i].pitch for i in same) for same in moments),
-        tuple(map(float, onsets)),
-        tuple(tuple(float(score.notes[i].duration_steps) for i in same) for same in moments),
-        tuple(bars),
-        (),
-        tab,
-    )
+    tab, spots = place_in_bars(score)
+    counts, moments = [0] * len(tab.bars), []
+    for same in score.group_by_onset():
+        index, step = spots[same[0]]
+        counts[index] += 1
+        notes = [score.notes[i] for i in same]
+        details = tuple(TabNote(Note(0, 0), note.duration_steps) for note in notes)
+        pitches = tuple(note.pitch for note in notes)
+        moments.append(PlayableMoment(index + 1, counts[index], step, pitches, details))
+    return PlayablePiece(tab, moments)
 
 
-def piece_from_tab(source_tab: Tab) -> PlayablePiece:
+def piece_from_tab(tab: Tab) -> PlayablePiece:
     """A tab as a piece: its pitches, to be fingered anew, perhaps on another guitar."""
-    moments, onsets, lengths, bars, changes = [], [], [], [], []
-    kept: list[list[tuple[Event, list]]] = []
-    start = 0
-    for number, bar in enumerate(source_tab.bars, start=1):
-        own = []
+    moments, changes = [], []
+    for number, bar in enumerate(tab.bars, start=1):
+        count = 0
         for event in bar.events:
             sounding = set(event.sounding_notes())
-            played = [each for each in event.tab_notes() if each.note in sounding]
+            played = tuple(each for each in event.tab_notes() if each.note in sounding)
             if len(played) < len(event.notes):
                 changes.append((f"bar {number}", "a note without a pitch is left out"))
             if any(each.techniques for each in played):
                 changes.append((f"bar {number}", "how a note is played is left out"))
-            if not played:
-                continue
-            own.append((event, played))
-            moments.append(tuple(source_tab.tuning.pitch_of(each.note) for each in played))
-            onsets.append(float(start + event.step))
-            durations = tuple(float(each.duration_steps) for each in played)
-            lengths.append(durations if all(durations) else None)
-            bars.append(number)
-        kept.append(own)
-        start += bar.steps
+            if played:
+                count += 1
+                pitches = tuple(tab.tuning.pitch_of(each.note) for each in played)
+                moments.append(PlayableMoment(number, count, event.step, pitches, played))
+    return PlayablePiece(tab, moments, changes)
 
-    def tab(places: MomentNotes, tuning: Tuning) -> Tab:
-        rows = iter(places)
-        made: list[Bar] = []
-        for bar, own in zip(source_tab.bars, kept, strict=True):
-            events = []
-            for event, played in own:
-                pairs = zip(played, next(rows), strict=True)
-                anew = [p._replace(note=place, techniques=()) for p, place in pairs if place]
-                if anew:
-                    events.append(Event.from_notes(event.step, anew))
-            made.append(replace(bar, events=tuple(events)))
-        return replace(source_tab, tuning=tuning, bars=tuple(made))
 
-    return PlayablePiece(
-        tuple(moments), tuple(onsets), tuple(lengths), tuple(bars), tuple(changes), tab
-    )
+# --- Fingering -----------------------------------------------------------------------------------
 
 
 def finger_piece(
@@ -149,67 +153,225 @@ def finger_piece(
     options: FingeringOptions,
     num_alternatives: int = 1,
     score_grips: GripScorer | None = None,
-) -> Fingering:
-    """Finger a piece.
+) -> tuple[list[tuple[Tab, list[Grip]]], list[tuple[str, str]]]:
+    """Finger a piece, once or in several ways.
 
     Args:
         piece: the piece.
         options: the guitar and the preferences.
-        num_alternatives: how many fingerings.
+        num_alternatives: how many fingerings; each further one pays for grips that earlier ones
+            have.
         score_grips: log-probabilities of grips under a trained model; None for `HandCosts` alone.
+
+    Returns:
+        Tabs, each with the fingering that it is made of, best first and without doubles, so that
+        there may be fewer; and what was changed: where, and what.
 
     Raises:
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    there, notes, changes, refused = [], [], list(piece.changes), []
-    for n, pitches in enumerate(piece.moments):
-        left, changed, reason = fit_moment(pitches, options)
-        changes += [(piece.describe_moment(n), what) for what in changed]
+    moments, changes, refused = [], list(piece.changes), []
+    for moment in piece.moments:
+        left, changed, reason = fit_moment(moment.pitches, options)
+        changes += [(str(moment), what) for what in changed]
         if reason:
-            refused.append((piece.describe_moment(n), reason))
+            refused.append(f"{moment}: {reason}")
         elif left:
-            there.append(n)
-            notes.append(left)
+            notes = tuple(moment.notes[source] for source in left.values())
+            moments.append(moment._replace(pitches=tuple(left), notes=notes))
     if refused:
-        raise ValueError(format_unplayable_message(refused))
-    if not there:
+        many = f"{len(refused)} moments are" if len(refused) > 1 else "One moment is"
+        more = ", and so on" if len(refused) > 3 else ""
+        raise ValueError(f"{many} out of this guitar's reach: {'; '.join(refused[:3])}{more}.")
+    if not moments:
         raise ValueError("There is nothing to play: no note is left.")
-    lengths = [piece.durations[n] for n in there]
+    starts, lengths = bar_start_steps(piece.tab), []
+    for moment in moments:
+        durations = tuple(float(note.duration_steps) for note in moment.notes)
+        lengths.append(durations if all(durations) else None)
     passage = Passage(
         options.tuning,
-        tuple(map(tuple, notes)),
-        onsets=tuple(piece.onsets[n] for n in there),
-        durations=tuple(
-            None if all_lengths is None else tuple(all_lengths[place] for place in own.values())
-            for all_lengths, own in zip(lengths, notes, strict=True)
-        ),
+        tuple(moment.pitches for moment in moments),
+        onsets=tuple(float(starts[m.bar_number - 1] + m.step) for m in moments),
+        durations=tuple(lengths),
     )
-    pins = {}
-    for n, pinned in options.pinned_notes.items():
-        if n not in there:
-            raise ValueError(f"{piece.describe_moment(n)}: nothing that is pinned there is left.")
-        pins[there.index(n)] = pinned
-    try:
-        paths = find_fingerings(
-            passage, replace(options, pinned_notes=pins), num_alternatives, score_grips
+    choices = _list_choices(piece, moments, options)
+    paths = _find_paths(passage, choices, options, num_alternatives, score_grips)
+    fitted = replace(piece, moments=moments)
+    return [(fitted.build_tab(path, options.tuning), path) for path in paths], changes
+
+
+def _list_choices(
+    piece: PlayablePiece, moments: Sequence[PlayableMoment], options: FingeringOptions
+) -> list[Sequence[Grip]]:
+    """List the grips of each moment that is left: all, or those that have the pinned notes.
+
+    Raises:
+        ValueError: if there are none, naming the moment, or there is no moment where notes are
+            pinned.
+    """
+    pins, choices = dict(options.pinned_notes), []
+    for moment in moments:
+        pinned = pins.pop((moment.bar_number, moment.number), ())
+        try:
+            choices.append(_find_pinned_grips(moment.pitches, pinned, options))
+        except ValueError as error:
+            raise ValueError(f"{moment}: {str(error).rstrip('.')}.") from None
+    for bar, number in pins:
+        count = sum(moment.bar_number == bar for moment in piece.moments)
+        if 1 <= number <= count:
+            raise ValueError(f"bar {bar}, moment {number}: nothing that is pinned there is left.")
+        raise ValueError(f"Bar {bar} has {count} moments, so there is no {bar}:{number}.")
+    return choices
+
+
+def _find_pinned_grips(
+    pitches: tuple[int, ...], pinned_notes: Sequence[Note], options: FingeringOptions
+) -> Sequence[Grip]:
+    """The grips of a moment that have these notes, which stretch the hand least.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    for note in pinned_notes:
+        pitch = options.tuning.pitch_of(note)
+        if pitch not in pitches:
+            there = ", ".join(map(format_pitch, pitches))
+            where = f"string {note.string}, fret {note.fret} is {format_pitch(pitch)}"
+            raise ValueError(f"{where}, and what sounds there is {there}")
+    for span in range(min(options.max_span, options.max_fret), options.max_fret + 1):
+        found = find_grips(pitches, options.tuning, options.max_fret, span)
+        if pinned := [grip for grip in found if set(pinned_notes) <= set(grip)]:
+            return pinned
+    raise ValueError("no grip has all the places that are pinned")
+
+
+def _find_paths(
+    passage: Passage,
+    choices: Sequence[Sequence[Grip]],
+    options: FingeringOptions,
+    num_alternatives: int,
+    score_grips: GripScorer | None,
+) -> list[list[Grip]]:
+    """Return the cheapest fingerings, best first, without doubles."""
+    log_probs = score_grips(passage, choices) if score_grips else None
+    costs = options.to_hand_costs()
+    if score_grips:  # the model knows hands; only the preferences are added
+        costs = replace(
+            costs,
+            per_fret=0.0,
+            per_fret_behind_index=0.5,
+            per_fret_of_stretch=0.25,
+            per_skipped_string=0.0,
+            per_move=0.1,
+            per_fret_moved=0.15,
         )
-    except PinError as error:
-        raise ValueError(f"{piece.describe_moment(there[error.moment_index])}: {error}.") from None
-    tabs = []
-    for path in paths:
-        rows = [[None] * len(pitches) for pitches in piece.moments]
-        for n, own, grip in zip(there, notes, path, strict=True):
-            for source, place in zip(own.values(), grip, strict=True):
-                rows[n][source] = place
-        tabs.append((piece.build_tab(rows, options.tuning), path))
-    return Fingering(tabs, changes)
+    paths: list[list[Grip]] = []
+    for _ in range(num_alternatives):
+        path = find_cheapest_path(choices, costs, _make_extra_cost(choices, log_probs, paths))
+        if path in paths:
+            break
+        paths.append(path)
+    return paths
 
 
-def format_unplayable_message(unplayable_moments: Sequence[tuple[str, str]]) -> str:
-    """A sentence about moments that this guitar cannot play, naming the first three."""
-    first = "; ".join(f"{where}: {why}" for where, why in unplayable_moments[:3])
-    count = len(unplayable_moments)
-    many = f"{count} moments are" if count > 1 else "One moment is"
-    more = ", and so on" if len(unplayable_moments) > 3 else ""
-    return f"{many} out of this guitar's reach: {first}{more}."
+def _make_extra_cost(
+    candidate_grips: Sequence[Sequence[Grip]],
+    grip_log_probs: Sequence[Sequence[float]] | None,
+    earlier_fingerings: Sequence[Sequence[Grip]],
+) -> ExtraGripCost | None:
+    """Return the extra cost of a grip: from a model, and for repeating an earlier fingering."""
+    if grip_log_probs is None and not earlier_fingerings:
+        return None
+    table = [
+        {
+            grip: (-grip_log_probs[moment][k] if grip_log_probs else 0.0)
+            + REPEATED_GRIP_COST
+            * sum(path[moment] == grip for path in earlier_fingerings)
+            * (len(choice) > 1)
+            for k, grip in enumerate(choice)
+        }
+        for moment, choice in enumerate(candidate_grips)
+    ]
+    return lambda moment, grip: table[moment][grip]
+
+
+# --- Notes that a guitar cannot play --------------------------------------------------------------
+
+
+def fit_moment(
+    pitches: Sequence[int], options: FingeringOptions
+) -> tuple[dict[int, int], list[str], str]:
+    """Make a moment fit for a guitar: pitches that one hand can take.
+
+    A pitch that is there twice is taken once.
+
+    Args:
+        pitches: what sounds at the moment, in any order.
+        options: the guitar, and what to do about notes that it cannot play.
+
+    Returns:
+        The pitches that are left, lowest first, each with its place in `pitches`; what was changed;
+        and why the moment cannot be played as it is, empty if it can.
+    """
+    notes: dict[int, int] = {}
+    changes = []
+    for place, pitch in enumerate(pitches):
+        moved = _nearest_octave(pitch, options) if options.unplayable_policy == "octave" else pitch
+        if moved != pitch:
+            changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
+        notes.setdefault(moved, place)
+    if len(notes) < len(pitches):
+        changes.append("a pitch that is there twice is taken once")
+    notes = dict(sorted(notes.items()))
+    reason = _why_unplayable(tuple(notes), options)
+    if reason and options.unplayable_policy == "drop":
+        for pitch in _choose_dropped_pitches(tuple(notes), options):
+            del notes[pitch]
+            changes.append(f"{format_pitch(pitch)} is left out")
+        reason = ""
+    return notes, changes, reason
+
+
+def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
+    """Why a hand cannot take these notes; empty if it can."""
+    try:
+        find_playable_grips(pitches, options.tuning, options.max_fret, options.max_span)
+    except UnplayableError as reason:
+        return str(reason)
+    return ""
+
+
+def _nearest_octave(pitch: int, options: FingeringOptions) -> int:
+    """The nearest octave of a pitch that is on the neck; the pitch itself if none is."""
+    octaves = [pitch + 12 * k for k in sorted(range(-10, 11), key=abs)]
+    return next((p for p in octaves if options.tuning.positions_of(p, options.max_fret)), pitch)
+
+
+def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
+    """Return the notes to leave out: those off the neck, then inner ones until a grip exists."""
+    dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
+    left = [p for p in pitches if p not in dropped]
+    while left and _why_unplayable(tuple(left), options):
+        # The melody counts most, then the bass; of the inner voices the lowest goes first.
+        dropped.append(left.pop(1 if len(left) > 2 else 0))
+    return dropped
+
+
+def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> dict[str, str]:
+    """Return a summary of a fingering as names and values."""
+    num_notes = sum(map(len, grip_path))
+    fretted = [own for grip in grip_path if (own := [n.fret for n in grip if n.fret])]
+    frets = [fret for own in fretted for fret in own]
+    moves = [abs(min(a) - min(b)) for a, b in pairwise(fretted)]
+    wide = sum(max(own) - min(own) > max_span for own in fretted)
+    far = sum(move > 4 for move in moves)
+    mean, plural = sum(moves) / max(1, len(moves)), "" if far == 1 else "s"
+    summary = {
+        "notes": f"{num_notes:,} at {len(grip_path):,} moments",
+        "frets": f"{min(frets)} to {max(frets)}" if frets else "open strings alone",
+        "open strings": f"{num_notes - len(frets):,}",
+        "average position shift": f"{mean:.1f} frets; {far} shift{plural} of more than 4 frets",
+    }
+    return summary | ({"stretches": f"{wide} grips over {max_span} frets"} if wide else {})

@@ -1,22 +1,25 @@
 """A trained model of the hand at work: how likely each grip is, and the tab that comes of it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fingering.hand_features import LatticeBatch, PassageWindows
-from slp_transformer.guitar.fingering.hand_model import HandModel, compute_state_marginals
-from slp_transformer.guitar.fingering.lattice import NUM_STRINGS
+from slp_transformer.guitar.fingering.hand_model import (
+    HandModel,
+    compute_move_costs,
+    compute_state_marginals,
+)
+from slp_transformer.guitar.fingering.lattice import NUM_STRINGS, LatticeBatch, PassageWindows
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
+from slp_transformer.training.checkpoint_files import checkpoint_folder
+from slp_transformer.training.checkpoints import load_weights
 
-WINDOW_MOMENTS, CONTEXT_MOMENTS = (
-    128,
-    48,
-)  # moments of a window that count, and more of them on either side
+WINDOW_MOMENTS = 128  # moments of a window that count
+CONTEXT_MOMENTS = 48  # more of them on either side
 WINDOWS_PER_BATCH = 16  # windows that are read at a time
 MIN_LOG_PROB = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE_CHORD_BONUS = 0.5  # weight of a whole grip relative to its notes
@@ -46,7 +49,11 @@ class HandEnsemble:
             ValueError: if the guitar is not one that the model can know.
             UnplayableError: if no hand can play a moment.
         """
-        check_num_strings(passage)
+        if len(passage.tuning.open_pitches) > NUM_STRINGS:
+            raise ValueError(
+                f"A fingering model knows up to {NUM_STRINGS} strings and {MAX_FRET} frets; this "
+                f"guitar has {len(passage.tuning.open_pitches)}: leave the model out."
+            )
         reader = PassageWindows([passage])
         T, found = len(passage.moments), []
         starts = range(0, T, WINDOW_MOMENTS)
@@ -59,22 +66,24 @@ class HandEnsemble:
             mean = self._mean_state_marginals(reader.build_batch(some))
             for start, (_, first, _), rows in zip(starts[n:], some, mean, strict=False):
                 for t in range(start, min(T, start + WINDOW_MOMENTS)):
-                    kind = reader.moment_types.moment_states[int(reader.moment_type_ids[0][t])]
-                    likely = torch.zeros(len(kind.grips))
-                    likely.index_add_(0, kind.grip_ids, rows[t - first][: len(kind.grip_ids)])
-                    found.append((kind.grips, likely))
+                    states = reader.states[0][t]
+                    likely = torch.zeros(len(states.grips))
+                    likely.index_add_(0, states.grip_ids, rows[t - first][: len(states.grip_ids)])
+                    found.append((states.grips, likely))
         return found
 
+    @torch.no_grad()
     def _mean_state_marginals(self, batch: LatticeBatch) -> Float[Tensor, "batch T S"]:
         """Probability of each state of windows: the mean over the models."""
         there = batch.state_mask[batch.moment_type_ids]
-        more, moves = (self.cost_weight * cost for cost in compute_hand_costs(batch))
-        more = -more.masked_fill(~there, 0.0)
+        costs = batch.costs[batch.moment_type_ids].masked_fill(~there, 0.0)
+        hands = batch.hand_frets[batch.moment_type_ids] - 1
+        moves = compute_move_costs()[hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)]
         mean = torch.zeros(there.shape)
         for model in self.models:
-            with torch.no_grad():
-                U, M = model(batch)
-            mean += compute_state_marginals(U + more, M - moves, there, batch.moment_mask)
+            U, M = model(batch)
+            U, M = U - self.cost_weight * costs, M - self.cost_weight * moves
+            mean += compute_state_marginals(U, M, there, batch.moment_mask)
         return mean / len(self.models)
 
     def predict_grips(self, passage: Passage) -> list[Grip]:
@@ -94,19 +103,6 @@ class HandEnsemble:
         return weights
 
 
-def compute_hand_costs(
-    batch: LatticeBatch,
-) -> tuple[Float[Tensor, "batch T S"], Float[Tensor, "batch U S S"]]:
-    """Return the costs of the states of a lattice and of the moves between them."""
-    of_move = HandCosts().move_cost
-    table = torch.tensor(
-        [[of_move(before, after) for after in HAND_FRETS] for before in HAND_FRETS]
-    )
-    hands = batch.hand_frets[batch.moment_type_ids] - 1
-    before, after = hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)
-    return batch.costs[batch.moment_type_ids], table[before, after]
-
-
 def select_best_grip(choices: Sequence[Grip], probs: Float[Tensor, "grips"]) -> Grip:
     """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
     if len(choices[0]) == 1 or len(choices) == 1:
@@ -123,14 +119,15 @@ def select_best_grip(choices: Sequence[Grip], probs: Float[Tensor, "grips"]) -> 
     return choices[max(range(len(choices)), key=worth.__getitem__)]
 
 
-def check_num_strings(passage: Passage) -> None:
-    """Refuse a guitar with more strings than fingering models know.
+def load_hand_ensemble(*run_dirs: str | Path) -> HandEnsemble:
+    """Load the best models of runs, to agree on fingerings.
 
     Raises:
-        ValueError: if there are more.
+        ValueError: if there is no run, or it is damaged; the sentence names the file.
+        ImportError: if safetensors or pydantic is not installed.
     """
-    if len(passage.tuning.open_pitches) > NUM_STRINGS:
-        raise ValueError(
-            f"A fingering model knows up to {NUM_STRINGS} strings and {MAX_FRET} frets; this "
-            f"guitar has {len(passage.tuning.open_pitches)}: leave the model out."
-        )
+    models = []
+    for run_dir in run_dirs:
+        models.append(HandModel())
+        load_weights(models[-1], checkpoint_folder(run_dir, "best"))
+    return HandEnsemble(models)

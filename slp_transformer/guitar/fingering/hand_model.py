@@ -5,44 +5,36 @@ its score over that of all fingerings (a conditional random field: Lafferty, McC
 2001). Where the hand was, nobody wrote down, so the probability of written tab sums over it.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.guitar.fingering.hand_features import NUM_GAP_CLASSES, LatticeBatch
-from slp_transformer.guitar.fingering.lattice import NUM_FEATURES
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
+from slp_transformer.guitar.fingering.lattice import NUM_FEATURES, NUM_GAP_CLASSES, LatticeBatch
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 
 MASKED_SCORE = -1e4  # the score of a state that is not there
 
 
-@dataclass(frozen=True)
-class HandModelConfig:
-    """The configuration of a fingering model.
-
-    Attributes:
-        move_dim: rank of what is learned of pairs of states.
-    """
-
-    move_dim: int = 24
+def compute_move_costs() -> Float[Tensor, "places places"]:
+    """Return the cost of moving the hand from each place to each other, as `HandCosts` has it."""
+    cost = HandCosts().move_cost
+    return torch.tensor([[cost(before, after) for after in HAND_FRETS] for before in HAND_FRETS])
 
 
 class HandModel(nn.Module):
-    """Scores of states and moves, read off the notes.
+    """Scores of states and moves, read off the notes."""
 
-    Attributes:
-        config: what it was made from.
-    """
+    def __init__(self, move_dim: int = 24):
+        """Make a model.
 
-    def __init__(self, config: HandModelConfig):
-        """Make a model."""
+        Args:
+            move_dim: rank of what is learned of pairs of states.
+        """
         super().__init__()
-        self.config = config
-        self.state_weights = nn.Parameter(torch.zeros(NUM_FEATURES))
-        self.leaves = nn.Linear(NUM_FEATURES, config.move_dim, bias=False)
-        self.arrives = nn.Linear(NUM_FEATURES, config.move_dim, bias=False)
+        self.state_score = nn.Linear(NUM_FEATURES, 1, bias=False)
+        nn.init.zeros_(self.state_score.weight)
+        self.leaves = nn.Linear(NUM_FEATURES, move_dim, bias=False)
+        self.arrives = nn.Linear(NUM_FEATURES, move_dim, bias=False)
         for layer in (self.leaves, self.arrives):
             nn.init.normal_(layer.weight, std=0.05)
         # Moving the hand: by gap in time, whether a fretted note rings on, and frets moved.
@@ -59,7 +51,7 @@ class HandModel(nn.Module):
             The two; a move's rows are the states it leaves, its columns those it comes to.
         """
         phi, where = batch.features, batch.moment_type_ids
-        score = phi @ self.state_weights - self.trust[0] * batch.costs
+        score = self.state_score(phi).squeeze(-1) - self.trust[0] * batch.costs
         leaves, arrives = self.leaves(phi), self.arrives(phi)
         U = score[where]
         left, right = leaves[where[:, :-1]], arrives[where[:, 1:]]
@@ -73,11 +65,9 @@ class HandModel(nn.Module):
         """Two rows a pair of states, whose product scores the hand's move and strings that ring."""
         places = torch.tensor(HAND_FRETS)
         apart = places - places.unsqueeze(1)  # from a row's place to a column's
-        cost = torch.where(apart == 0, 0.0, 0.4 + 0.6 * apart.abs())
         table = self.moves[..., apart + len(HAND_FRETS) - 1]
-        table = torch.stack([table[:, 0] - self.trust[1] * cost, table[:, 1]], 1)[
-            batch.gap_classes[:, 1:]
-        ]
+        free = table[:, 0] - self.trust[1] * compute_move_costs()
+        table = torch.stack([free, table[:, 1]], 1)[batch.gap_classes[:, 1:]]
         at = nn.functional.one_hot(batch.hand_frets - 1, len(HAND_FRETS)).float()
         before, after = at[batch.moment_type_ids[:, :-1]], at[batch.moment_type_ids[:, 1:]]
         held = batch.has_sustained_fret[:, :-1].unsqueeze(-1)
@@ -108,36 +98,29 @@ def log_partition(
     Returns:
         The sums, one for each kind and batch.
     """
-    peak = state_scores.amax(-1, keepdim=True).detach()
-    E = torch.exp(state_scores - peak) * state_masks
-    highest = (
-        move_scores.flatten(2).amax(-1).detach()
-        if move_scores.shape[1]
-        else move_scores.new_zeros(move_scores.shape[:2])
-    )
+    peaks = state_scores.amax(-1).detach()
+    E = (torch.exp(state_scores - peaks.unsqueeze(-1)) * state_masks).unbind(2)
+    highest = move_scores.detach().amax((-1, -2))
     steps = torch.exp(move_scores - highest[..., None, None]).unbind(1)
-    heights, E = peak.squeeze(-1), E.unbind(2)
-    total = 0.0
-    a = E[0]
-    s = a.sum(-1, keepdim=True).clamp(min=1e-30)
-    a, total = a / s, s.log().squeeze(-1) + heights[:, 0]
+    s = E[0].sum(-1).clamp(min=1e-30)
+    a, total = E[0] / s.unsqueeze(-1), s.log() + peaks[:, 0]
     for t, step in enumerate(steps, start=1):
         b = torch.einsum("kbs,bsr->kbr", a, step) * E[t]
-        s = b.sum(-1, keepdim=True).clamp(min=1e-30)
+        s = b.sum(-1).clamp(min=1e-30)
         here = moment_mask[:, t]
-        a = torch.where(here[:, None], b / s, a)
-        total = total + here * (s.log().squeeze(-1) + heights[:, t] + highest[:, t - 1])
+        a = torch.where(here[:, None], b / s.unsqueeze(-1), a)
+        total = total + here * (s.log() + peaks[:, t] + highest[:, t - 1])
     return total
 
 
 def hand_model_loss(model: HandModel, batch: LatticeBatch) -> Float[Tensor, ""]:
-    """Nats a moment that the model is surprised by the written fingering."""
+    """Nats that the model is surprised by the written fingerings, summed over their moments."""
     U, M = model(batch)
     there = batch.state_mask[batch.moment_type_ids].float()
     all_paths, written = log_partition(
         U, M, torch.stack([there, batch.target_states]), batch.moment_mask
     )
-    return (all_paths - written).sum() / batch.moment_mask.sum()
+    return (all_paths - written).sum()
 
 
 def compute_state_marginals(
@@ -148,11 +131,6 @@ def compute_state_marginals(
 ) -> Float[Tensor, "batch T S"]:
     """Probability of each state, all fingerings considered: the gradient of the logarithm."""
     with torch.enable_grad():
-        state_scores = state_scores.detach().requires_grad_()
-        (grad,) = torch.autograd.grad(
-            log_partition(
-                state_scores, move_scores.detach(), state_mask.float().unsqueeze(0), moment_mask
-            ).sum(),
-            state_scores,
-        )
-    return grad
+        U, allowed = state_scores.detach().requires_grad_(), state_mask.float().unsqueeze(0)
+        total = log_partition(U, move_scores.detach(), allowed, moment_mask).sum()
+    return torch.autograd.grad(total, U)[0]

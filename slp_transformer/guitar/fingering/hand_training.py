@@ -1,114 +1,123 @@
 """Train a model of the hand on tab that people have written.
 
-    python -m slp_transformer.guitar.fingering.hand_training TABS --run RUN --held-out OTHER-TABS
+    python -m slp_transformer.guitar.fingering.hand_training TABS --out-dir RUN --val-data OTHERS
 
-TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_passages_jsonl`). What
-is kept in RUN is used by `slp-transformer tab SONG --model RUN`.
-`benchmarks/pitch_to_tab.py` measures it.
+TABS is a folder of ASCII tabs, or a file of JSON Lines (see `passages.read_passages_jsonl`). RUN is
+a run like any other: it can be killed and resumed, and `slp-transformer tab SONG --model RUN` uses
+it. `benchmarks/pitch_to_tab.py` measures it.
 """
 
 import argparse
-import dataclasses
-import math
 import random
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
+from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.signals import StoppedBySignal
+from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.fingering_metrics import compare_fingerings, sum_metrics
-from slp_transformer.guitar.fingering.hand_features import PassageWindows
-from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
-from slp_transformer.guitar.fingering.hand_model import HandModel, HandModelConfig, hand_model_loss
-from slp_transformer.guitar.fingering.hand_model_file import HandModelMetadata, save_hand_model
+from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
+from slp_transformer.guitar.fingering.hand_model import HandModel, hand_model_loss
+from slp_transformer.guitar.fingering.lattice import NUM_STRINGS, PassageWindows
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
+from slp_transformer.loss import IGNORE_INDEX
+from slp_transformer.training import TrainConfig, Trainer
+from slp_transformer.training.callbacks import MetricsFile, ProgressBar
+
+WINDOW_MOMENTS = 96
 
 
-@dataclasses.dataclass(frozen=True)
-class HandTrainingSettings:
-    """Settings for training a fingering model.
+class HandWindows:
+    """Windows of passages, for the trainer: a passage's number, and where each begins and ends."""
 
-    Attributes:
-        num_steps: changes of the weights.
-        batch_size: windows a step.
-        window_moments: moments in a window.
-        learning_rate: at its highest, after a hundred steps; it falls to a fiftieth along a cosine.
-        weight_decay: of AdamW.
-        ema_decay: how slowly the mean of the weights, which is what is kept, follows them.
-        seed: of weights and windows.
-    """
+    def __init__(self, passages: Sequence[Passage], first_number: int, window_moments: int):
+        """Take passages, which are numbered from the first number on.
 
-    num_steps: int = 600
-    batch_size: int = 24
-    window_moments: int = 96
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.5
-    ema_decay: float = 0.995
-    seed: int = 0
+        Raises:
+            ValueError: if there are none.
+        """
+        if not passages:
+            raise ValueError("There is no fingered piece to learn from.")
+        self.passages, self.first_number, self.window = passages, first_number, window_moments
+        self.lengths = torch.tensor([len(passage.moments) for passage in passages])
 
-    def learning_rate_at(self, step: int) -> float:
-        """The learning rate of a step."""
-        cosine = 0.5 * (1 + math.cos(math.pi * step / self.num_steps))
-        return self.learning_rate * min(1.0, (step + 1) / 100) * (0.02 + 0.98 * cosine)
+    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Return random windows, long passages more often, but not in proportion."""
+        weights = self.lengths**0.75
+        drawn = torch.multinomial(weights, batch_size, replacement=True, generator=generator)
+        rooms = (self.lengths[drawn] - self.window + 1).clamp(min=1)
+        starts = (torch.rand(batch_size, generator=generator) * rooms).long()
+        return self.make_batch(drawn, starts)
+
+    def iter_eval(self, batch_size: int) -> Iterator[Batch]:
+        """Yield all windows that do not overlap."""
+        windows = [
+            (number, start)
+            for number, length in enumerate(self.lengths.tolist())
+            for start in range(0, length, self.window)
+        ]
+        for part in torch.tensor(windows).split(batch_size):
+            yield self.make_batch(*part.unbind(1))
+
+    def make_batch(self, numbers: Tensor, starts: Tensor) -> Batch:
+        """Return windows as inputs; targets are 0 where there is a moment."""
+        ends = torch.minimum(starts + self.window, self.lengths[numbers])
+        moments = [torch.zeros(count, dtype=torch.long) for count in (ends - starts).tolist()]
+        windows = torch.stack([self.first_number + numbers, starts, ends], 1)
+        return Batch((windows,), pad_sequence(moments, True, IGNORE_INDEX))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the number of passages, and a checksum of them."""
+        notes = [(passage.moments, passage.grips) for passage in self.passages]
+        return {"pieces": len(notes), "window": self.window, "checksum": compute_checksum(notes)}
 
 
-def train_hand_model(
-    passages: Sequence[Passage],
-    settings: HandTrainingSettings | None = None,
-    on_step: Callable[[int, float], None] | None = None,
-) -> HandModel:
-    """Train a model of the hand.
+def make_hand_trainer(
+    train_passages: Sequence[Passage],
+    val_passages: Sequence[Passage],
+    out_dir: Path | None = None,
+    window_moments: int = WINDOW_MOMENTS,
+    **settings: Any,
+) -> Trainer:
+    """Return a trainer of a model of the hand.
 
     Args:
-        passages: pieces with the grips that people wrote.
-        settings: how.
-        on_step: called after every step with its number and its loss in nats a moment.
-
-    Returns:
-        The model, with the mean of its weights.
+        train_passages: pieces with the grips that people wrote; those without are left out.
+        val_passages: other such pieces.
+        out_dir: the run's folder; None to save nothing.
+        window_moments: moments in a window.
+        settings: as in `TrainConfig`, where they are to be others than these.
 
     Raises:
         ValueError: if there is nothing to learn from.
     """
-    settings = settings or HandTrainingSettings()
-    if not any(passage.grips for passage in passages):
-        raise ValueError("There is no fingered piece to learn from.")
-    reader = PassageWindows([passage for passage in passages if passage.grips])
-    chance = random.Random(settings.seed)
-    torch.manual_seed(settings.seed)
-    model = HandModel(HandModelConfig())
-    rates = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
-    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), **rates)
-    mean = {name: W.clone() for name, W in model.state_dict().items()}
-    lengths = [len(ids) for ids in reader.moment_type_ids]
-    weights = [length**0.75 for length in lengths]  # long pieces more often, but not in proportion
-    for step in range(settings.num_steps):
-        optimizer.param_groups[0]["lr"] = settings.learning_rate_at(step)
-        cuts = []
-        for n in chance.choices(range(len(lengths)), weights, k=settings.batch_size):
-            start = chance.randrange(max(1, lengths[n] - settings.window_moments + 1))
-            cuts.append((n, start, min(lengths[n], start + settings.window_moments)))
-        model.train()
-        surprised = hand_model_loss(model, reader.build_batch(cuts))
-        optimizer.zero_grad()
-        surprised.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        update_ema(mean, model, min(settings.ema_decay, (step + 1) / (step + 10)))
-        if on_step is not None:
-            on_step(step + 1, surprised.item())
-    model.load_state_dict(mean)
-    return model.eval()
+    train, val = ([p for p in part if p.grips] for part in (train_passages, val_passages))
+    config = TrainConfig(**{
+        "steps": 600, "batch_size": 24, "learning_rate": 3e-3, "warmup_steps": 100,
+        "weight_decay": 0.5, "adam_beta2": 0.98, "bf16": False, "device": "cpu", **settings,
+    })  # fmt: skip
+    reader = PassageWindows([*train, *val])
 
+    def loss(model: nn.Module, batch: Batch, *, label_smoothing: float = 0) -> Float[Tensor, ""]:
+        return hand_model_loss(model, reader.build_batch(batch.inputs[0].tolist()))
 
-@torch.no_grad()
-def update_ema(ema_weights: dict[str, torch.Tensor], model: HandModel, decay: float) -> None:
-    """Let a mean of weights follow them."""
-    for name, W in model.state_dict().items():
-        ema_weights[name].mul_(decay).add_(W, alpha=1 - decay)
+    torch.manual_seed(config.seed)
+    return Trainer(
+        HandModel(),
+        HandWindows(train, 0, window_moments),
+        HandWindows(val, len(train), window_moments),
+        config,
+        loss=loss,
+        out_dir=out_dir,
+        callbacks=[ProgressBar(), MetricsFile()] if out_dir else [],
+    )
 
 
 def load_passages(path: Path) -> list[Passage]:
@@ -119,11 +128,8 @@ def load_passages(path: Path) -> list[Passage]:
     """
     if path.suffix.lower() == ".jsonl":
         return read_passages_jsonl(path)
-    return [
-        passage_from_tab(tab)
-        for tab in read_tab_folder(path)[0]
-        if len(tab.tuning.open_pitches) <= 6
-    ]
+    tabs, _ = read_tab_folder(path)
+    return [passage_from_tab(tab) for tab in tabs if len(tab.tuning.open_pitches) <= NUM_STRINGS]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,58 +139,41 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Train a model of the hand on tab that people have written.",
     )
     parser.add_argument("tabs", type=Path, help="a folder of ASCII tabs, or a .jsonl file")
-    parser.add_argument("--out-dir", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--out-dir", type=Path, required=True, help="folder of the run")
     parser.add_argument("--val-data", type=Path, help="tabs to validate on [a tenth of the pieces]")
-    parser.add_argument("--steps", type=int, default=HandTrainingSettings.num_steps)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    known = parser.parse_args(argv)
-    if known.steps < 1:
-        parser.error(f"--steps must be 1 or more, not {known.steps}.")
+    parser.add_argument("--resume", action="store_true", help="continue the run of the folder")
     try:
-        run_training(known)
+        run_training(parser.parse_args(argv))
     except (ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
+    except StoppedBySignal as stopped:
+        print(str(stopped).replace("resume=True", "--resume"), file=sys.stderr)
+        return 128 + stopped.signal_number
     return 0
 
 
 def run_training(args: argparse.Namespace) -> None:
-    """Read the pieces, train a model, evaluate it, and save it.
+    """Read the pieces, train a model, and evaluate it.
 
     Raises:
         ValueError: if there is nothing to train on, or nothing to evaluate on.
     """
-    train_pieces = load_passages(args.tabs)
+    train = load_passages(args.tabs)
     if args.val_data is None:
-        random.Random(0).shuffle(train_pieces)  # always the same pieces
-        count = max(1, len(train_pieces) // 10)
-        train_pieces, val_pieces = train_pieces[count:], train_pieces[:count]
+        random.Random(0).shuffle(train)  # always the same pieces
+        count = max(1, len(train) // 10)
+        train, val = train[count:], train[:count]
     else:
-        val_pieces = load_passages(args.val_data)
-    training = HandTrainingSettings(num_steps=args.steps, seed=args.seed)
-    print(
-        f"{len(train_pieces)} training pieces, {len(val_pieces)} validation pieces", file=sys.stderr
-    )
-    begun, losses = time.perf_counter(), []
-
-    def report(step: int, surprised: float) -> None:
-        losses.append(surprised)
-        if step % 100 == 0 or step == training.num_steps:
-            mean = sum(losses[-100:]) / len(losses[-100:])
-            took = time.perf_counter() - begun
-            print(f"step {step}: {mean:.4f} nats a moment, {took:.0f} s", file=sys.stderr)
-
-    model = train_hand_model(train_pieces, training, report)
-    hand = HandEnsemble([model])
-    found = sum_metrics(
-        [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in val_pieces]
-    )
-    shares = found.to_shares()
-    save_hand_model(
-        args.out_dir,
-        model,
-        HandModelMetadata(model.config, training.num_steps, len(train_pieces), shares["strings"]),
-    )
+        val = load_passages(args.val_data)
+    print(f"{len(train)} training pieces, {len(val)} validation pieces", file=sys.stderr)
+    trainer = make_hand_trainer(train, val, args.out_dir, steps=args.steps, seed=args.seed)
+    trainer.fit(resume=args.resume)
+    hand = load_hand_ensemble(args.out_dir)
+    found = [compare_fingerings(p.grips, hand.predict_grips(p), p.tuning) for p in val]
+    shares = sum_metrics(found).to_shares()
     print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
 
 

@@ -14,7 +14,7 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.data.batches import Batch, compute_checksum, evenly_spaced_indices
+from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes, find_playable_grips
 from slp_transformer.guitar.fingering.passages import Passage
@@ -117,20 +117,6 @@ class FingeringDataset:
             for n, s in enumerate(self.sources)
             for start in range(0, len(s), window_notes)
         ]
-
-    def __len__(self) -> int:
-        """Return how many windows `iter_eval` gives."""
-        return len(self.eval_windows)
-
-    def eval_subset(self, max_windows: int) -> "FingeringDataset":
-        """Return a source whose `iter_eval` yields this many windows, evenly spaced."""
-        part = object.__new__(FingeringDataset)
-        part.__dict__.update(self.__dict__)
-        part.eval_windows = [
-            self.eval_windows[i]
-            for i in evenly_spaced_indices(len(self.eval_windows), max_windows).tolist()
-        ]
-        return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Random windows, with noise in what the decoder reads."""

@@ -112,20 +112,17 @@ def find_cheapest_path(
     costs: HandCosts,
     extra_cost: ExtraGripCost | None = None,
 ) -> list[Grip]:
-    """Of each moment's grips one, so that together they cost least.
+    """Return one of each moment's grips, so that together they cost least.
 
     Moving depends on the hand alone, so at each place of the hand only the best grip counts.
     """
     roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
-    held = [
-        cheapest_grip_per_hand_fret(choice, costs, extra_cost, t)
-        for t, choice in enumerate(candidate_grips)
-    ]
-    paid, came = [0.0 for _ in HAND_FRETS], []
-    for t, column in enumerate(held):
+    paid, held, came = [0.0 for _ in HAND_FRETS], [], []
+    for t, choice in enumerate(candidate_grips):
+        held.append(cheapest_grip_per_hand_fret(choice, costs, extra_cost, t))
         best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
                 if t else (0.0, 0) for road in roads]  # fmt: skip
-        paid = [road + cost for (road, _), (cost, _) in zip(best, column, strict=True)]
+        paid = [road + cost for (road, _), (cost, _) in zip(best, held[-1], strict=True)]
         came.append([k for _, k in best])
     hand, path = min(range(len(paid)), key=paid.__getitem__), []
     for column, before in zip(reversed(held), reversed(came), strict=True):

@@ -1,6 +1,6 @@
-"""alphaTex, read: the part of it that says what is played on one guitar.
+"""alphaTex, the text that alphaTab draws and plays in a browser, for one guitar.
 
-Known are title, tempo, tuning, capo, time signatures, repeats and endings, voices, notes, chords
+Read are title, tempo, tuning, capo, time signatures, repeats and endings, voices, notes, chords
 and rests with their lengths, and the marks of the techniques that a tab has. The rest is left out
 and reported.
 """
@@ -10,297 +10,375 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_transformer.guitar.ascii_reader import decode_text
-from slp_transformer.guitar.formats.alphatex_tokens import Token, TokenCursor, tokenize_alphatex
+from slp_transformer.guitar.formats.notation import (
+    BarHeader,
+    Beat,
+    Measure,
+    NoteEvent,
+    TabBuilder,
+    TiedNote,
+    measures_from_tab,
+)
 from slp_transformer.guitar.formats.safe_read import read_bytes
-from slp_transformer.guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
-from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
-from slp_transformer.guitar.theory import parse_pitch_class
+from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
+from slp_transformer.guitar.tab import (
+    MAX_STRINGS,
+    MIN_STRINGS,
+    ReadProblem,
+    Tab,
+    Technique,
+    TechniqueKind,
+)
+from slp_transformer.guitar.tab_header import parse_pitches_with_octaves
+
+EFFECT_OF_TECHNIQUE: dict[TechniqueKind, str] = {
+    "hammer": "h",
+    "pull": "h",
+    "slide": "ss",
+    "harmonic": "nh",
+    "dead": "x",
+    "let ring": "lr",
+    "vibrato": "v",
+}
+
+
+def format_alphatex(tab: Tab) -> str:
+    """Return a tab as alphaTex that ends in a line break.
+
+    Strings are numbered as here, 1 for the highest. Open strings are without the capo, where E2
+    is the low E of a guitar.
+
+    Raises:
+        ValueError: if the tab cannot be written down, has no bar or no time, or notes shorter than
+            any note value.
+    """
+    measures = measures_from_tab(tab)
+    title = " ".join(tab.title.split()).replace("\\", "\\\\").replace('"', '\\"')
+    lines = [f'\\title "{title}"'] if title else []
+    lines += ['\\track "Guitar"', "\\staff {score tabs}"]
+    lines.append(f"\\instrument {midi_program(tab.tuning)}")
+    lines.append(f"\\tuning ({' '.join(map(format_pitch, tab.tuning.open_pitches))})")
+    if tab.tuning.capo:
+        lines.append(f"\\capo {tab.tuning.capo}")
+    bars = [_format_bar_header(measure) + _format_beats(measure.voices[0]) for measure in measures]
+    if any(measure.voices[1] for measure in measures):
+        second = [_format_beats(measure.voices[1]) for measure in measures]
+        lines += ["\\voice", " |\n".join(bars), "\\voice", " |\n".join(second)]
+    else:
+        lines.append(" |\n".join(bars))
+    return "\n".join(lines) + "\n"
+
+
+def _format_bar_header(measure: Measure) -> str:
+    """Return the tags before the notes of a bar."""
+    bar, tags = measure.bar, ""
+    if bar.time_signature is not None:
+        tags += "\\ts ({} {}) ".format(*bar.time_signature)
+    if bar.tempo_bpm is not None:
+        tags += f"\\tempo {bar.tempo_bpm} "
+    if bar.starts_repeat:
+        tags += "\\ro "
+    if bar.endings:
+        tags += f"\\ae ({' '.join(map(str, bar.endings))}) "
+    if bar.num_plays > 1:
+        tags += f"\\rc {bar.num_plays} "
+    return tags
+
+
+def _format_beats(beats: list[Beat]) -> str:
+    """Return the beats of a bar: ``r.4 3.1.8 (0.6 2.4{h}).4{d}``."""
+    written = []
+    for value, tied_notes in beats:
+        effects = ["d"] if value.is_dotted else []
+        if value.tuplet_notes != value.tuplet_time:
+            effects.append(f"tu ({value.tuplet_notes} {value.tuplet_time})")
+        notes = " ".join(map(_format_note, tied_notes)) or "r"
+        chord = f"({notes})" if len(tied_notes) > 1 or "{" in notes else notes
+        written.append(f"{chord}.{value.denominator}{_format_effects(effects)}")
+    return " ".join(written) or "r.1"
+
+
+def _format_note(tied: TiedNote) -> str:
+    """Return one note: ``3.1``, or ``-.1`` if it is held on, and how it is played."""
+    string, fret = tied.tab_note.note
+    effects = [
+        f"b (0 {max(1, size)})" if kind == "bend" else EFFECT_OF_TECHNIQUE[kind]
+        for kind, size in tied.techniques
+    ]
+    return f"{fret if tied.is_struck else '-'}.{string}{_format_effects(effects)}"
+
+
+def _format_effects(effects: list[str]) -> str:
+    """Return effects in braces, or nothing if there are none."""
+    return f"{{{' '.join(effects)}}}" if effects else ""
+
+
+# --- Reading --------------------------------------------------------------------------------------
 
 MAX_FILE_BYTES = 1 << 19
 MAX_BEATS = 100_000
-_PITCH_PATTERN = re.compile(r"([A-Ga-g])([#b]?)(-?\d)$")
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
-TECHNIQUE_OF_EFFECT = {
+TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
+BEAT_EFFECTS = ("d", "dd", "tu")
+TECHNIQUE_OF_EFFECT: dict[str, TechniqueKind] = {
     "h": "hammer",
     "ss": "slide",
     "sl": "slide",
     "nh": "harmonic",
     "ah": "harmonic",
+    "x": "dead",
+    "lr": "let ring",
+    "v": "vibrato",
+    "vw": "vibrato",
 }
-TECHNIQUE_OF_EFFECT |= {"x": "dead", "lr": "let ring", "v": "vibrato", "vw": "vibrato"}
-TUPLET_RATIOS = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
-BEAT_EFFECTS = ("d", "dd", "tu")
+
+_STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
+_EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
+_PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
+_WORD = rf""" (?!{_PLACE}|[rR](?:$|[\s.|{{*])) [^\s(){{}}|"'\\:*.]+ """
+_ARGUMENT = rf""" (?:{_STRING}|{_WORD}|\{{[^{{}}]*\}}|\((?!\s*{_PLACE})[^()]*\)) """
+_ITEM_PATTERN = re.compile(
+    rf"""(?P<space>\s+|//[^\n]*|/\*(?s:.*?)\*/|\.(?!\d))
+      | \\(?P<tag>[A-Za-z]+) (?P<arguments>(?:\s*{_ARGUMENT})*)
+      | (?P<bar>\|)
+      | :(?P<range>\d{{1,3}}) (?P<range_effects>{_EFFECTS})
+      | (?P<beat>(?P<note>{_PLACE}{_EFFECTS}) | \((?P<chord>\s*(?:{_PLACE}{_EFFECTS}\s*)*)\) | [rR])
+        (?:\s*\.(?P<length>\d{{1,3}}))? (?P<effects>{_EFFECTS}) (?:\s*\*\s*(?P<times>\d{{1,3}}))?
+        (?=$|[\s(){{|.\\:/])""",
+    re.VERBOSE,
+)
+_NOTE_PATTERN = re.compile(rf"([\dxX-]+)\.(\d+)({_EFFECTS})", re.VERBOSE)
+_STRING_PATTERN = re.compile(_STRING, re.VERBOSE)
+
+_Effects = list[tuple[str, list[int]]]
 
 
-def read_alphatex(path: str | Path) -> tuple[Tab, list[ReadProblem]]:
+def read_alphatex(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read an alphaTex file.
 
     Returns:
-        Its tab, and what of the file is not in it.
+        Its one tab, and what of the file is not in it.
 
     Raises:
         ValueError: as `parse_alphatex`; or if there is no such file, or it is too large.
     """
     text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES))
-    try:
-        return parse_alphatex(text, Path(path).name)
-    except RecursionError:
-        raise ValueError(f"{path} is nested too deeply.") from None
+    tab, problems = parse_alphatex(text, Path(path).name)
+    return [tab], problems
 
 
 def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProblem]]:
-    """The tab that a text in alphaTex says.
+    """Parse a text in alphaTex.
 
     Args:
         text: the text.
         source_name: what to call it in `Tab.source` and in problems.
 
+    Returns:
+        Its tab, and what of the text is not in it.
+
     Raises:
         ValueError: naming the line, where it cannot be understood.
     """
-    reader = _AlphaTexParser(list(tokenize_alphatex(text, source_name)), source_name or "alphaTex")
-    reader.parse()
-    tab, omissions = reader.builder.build_tab(
-        reader.title, Tuning(reader.pitches, reader.capo), source_name
-    )
-    problems = [ReadProblem(source_name, line, what) for what, line in reader.warnings.items()]
+    parser = _AlphaTexParser(text, source_name)
+    parser.parse()
+    tuning = Tuning(parser.pitches, parser.capo)
+    tab, omissions = parser.builder.build_tab(parser.title, tuning, source_name)
+    problems = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
     return tab, problems + [ReadProblem(source_name, 0, what) for what in omissions]
 
 
-class _AlphaTexParser(TokenCursor):
-    """Reads tokens one after the other."""
+class _AlphaTexParser:
+    """Reads one item after the other into a `TabBuilder`."""
 
-    def __init__(self, tokens: list[Token], source_name: str):
+    def __init__(self, text: str, source_name: str):
         """Begin before the first bar."""
-        super().__init__(tokens, source_name)
+        self.text, self.source_name = text, source_name
+        self.position = 0
         self.builder = TabBuilder()
         self.warnings: dict[str, int] = {}
         self.title, self.pitches, self.capo = "", STANDARD.open_pitches, 0
-        self.voice, self.current_bar = 1, 0
-        self.bar_start, self.elapsed = Fraction(0), Fraction(0)
-        self.bar_time_signature = (4, 4)
-        self.bar_header: BarHeader | None = None
-        self.length = Fraction(1)
-        self.has_notes, self.num_beats = False, 0
+        self.time_signature = (4, 4)
+        self.length, self.num_beats = Fraction(1), 0
+        self.begin_voice(1)
+
+    @property
+    def line_number(self) -> int:
+        """Line of the item at hand, from 1."""
+        return self.text.count("\n", 0, self.position) + 1
+
+    def error(self, message: str) -> ValueError:
+        """Return the error of not understanding the item at hand."""
+        return ValueError(f"{self.source_name or 'alphaTex'}:{self.line_number}: {message}.")
+
+    def warn(self, message: str) -> None:
+        """Keep what is left out, with the line where it is first."""
+        if message not in self.warnings:
+            self.warnings[message] = self.line_number
 
     def parse(self) -> None:
         """Read everything."""
-        while self.token_index < len(self.tokens):
-            if token := self.next_token("tag"):
-                self.parse_tag(token)
-            elif self.next_token("|"):
+        while self.position < len(self.text):
+            found = _ITEM_PATTERN.match(self.text, self.position)
+            if found is None:
+                word = self.text[self.position :].split()[0][:30]
+                raise self.error(f"{word!r} is not understood here")
+            if found["tag"]:
+                name = found["tag"].lower()
+                if name in ("track", "staff") and self.builder.bars:
+                    self.warn("only the first staff is read")
+                    break
+                self.parse_tag(name, found["arguments"])
+            elif found["bar"]:
                 self.finish_bar()
-            elif token := self.next_token("range"):
-                self.length = self.beat_duration(int(token.text[1:]), self.parse_effects())
-            elif self.peek("note", "(") or self.is_rest_next():
-                self.parse_beat()
-            elif not self.next_token("."):  # what older files have between head and music
-                raise self.error(
-                    f"{self.tokens[self.token_index].text[:30]!r} is not understood here"
-                )
-        if self.has_notes or (self.voice == 1 and self.bar_header):
+            elif found["range"]:
+                effects = _parse_effects(found["range_effects"])
+                self.length = self.beat_duration(found["range"]) * self.tuplet_ratio(effects)
+            elif found["beat"]:
+                self.parse_beat(found)
+            self.position = found.end()
+        if self.has_notes:
             self.finish_bar()
         if not self.builder.bars:
             raise self.error("there is no music in it")
 
-    def is_rest_next(self) -> bool:
-        """Return whether a rest comes."""
-        token = self.peek("word")
-        return token is not None and token.text in ("r", "R")
+    def parse_tag(self, name: str, arguments: str) -> None:
+        """Read a tag, whose arguments are numbers or words, in brackets or not."""
+        plain = _STRING_PATTERN.sub(" ", arguments)
+        numbers = [int(digits) for digits in re.findall(r"(?<!\S)\(?(\d{1,6})(?![^\s)])", plain)]
+        match name:
+            case "title":
+                string = _STRING_PATTERN.search(arguments)
+                title = string[0][1:-1] if string else plain.strip()
+                self.title = re.sub(r"\\(.)", r"\1", title)[:200]
+            case "tuning":
+                self.pitches = tuple(parse_pitches_with_octaves(plain))
+                if not MIN_STRINGS <= len(self.pitches) <= MAX_STRINGS:
+                    raise self.error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
+            case "ts":
+                if plain.strip(" ()").lower() == "common":
+                    numbers = [4, 4]
+                if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
+                    raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
+                self.time_signature = self.header.time_signature = numbers[0], numbers[1]
+                self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])
+            case "tempo" | "capo" | "rc" if not numbers:
+                raise self.error(f"\\{name} should have a whole number")
+            case "tempo":
+                self.header.tempo = min(max(numbers[0], 1), 1000)
+            case "capo":
+                self.capo = numbers[0]
+            case "rc":
+                self.header.num_plays = numbers[0]
+            case "ro":
+                self.header.starts_repeat = True
+            case "ae":
+                self.header.endings = tuple(sorted(set(numbers)))
+            case "voice" if self.builder.bars or self.has_notes:
+                if self.has_notes:
+                    self.finish_bar()
+                if self.voice == 2:
+                    raise self.error("a tab has at most two voices")
+                self.begin_voice(2)
+            case "voice" | "track" | "staff" | "instrument":
+                pass
+            case _:
+                self.warn(f"\\{name[:30]} is left out")
 
-    # --- Before the notes ------------------------------------------------------------------
+    def begin_voice(self, voice: int) -> None:
+        """Go to the beginning of the piece, in voice 1 or 2."""
+        self.voice, self.bar_index, self.bar_start = voice, 0, Fraction(0)
+        self.begin_bar()
 
-    def parse_tag(self, token: Token) -> None:
-        """Read a tag and what belongs to it."""
-        name = token.text[1:].lower()
-        if name == "title":
-            self.title = self.parse_string()
-        elif name == "tempo":
-            tempo = self.parse_number("a tempo")
-            self.current_bar_header().tempo = min(max(tempo, 1), 1000)
-            self.next_token("string")
-        elif name == "tuning":
-            self.parse_tuning()
-        elif name == "capo":
-            self.capo = self.parse_number("a capo")
-        elif name == "ts":
-            self.parse_time_signature()
-        elif name == "ro":
-            self.current_bar_header().starts_repeat = True
-        elif name == "rc":
-            self.current_bar_header().num_plays = self.parse_number("how often to repeat")
-        elif name == "ae":
-            self.current_bar_header().endings = tuple(sorted(set(self.parse_numbers())))
-        elif name == "voice":
-            self.begin_next_voice()
-        elif name in ("track", "staff") and self.builder.bars:
-            self.warnings.setdefault("only the first staff is read", token.line)
-            self.token_index = len(self.tokens)
-        else:
-            if name not in ("track", "staff", "instrument"):
-                self.warnings.setdefault(f"\\{name[:30]} is left out", token.line)
-            self.skip_tag_arguments()
-
-    def current_bar_header(self) -> BarHeader:
-        """Return the header of the current bar; a second voice has no influence on it."""
-        if self.voice > 1:
-            return BarHeader(Fraction(4))
-        if self.bar_header is None:
-            length = Fraction(4 * self.bar_time_signature[0], self.bar_time_signature[1])
-            self.bar_header = BarHeader(length, self.bar_time_signature)
-        return self.bar_header
-
-    def parse_string(self) -> str:
-        """A string in quotation marks, or a word."""
-        token = self.next_token("string", "word")
-        if token is None:
-            return ""
-        inside = token.text[1:-1] if token.token_kind == "string" else token.text
-        return re.sub(r"\\(.)", r"\1", inside)[:200]
-
-    def parse_time_signature(self) -> None:
-        """Parse a time signature."""
-        if (token := self.peek("word")) and token.text.lower() == "common":
-            self.token_index += 1
-            numbers = [4, 4]
-        else:
-            numbers = self.parse_numbers()
-        if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
-            raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
-        self.bar_time_signature = numbers[0], numbers[1]
-        header = self.current_bar_header()
-        header.time_signature = self.bar_time_signature
-        header.length_quarters = Fraction(4 * numbers[0], numbers[1])
-
-    def parse_tuning(self) -> None:
-        """The open strings, the highest first; E2 is the low E of a guitar."""
-        self.next_token("(")
-        pitches = []
-        while (token := self.peek("word")) and (found := _PITCH_PATTERN.match(token.text)):
-            letter, sign, octave = found.groups()
-            pitch = parse_pitch_class(letter.upper()) + {"": 0, "#": 1, "b": -1}[sign]
-            pitches.append(12 * (int(octave) + 1) + pitch)
-            self.token_index += 1
-        self.next_token(")")
-        while self.peek("word", "string"):
-            self.token_index += 1
-        if not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
-            raise self.error(f"a tuning has {MIN_STRINGS} to {MAX_STRINGS} strings")
-        self.pitches = tuple(pitches)
-
-    def skip_tag_arguments(self) -> None:
-        """Pass over what belongs to a tag that is not known."""
-        while self.token_index < len(self.tokens):
-            if self.peek("{") or (self.peek("(") and not self.is_chord_next()):
-                self.skip_group()
-            elif self.is_rest_next() or not self.next_token("word", "string"):
-                return
-
-    def is_chord_next(self) -> bool:
-        """Return whether a bracket begins a chord."""
-        return (
-            self.token_index + 1 < len(self.tokens)
-            and self.tokens[self.token_index + 1].token_kind == "note"
-        )
-
-    # --- Notes ---------------------------------------------------------------------------------
+    def begin_bar(self) -> None:
+        """Begin a bar in the time signature in force; a second voice has no use for its header."""
+        beats, unit = self.time_signature
+        self.header = BarHeader(Fraction(4 * beats, unit), self.time_signature)
+        self.elapsed, self.has_notes = Fraction(0), False
 
     def finish_bar(self) -> None:
         """End a bar."""
+        bars = self.builder.bars
         if self.voice == 1:
-            header = self.current_bar_header()
-            header.length_quarters = max(header.length_quarters, self.elapsed)
-            self.builder.bars.append(header)
-        elif self.current_bar < len(self.builder.bars):
-            own = self.builder.bars[self.current_bar].length_quarters
-            self.elapsed = min(self.elapsed, own)
-        else:
+            self.header.length_quarters = max(self.header.length_quarters, self.elapsed)
+            bars.append(self.header)
+        elif self.bar_index >= len(bars):
             raise self.error("a second voice has more bars than the first")
-        self.bar_start += self.builder.bars[self.current_bar].length_quarters
-        self.current_bar, self.elapsed = self.current_bar + 1, Fraction(0)
-        self.bar_header, self.has_notes = None, False
+        self.bar_start += bars[self.bar_index].length_quarters
+        self.bar_index += 1
+        self.begin_bar()
 
-    def begin_next_voice(self) -> None:
-        """Begin another voice; what comes before the first is the first."""
-        if not (self.builder.bars or self.has_notes):
-            return
-        if self.has_notes:
-            self.finish_bar()
-        if self.voice == 2:
-            raise self.error("a tab has at most two voices")
-        self.voice, self.current_bar = 2, 0
-        self.bar_start, self.elapsed = Fraction(0), Fraction(0)
-
-    def parse_beat(self) -> None:
+    def parse_beat(self, found: re.Match[str]) -> None:
         """Read a rest, a note or a chord, with its length."""
-        notes: list[tuple[Token, list[list[str]]]] = []
-        effects: list[list[str]] = []
-        if self.next_token("("):
-            while token := self.next_token("note"):
-                notes.append((token, self.parse_effects()))
-            if not self.next_token(")"):
-                raise self.error("a chord is not closed")
-        elif token := self.next_token("note"):
-            notes.append((token, self.parse_effects()))
-        else:
-            self.token_index += 1  # the r of a rest
-        if token := self.next_token("length"):
-            self.length = self.beat_duration(int(token.text[1:]), [])
-        effects = self.parse_effects()
-        own = notes[0][1] if len(notes) == 1 else []
-        length = self.length * self.tuplet_ratio([*effects, *own])
-        times = int(re.sub(r"\D", "", token.text)) if (token := self.next_token("times")) else 1
-        alone = effects if len(notes) == 1 else []
+        if found["length"]:
+            self.length = self.beat_duration(found["length"])
+        notes = _NOTE_PATTERN.findall(found["note"] or found["chord"] or "")
+        beat_effects = _parse_effects(found["effects"])
+        if len(notes) == 1:
+            beat_effects += _parse_effects(notes[0][2])
+        length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
         if self.num_beats > MAX_BEATS:
             raise self.error(f"there are more than {MAX_BEATS:,} beats")
         for _ in range(times):
-            for token, own in notes:
-                self.parse_note(token, [*own, *alone], length)
+            for fret, string, effects in notes:
+                own = beat_effects if len(notes) == 1 else _parse_effects(effects)
+                self.parse_note(fret, int(string), own, length)
             self.elapsed += length
         self.has_notes = True
 
-    def beat_duration(self, denominator: int, effects: list[list[str]]) -> Fraction:
+    def beat_duration(self, denominator: str) -> Fraction:
         """Return a note value in quarter notes."""
-        if denominator not in NOTE_VALUE_DENOMINATORS:
+        if int(denominator) not in NOTE_VALUE_DENOMINATORS:
             raise self.error(f"1/{denominator} is no length of a note")
-        return Fraction(4, denominator) * self.tuplet_ratio(effects)
+        return Fraction(4, int(denominator))
 
-    def tuplet_ratio(self, effects: list[list[str]]) -> Fraction:
+    def tuplet_ratio(self, effects: _Effects) -> Fraction:
         """Return the factor of dots and tuplets."""
-        share = Fraction(1)
-        for name, *numbers in effects:
+        factor = Fraction(1)
+        for name, numbers in effects:
             if name in ("d", "dd"):
-                share *= Fraction(3, 2) if name == "d" else Fraction(7, 4)
+                factor *= Fraction(3, 2) if name == "d" else Fraction(7, 4)
             elif name == "tu" and numbers:
-                enters = int(numbers[0])
-                times = int(numbers[1]) if len(numbers) > 1 else TUPLET_RATIOS.get(enters, 0)
+                enters = numbers[0]
+                times = numbers[1] if len(numbers) > 1 else TUPLET_TIMES.get(enters, 0)
                 if not (1 <= enters <= 64 and 1 <= times <= 64):
-                    raise self.error(f"a tuplet of {' in '.join(numbers)[:30]} is not known")
-                share *= Fraction(times, enters)
-        return share
+                    raise self.error(f"a tuplet of {enters} in {times} is not known")
+                factor *= Fraction(times, enters)
+        return factor
 
-    def parse_note(self, token: Token, effects: list[list[str]], duration: Fraction) -> None:
+    def parse_note(self, fret: str, string: int, effects: _Effects, duration: Fraction) -> None:
         """Strike or hold a note."""
-        fret, string = token.text.split(".")
-        number, onset = int(string), self.bar_start + self.elapsed
-        if not 1 <= number <= len(self.pitches):
-            raise self.error(f"string {number} is none of {len(self.pitches)}")
+        onset = self.bar_start + self.elapsed
+        if not 1 <= string <= len(self.pitches):
+            raise self.error(f"string {string} is none of {len(self.pitches)}")
         if fret == "-":
-            struck = self.builder.extend_tied_note(onset, duration, number, self.voice)
+            struck = self.builder.extend_tied_note(onset, duration, string, self.voice)
+            if struck is None:
+                return
         else:
-            at = Note(number, 0 if fret in "xX" else int(fret))
-            struck = self.builder.add_note(NoteEvent(onset, duration, at, set(), self.voice))
-            if fret in "xX":
-                struck.techniques.add(Technique("dead"))
-        for name, *numbers in effects:
-            if struck is None or name in BEAT_EFFECTS:
-                continue
+            is_dead = fret in "xX"
+            techniques = {Technique("dead")} if is_dead else set()
+            note = Note(string, 0 if is_dead else int(fret))
+            struck = NoteEvent(onset, duration, note, techniques, self.voice)
+            self.builder.add_note(struck)
+        for name, numbers in effects:
             if name in TECHNIQUE_OF_EFFECT:
                 struck.techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
             elif name in ("b", "be") and numbers:
-                size = max(map(int, numbers[1::2] if name == "be" else numbers))
+                size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 struck.techniques.add(Technique("bend", min(max(size, 1), 24)))
-            else:
-                self.warnings.setdefault(f"{{{name[:30]}}} is left out", token.line)
+            elif name not in BEAT_EFFECTS:
+                self.warn(f"{{{name[:30]}}} is left out")
+
+
+def _parse_effects(text: str) -> _Effects:
+    """Return the effects in braces, each with its numbers."""
+    effects: _Effects = []
+    plain = _STRING_PATTERN.sub(" ", text)
+    for name, number in re.findall(r"([A-Za-z]\w*)|(-?\d{1,6})", plain):
+        if name:
+            effects.append((name.lower(), []))
+        elif effects:
+            effects[-1][1].append(int(number))
+    return effects

@@ -5,9 +5,8 @@ counted from the bottom. Open strings are without the capo, pitches with it.
 """
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
+from math import lcm
 
-from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
@@ -16,11 +15,12 @@ from slp_transformer.guitar.formats.notation import (
     measures_from_tab,
 )
 from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Tab, check_tab
-from slp_transformer.guitar.timing import find_common_steps_per_quarter
+from slp_transformer.guitar.tab import Tab
 
-PITCH_SPELLINGS = (("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0))
-PITCH_SPELLINGS += (("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0))
+PITCH_SPELLINGS = (
+    *(("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0)),
+    *(("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0)),
+)
 NOTE_TYPE_NAMES = {
     1: "whole",
     2: "half",
@@ -38,222 +38,187 @@ DOCTYPE = (
 
 
 def format_musicxml(tab: Tab) -> str:
-    """A tab as MusicXML 4.0.
+    """Return a tab as MusicXML 4.0.
 
     Raises:
         ValueError: if the tab cannot be written down, has no bar or no time, or notes shorter than
             any note value.
     """
-    check_tab(tab)
-    if not tab.bars:
-        raise ValueError("MusicXML needs at least one bar.")
     measures = measures_from_tab(tab)
-    lengths = [
-        beat.note_value.duration_quarters for m in measures for voice in m.voices for beat in voice
-    ]
-    score = ET.Element("score-partwise", version="4.0")
-    _add_element(ET.SubElement(score, "work"), "work-title", _to_printable(tab.title))
-    parts = ET.SubElement(score, "part-list")
-    _add_element(ET.SubElement(parts, "score-part", id="P1"), "part-name", "Guitar")
-    part = ET.SubElement(score, "part", id="P1")
-    _MusicXmlWriter(tab.tuning, find_common_steps_per_quarter(lengths)).write_measures(
-        part, measures
+    title = "".join(mark for mark in " ".join(tab.title.split()) if mark.isprintable())
+    score = _element(
+        "score-partwise",
+        _element("work", _element("work-title", title)),
+        _element("part-list", _element("score-part", _element("part-name", "Guitar"), id="P1")),
+        _MusicXmlWriter(tab.tuning, measures).part_element(),
+        version="4.0",
     )
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
 
-def write_musicxml(tab: Tab, path: str | Path) -> None:
-    """Write `format_musicxml(tab)` to a file, which is either whole or not there.
-
-    Raises:
-        ValueError: as `format_musicxml`.
-        OSError: if the file cannot be written.
-    """
-    text = format_musicxml(tab)
-    with atomic_write(Path(path)) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _to_printable(title: str) -> str:
-    """A title in one line, without what XML cannot hold."""
-    return "".join(mark for mark in " ".join(title.split()) if mark.isprintable())
-
-
-def _add_element(
-    parent: ET.Element, name: str, text: object = None, **attributes: str
-) -> ET.Element:
-    """Add an element with text in it."""
-    child = ET.SubElement(parent, name, attributes)
-    child.text = None if text is None else str(text)
-    return child
+def _element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
+    """Return an element with elements or text in it."""
+    element = ET.Element(name, attributes)
+    for each in content:
+        if isinstance(each, ET.Element):
+            element.append(each)
+        else:
+            element.text = str(each)
+    return element
 
 
 class _MusicXmlWriter:
     """Writes the measures of one guitar."""
 
-    def __init__(self, tuning: Tuning, divisions: int):
-        """Begin; a quarter note has so many divisions."""
-        self.tuning, self.divisions = tuning, divisions
-        self.time_signature: tuple[int, int] | None = None
-        self.open_spanners: dict[
-            tuple[int, str], bool
-        ] = {}  # slurs and slides that have begun, by string
+    def __init__(self, tuning: Tuning, measures: list[Measure]):
+        """Find the divisions of a quarter note in which every note value is a whole number."""
+        self.tuning, self.measures = tuning, measures
+        beats = [beat for measure in measures for voice in measure.voices for beat in voice]
+        self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
+        self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
 
-    def write_measures(self, part_element: ET.Element, measures: list[Measure]) -> None:
-        """Write all of them."""
-        for number, measure in enumerate(measures, start=1):
-            written = ET.SubElement(part_element, "measure", number=str(number))
-            before = measures[number - 2] if number > 1 else None
-            after = measures[number] if number < len(measures) else None
-            self.write_barline(written, measure, before, "left")
-            self.write_attributes(written, measure, is_first=number == 1)
+    def part_element(self) -> ET.Element:
+        """Return the part with all measures."""
+        part = _element("part", id="P1")
+        for number, measure in enumerate(self.measures, start=1):
+            around = [None, *self.measures, None][number - 1 : number + 2 : 2]
+            first, second = measure.voices
+            content = self.barline_elements(measure, around[0], "left")
+            content += self.attribute_elements(measure, is_first=number == 1)
             if measure.bar.tempo_bpm is not None:
-                _add_tempo(written, measure.bar.tempo_bpm)
-            for voice, beats in enumerate(measure.voices, start=1):
-                if voice == 2 and beats:
-                    length = sum(self.to_divisions(beat.note_value) for beat in measure.voices[0])
-                    _add_element(ET.SubElement(written, "backup"), "duration", length)
-                for beat in beats:
-                    self.write_beat(written, beat, voice)
-            self.write_barline(written, measure, after, "right")
+                content.append(_tempo_element(measure.bar.tempo_bpm))
+            content += [note for beat in first for note in self.note_elements(beat, 1)]
+            if second:
+                length = sum(self.to_divisions(beat.note_value) for beat in first)
+                content.append(_element("backup", _element("duration", length)))
+            content += [note for beat in second for note in self.note_elements(beat, 2)]
+            content += self.barline_elements(measure, around[1], "right")
+            part.append(_element("measure", *content, number=str(number)))
+        return part
 
     def to_divisions(self, note_value: NoteValue) -> int:
         """Return a note value in divisions."""
         return int(note_value.duration_quarters * self.divisions)
 
-    def write_attributes(self, element: ET.Element, measure: Measure, is_first: bool) -> None:
-        """Write time signature, clef, tuning and capo where they begin."""
-        if not is_first and measure.bar.time_signature == self.time_signature:
-            return
-        self.time_signature = measure.bar.time_signature
-        attributes = ET.SubElement(element, "attributes")
-        if is_first:
-            _add_element(attributes, "divisions", self.divisions)
-            _add_element(ET.SubElement(attributes, "key"), "fifths", 0)
-        time = ET.SubElement(attributes, "time")
-        _add_element(time, "beats", self.time_signature[0])
-        _add_element(time, "beat-type", self.time_signature[1])
+    def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
+        """Return time signature, clef, tuning and capo where they begin."""
+        if measure.bar.time_signature is None:
+            return []
+        beats, unit = measure.time_signature
+        time = _element("time", _element("beats", beats), _element("beat-type", unit))
         if not is_first:
-            return
-        clef = ET.SubElement(attributes, "clef")
-        _add_element(clef, "sign", "TAB")
-        _add_element(clef, "line", 5)
-        details = ET.SubElement(attributes, "staff-details")
-        _add_element(details, "staff-lines", len(self.tuning.open_pitches))
-        for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1):
-            tuning = ET.SubElement(details, "staff-tuning", line=str(line))
-            _add_pitch(tuning, pitch, "tuning-")
-        if self.tuning.capo:
-            _add_element(details, "capo", self.tuning.capo)
+            return [_element("attributes", time)]
+        lines = [
+            _element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
+            for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
+        ]
+        capo = [_element("capo", self.tuning.capo)] if self.tuning.capo else []
+        return [
+            _element(
+                "attributes",
+                _element("divisions", self.divisions),
+                _element("key", _element("fifths", 0)),
+                time,
+                _element("clef", _element("sign", "TAB"), _element("line", 5)),
+                _element("staff-details", _element("staff-lines", len(lines)), *lines, *capo),
+            )
+        ]
 
-    def write_barline(
-        self, element: ET.Element, measure: Measure, neighbor: Measure | None, location: str
-    ) -> None:
-        """Repeats and endings at one side of a measure."""
-        bar = measure.bar
-        edge = bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings)
-        if location == "right" and bar.num_plays > 1:
-            edge = bool(bar.endings)
-        repeats = bar.starts_repeat if location == "left" else bar.num_plays > 1
-        if not (edge or repeats):
-            return
-        line = ET.SubElement(element, "barline", location=location)
-        if edge:
-            kind = "start" if location == "left" else "stop"
-            _add_element(line, "ending", number=",".join(map(str, bar.endings)), type=kind)
-        if repeats and location == "left":
-            ET.SubElement(line, "repeat", direction="forward")
-        elif repeats:
-            ET.SubElement(line, "repeat", direction="backward", times=str(bar.num_plays))
+    def barline_elements(
+        self, measure: Measure, neighbor: Measure | None, location: str
+    ) -> list[ET.Element]:
+        """Return the repeats and endings at one side of a measure."""
+        bar, is_left, content = measure.bar, location == "left", []
+        ends_repeat = not is_left and bar.num_plays > 1
+        if bar.endings and (ends_repeat or neighbor is None or neighbor.bar.endings != bar.endings):
+            numbers = ",".join(map(str, bar.endings))
+            kind = "start" if is_left else "stop"
+            content.append(_element("ending", number=numbers, type=kind))
+        if is_left and bar.starts_repeat:
+            content.append(_element("repeat", direction="forward"))
+        elif ends_repeat:
+            content.append(_element("repeat", direction="backward", times=str(bar.num_plays)))
+        return [_element("barline", *content, location=location)] if content else []
 
-    def write_beat(self, element: ET.Element, beat: Beat, voice: int) -> None:
-        """A beat: one note element for each of its notes, or a rest."""
-        notes = sorted(beat.notes, key=lambda tied: -tied.tab_note.note.string)
-        for place, tied in enumerate(notes or [None]):
-            note = ET.SubElement(element, "note")
-            if place:
-                ET.SubElement(note, "chord")
-            if tied is None:
-                ET.SubElement(note, "rest")
-            else:
-                _add_pitch(
-                    ET.SubElement(note, "pitch"), self.tuning.pitch_of(tied.tab_note.note), ""
-                )
-            _add_element(note, "duration", self.to_divisions(beat.note_value))
-            if tied is not None:
-                for kind, so in (("stop", not tied.is_struck), ("start", tied.is_tied_to_next)):
-                    if so:
-                        ET.SubElement(note, "tie", type=kind)
-            _add_element(note, "voice", voice)
-            _add_element(note, "type", NOTE_TYPE_NAMES[beat.note_value.denominator])
-            if beat.note_value.is_dotted:
-                ET.SubElement(note, "dot")
-            if beat.note_value.tuplet_notes != beat.note_value.tuplet_time:
-                change = ET.SubElement(note, "time-modification")
-                _add_element(change, "actual-notes", beat.note_value.tuplet_notes)
-                _add_element(change, "normal-notes", beat.note_value.tuplet_time)
-            if tied is not None:
-                self.write_notations(note, tied)
+    def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
+        """Return one element for each note of a beat, the lowest first, or a rest."""
+        value = beat.note_value
+        duration = _element("duration", self.to_divisions(value))
+        length = [_element("voice", voice), _element("type", NOTE_TYPE_NAMES[value.denominator])]
+        if value.is_dotted:
+            length.append(_element("dot"))
+        if value.tuplet_notes != value.tuplet_time:
+            actual = _element("actual-notes", value.tuplet_notes)
+            normal = _element("normal-notes", value.tuplet_time)
+            length.append(_element("time-modification", actual, normal))
+        if not beat.notes:
+            return [_element("note", _element("rest"), duration, *length)]
+        notes: list[ET.Element] = []
+        for tied in reversed(beat.notes):
+            pitch = self.tuning.pitch_of(tied.tab_note.note)
+            chord = [_element("chord")] if notes else []
+            ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
+            dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
+            content = [*chord, _element("pitch", *_pitch_elements(pitch)), duration, *ties, *length]
+            content += [_element("notehead", "x")] if dead else []
+            notes.append(_element("note", *content, self.notations_element(tied)))
+        return notes
 
-    def write_notations(self, note_element: ET.Element, tied_note: TiedNote) -> None:
-        """Ties, string and fret, and techniques."""
-        played = tied_note.tab_note
-        kinds = {technique.kind: technique for technique in played.techniques}
-        if "dead" in kinds:
-            _add_element(note_element, "notehead", "x")
-        notations = ET.SubElement(note_element, "notations")
-        for kind, so in (("stop", not tied_note.is_struck), ("start", tied_note.is_tied_to_next)):
-            if so:
-                ET.SubElement(notations, "tied", type=kind)
-        if tied_note.is_struck and "let ring" in kinds:
-            ET.SubElement(notations, "tied", type="let-ring")
-        technical = ET.Element("technical")
-        _add_element(technical, "string", played.note.string)
-        _add_element(technical, "fret", played.note.fret)
+    def notations_element(self, tied: TiedNote) -> ET.Element:
+        """Return the ties, string and fret, and techniques of a note."""
+        string, fret = tied.tab_note.note
+        sizes: dict[str, int] = dict(tied.techniques)
+        notations = [_element("tied", type=kind) for kind in _tie_types(tied)]
+        if "let ring" in sizes:
+            notations.append(_element("tied", type="let-ring"))
+        technical = [_element("string", string), _element("fret", fret)]
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
-            self.write_spanner(technical, tied_note, name, mark, kind in kinds)
-        if tied_note.is_struck and "bend" in kinds:
-            bend = ET.SubElement(technical, "bend")
-            _add_element(bend, "bend-alter", f"{max(1, kinds['bend'].bend_quarter_tones) / 2:g}")
-        if tied_note.is_struck and "harmonic" in kinds:
-            ET.SubElement(ET.SubElement(technical, "harmonic"), "natural")
-        if tied_note.is_struck and "vibrato" in kinds:
-            _add_element(technical, "other-technical", "vibrato")
-        self.write_spanner(notations, tied_note, "slide", None, "slide" in kinds)
-        notations.append(technical)
+            technical += self.spanner_elements(tied, name, kind in sizes, mark)
+        if "bend" in sizes:
+            alter = _element("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
+            technical.append(_element("bend", alter))
+        if "harmonic" in sizes:
+            technical.append(_element("harmonic", _element("natural")))
+        if "vibrato" in sizes:
+            technical.append(_element("other-technical", "vibrato"))
+        slides = self.spanner_elements(tied, "slide", "slide" in sizes)
+        return _element("notations", *notations, *slides, _element("technical", *technical))
 
-    def write_spanner(
-        self,
-        parent: ET.Element,
-        tied_note: TiedNote,
-        name: str,
-        mark: str | None,
-        should_start: bool,
-    ) -> None:
-        """Write the techniques that lead from one note to the next on its string."""
-        string = tied_note.tab_note.note.string
-        number = str(string)
-        if tied_note.is_struck and self.open_spanners.pop((string, name), False):
-            _add_element(parent, name, type="stop", number=number)
-        if should_start and not tied_note.is_tied_to_next:
-            _add_element(parent, name, mark, type="start", number=number)
-            self.open_spanners[string, name] = True
+    def spanner_elements(
+        self, tied: TiedNote, name: str, should_start: bool, *mark: str
+    ) -> list[ET.Element]:
+        """Return the ends of a technique that leads from one note to the next on its string."""
+        string = tied.tab_note.note.string
+        ends = []
+        if tied.is_struck and (string, name) in self.open_spanners:
+            self.open_spanners.remove((string, name))
+            ends.append(_element(name, type="stop", number=str(string)))
+        if should_start:
+            self.open_spanners.add((string, name))
+            ends.append(_element(name, *mark, type="start", number=str(string)))
+        return ends
 
 
-def _add_pitch(parent: ET.Element, pitch: int, prefix: str) -> None:
-    """A pitch as letter, half steps from it, and octave."""
+def _tie_types(tied: TiedNote) -> list[str]:
+    """Return which ends of ties are at a note."""
+    return ["stop"] * (not tied.is_struck) + ["start"] * tied.is_tied_to_next
+
+
+def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
+    """Return a pitch as letter, half steps from it, and octave."""
     letter, alter = PITCH_SPELLINGS[pitch % 12]
-    _add_element(parent, f"{prefix}step", letter)
-    if alter:
-        _add_element(parent, f"{prefix}alter", alter)
-    _add_element(parent, f"{prefix}octave", pitch // 12 - 1)
+    alters = [_element(f"{prefix}alter", alter)] if alter else []
+    octave = _element(f"{prefix}octave", pitch // 12 - 1)
+    return [_element(f"{prefix}step", letter), *alters, octave]
 
 
-def _add_tempo(element: ET.Element, tempo: int) -> None:
-    """A tempo to see and to play in."""
-    direction = ET.SubElement(element, "direction", placement="above")
-    metronome = ET.SubElement(ET.SubElement(direction, "direction-type"), "metronome")
-    _add_element(metronome, "beat-unit", "quarter")
-    _add_element(metronome, "per-minute", tempo)
-    ET.SubElement(direction, "sound", tempo=str(tempo))
+def _tempo_element(tempo_bpm: int) -> ET.Element:
+    """Return a tempo to see and to play in."""
+    beat, speed = _element("beat-unit", "quarter"), _element("per-minute", tempo_bpm)
+    return _element(
+        "direction",
+        _element("direction-type", _element("metronome", beat, speed)),
+        _element("sound", tempo=str(tempo_bpm)),
+        placement="above",
+    )

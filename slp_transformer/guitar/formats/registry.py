@@ -1,65 +1,81 @@
 """One way in and one way out for tabs in files: the name of a file says what it is."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.ascii_reader import read_tab_file
-from slp_transformer.guitar.ascii_writer import write_tab
-from slp_transformer.guitar.formats.alphatex import read_alphatex
-from slp_transformer.guitar.formats.alphatex_writer import write_alphatex
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro, write_guitar_pro
-from slp_transformer.guitar.formats.midi import read_midi_tab, write_midi
-from slp_transformer.guitar.formats.musicxml import write_musicxml
+from slp_transformer.guitar.ascii_writer import format_tab
+from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
+from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
+from slp_transformer.guitar.formats.midi import format_midi, read_midi_tab
+from slp_transformer.guitar.formats.musicxml import format_musicxml
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.timing import columns_to_steps
 
-WRITER_OF_SUFFIX: dict[str, Callable[[Tab, Path], None]] = {
-    ".txt": write_tab,
-    ".tab": write_tab,
-    ".mid": write_midi,
-    ".midi": write_midi,
-    ".gp3": write_guitar_pro,
-    ".gp4": write_guitar_pro,
-    ".gp5": write_guitar_pro,
-    ".musicxml": write_musicxml,
-    ".xml": write_musicxml,
-    ".atex": write_alphatex,
-    ".alphatex": write_alphatex,
+FORMATTER_OF_SUFFIX: dict[str, Callable[[Tab], str | bytes]] = {
+    ".txt": partial(format_tab, show_timing=True),
+    ".tab": partial(format_tab, show_timing=True),
+    ".mid": format_midi,
+    ".midi": format_midi,
+    ".gp3": partial(format_guitar_pro, version=3),
+    ".gp4": partial(format_guitar_pro, version=4),
+    ".gp5": partial(format_guitar_pro, version=5),
+    ".musicxml": format_musicxml,
+    ".xml": format_musicxml,
+    ".atex": format_alphatex,
+    ".alphatex": format_alphatex,
 }
-"""The writer of each file type, by suffix."""
+"""What makes the content of each file type, by suffix."""
+
+READER_OF_SUFFIX: dict[str, Callable[[Path], tuple[list[Tab], list[ReadProblem]]]] = {
+    ".txt": read_tab_file,
+    ".tab": read_tab_file,
+    ".mid": read_midi_tab,
+    ".midi": read_midi_tab,
+    ".gp3": read_guitar_pro,
+    ".gp4": read_guitar_pro,
+    ".gp5": read_guitar_pro,
+    ".atex": read_alphatex,
+    ".alphatex": read_alphatex,
+}
+"""The reader of each file type, by suffix."""
 
 UNTIMED_SUFFIXES = (".txt", ".tab")
 """Files that hold tabs whose steps are columns."""
 
 
 def check_writable_suffix(path: str | Path) -> None:
-    """Refuse a name that says of no kind of file that can be written.
+    """Refuse a name that is not of a kind of file that can be written.
 
     Raises:
-        ValueError: naming the ends that can.
+        ValueError: naming the suffixes that can.
     """
-    if Path(path).suffix.lower() not in WRITER_OF_SUFFIX:
+    if Path(path).suffix.lower() not in FORMATTER_OF_SUFFIX:
+        aliases = {".tab", ".midi", ".xml", ".alphatex"}
         raise ValueError(
             f"{Path(path).name} does not say what to write: let it end in "
-            f"{', '.join(sorted(set(WRITER_OF_SUFFIX) - {'.tab', '.midi', '.xml', '.alphatex'}))}."
+            f"{', '.join(sorted(set(FORMATTER_OF_SUFFIX) - aliases))}."
         )
 
 
-def write_tab_as(tab: Tab, path: str | Path) -> None:
+def write_tab(tab: Tab, path: str | Path) -> None:
     """Write a tab to a file of the kind that its name says, whole or not at all.
 
     Raises:
-        ValueError: for a name that says none; or as what writes that kind of file, for instance if
+        ValueError: for a name that says none; or as what formats that kind of file, for instance if
             the tab's steps are columns, and not time, where the file needs time.
         OSError: if the file cannot be written.
     """
     check_writable_suffix(path)
-    WRITER_OF_SUFFIX[Path(path).suffix.lower()](tab, Path(path))
+    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab)
+    with atomic_write(Path(path)) as unfinished:
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
-    """The tab as a file of that name can hold it: columns taken for steps where it needs time.
+    """Return the tab as a file of that name can hold it: columns taken for steps if it needs time.
 
     Raises:
         ValueError: as `check_writable_suffix` and `slp_transformer.guitar.timing.columns_to_steps`.
@@ -78,11 +94,4 @@ def read_any_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: if there is no such file, or it is not what its name says.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix in (".gp3", ".gp4", ".gp5"):
-        return read_guitar_pro(path)
-    if suffix in (".mid", ".midi", ".atex", ".alphatex"):
-        tab, problems = (read_midi_tab if suffix.startswith(".mid") else read_alphatex)(path)
-        return [replace(tab, source=path.name)], problems
-    return read_tab_file(path)
+    return READER_OF_SUFFIX.get(Path(path).suffix.lower(), read_tab_file)(Path(path))

@@ -14,10 +14,6 @@ MAX_CPU_SECONDS = 4.0
 """Most processor time that a library may take to read one file."""
 
 
-class ReadTimeLimitError(ValueError):
-    """A file that would take too long to read."""
-
-
 class TimeLimitedBytes(io.BytesIO):
     """Bytes that can be read for so long, in processor time, and no longer."""
 
@@ -27,13 +23,13 @@ class TimeLimitedBytes(io.BytesIO):
         self.deadline = time.process_time() + MAX_CPU_SECONDS
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes.
+        """Return the next bytes.
 
         Raises:
-            ReadTimeLimitError: if the time is up.
+            ValueError: if the time is up.
         """
         if time.process_time() > self.deadline:
-            raise ReadTimeLimitError(f"it takes more than {MAX_CPU_SECONDS:g} seconds to read")
+            raise ValueError(f"it takes more than {MAX_CPU_SECONDS:g} seconds to read")
         return super().read(size)
 
 
@@ -70,10 +66,6 @@ def translate_read_errors(path: str | Path, file_type: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ReadTimeLimitError, MemoryError, RecursionError) as error:
-        reason = str(error) or "it is nested or counted beyond all measure"
-        raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None
     except Exception as error:  # what a damaged file makes of a library is anybody's guess
-        text = " ".join(str(error).split())[:120]
-        reason = text or type(error).__name__
-        raise ValueError(f"{path} cannot be read as {file_type}: {reason.rstrip('.')}.") from None
+        reason = " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+        raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None

@@ -6,42 +6,44 @@ bar has twelve steps and swings. All of it can be played: every note is on the f
 chord asks for more than one hand.
 """
 
+from dataclasses import dataclass
+
 from slp_transformer.guitar.fretboard import MAX_FRET
-from slp_transformer.guitar.practice.blues import (
-    make_shuffle_study,
-    make_solo_study,
-    make_walking_bass_study,
-)
-from slp_transformer.guitar.practice.chords import (
-    make_drone_study,
-    make_picking_study,
-    make_riff_study,
-    make_strumming_study,
-)
-from slp_transformer.guitar.practice.lines import (
-    make_arpeggio_study,
-    make_double_stop_study,
-    make_scale_study,
-)
-from slp_transformer.guitar.practice.study import PracticeStudy, SeededChooser
+from slp_transformer.guitar.practice import chords, lines
+from slp_transformer.guitar.practice.parts import SeededChooser
 from slp_transformer.guitar.tab import Tab
 
-_STUDY_MAKERS = {
-    "scale": (make_scale_study, 5),
-    "arpeggio": (make_arpeggio_study, 3),
-    "double stops": (make_double_stop_study, 2),
-    "picking": (make_picking_study, 6),
-    "strumming": (make_strumming_study, 3),
-    "riff": (make_riff_study, 1),
-    "drone": (make_drone_study, 3),
-    "shuffle": (make_shuffle_study, 2),
-    "walking bass": (make_walking_bass_study, 2),
-    "solo": (make_solo_study, 3),
+_MAKERS_AND_WEIGHTS = {
+    "scale": (lines.make_scale_study, 5),
+    "arpeggio": (lines.make_arpeggio_study, 3),
+    "double stops": (lines.make_double_stop_study, 2),
+    "picking": (chords.make_picking_study, 6),
+    "strumming": (chords.make_strumming_study, 3),
+    "riff": (chords.make_riff_study, 1),
+    "drone": (lines.make_drone_study, 3),
+    "shuffle": (chords.make_shuffle_study, 2),
+    "walking bass": (chords.make_walking_bass_study, 2),
+    "solo": (lines.make_solo_study, 3),
 }
-STUDY_KINDS = tuple(_STUDY_MAKERS)
+STUDY_KINDS = tuple(_MAKERS_AND_WEIGHTS)
 """The families of studies."""
 
-_WEIGHTED_MAKERS = tuple(make for make, share in _STUDY_MAKERS.values() for _ in range(share))
+
+@dataclass(frozen=True)
+class PracticeStudy:
+    """A practice piece, and what it practises.
+
+    Attributes:
+        tab: the piece.
+        kind: the family that it belongs to, one of `STUDY_KINDS`.
+        harmony_by_bar: for every bar the scale (``"A minor pentatonic"``) or chord (``"A7"``) that
+            it is made from, named as the hand sees it: a capo or a guitar tuned down by a half step
+            moves what sounds, not the name.
+    """
+
+    tab: Tab
+    kind: str
+    harmony_by_bar: tuple[str, ...]
 
 
 def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[PracticeStudy]:
@@ -57,24 +59,22 @@ def make_practice_studies(seed: int = 0, num_pieces: int = 600) -> list[Practice
     """
     if num_pieces < 0:
         raise ValueError(f"A corpus cannot have {num_pieces} pieces: ask for 0 or more.")
-    draw, studies, seen = SeededChooser(seed), [], set()
+    kinds = [kind for kind, (_, weight) in _MAKERS_AND_WEIGHTS.items() for _ in range(weight)]
+    draw, seen = SeededChooser(seed), set()
+    studies: list[PracticeStudy] = []
     for _ in range(20 * num_pieces):
         if len(studies) == num_pieces:
             break
-        study = draw.draw_item(_WEIGHTED_MAKERS)(draw)
-        key = (study.tab.tuning, study.tab.bars)
-        if key not in seen and is_on_neck(study.tab):
-            seen.add(key)
-            studies.append(study)
+        kind = draw.draw_item(kinds)
+        tab, harmony = _MAKERS_AND_WEIGHTS[kind][0](draw)
+        top = MAX_FRET - tab.tuning.capo  # a capo leaves fewer frets
+        on_neck = all(0 <= note.fret <= top for event in tab.iter_events() for note in event.notes)
+        if on_neck and (tab.tuning, tab.bars) not in seen:
+            seen.add((tab.tuning, tab.bars))
+            studies.append(PracticeStudy(tab, kind, harmony))
     if len(studies) < num_pieces:
         raise ValueError(f"{num_pieces} pieces are too many: only {len(studies)} are different.")
     return studies
-
-
-def is_on_neck(tab: Tab) -> bool:
-    """Return whether every note lies on the neck: a capo leaves fewer frets."""
-    top = MAX_FRET - tab.tuning.capo
-    return all(0 <= note.fret <= top for event in tab.iter_events() for note in event.notes)
 
 
 def make_practice_corpus(seed: int = 0, num_pieces: int = 600) -> list[Tab]:

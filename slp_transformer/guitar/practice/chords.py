@@ -1,26 +1,29 @@
-"""Chord progressions: picked, strummed, as drop-D riffs, and melodies over a droning bass."""
+"""Chord progressions: picked, strummed, as drop-D riffs; and basses of the blues."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, OPEN_G, STANDARD, Note, Tuning
-from slp_transformer.guitar.practice.lines import describe_tuning, draw_tuning
-from slp_transformer.guitar.practice.study import (
-    MAX_STUDY_BARS,
-    PracticeStudy,
-    SeededChooser,
-    make_bar,
-    make_tab,
-    notes_in_position,
-    remove_capo_and_detuning,
-)
-from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.guitar.theory import (
+from slp_transformer.guitar.practice.parts import (
+    EIGHTHS,
+    SHUFFLE,
     ChordGrip,
-    chord_above_root,
+    SeededChooser,
+    Study,
+    describe_tuning,
+    draw_tuning,
     find_barre_shapes,
     find_chord_shape,
-    scale_pitch_classes,
+    make_bar,
+    make_pattern_bar,
+    make_study,
+    notes_to_bars,
 )
+from slp_transformer.guitar.tab import Bar
+from slp_transformer.guitar.theory import chord_above_root, parse_pitch_class
+
+Progression = tuple[str, Tuning, list[str], list[ChordGrip]]
+"""A title, a guitar, chords, a bar each, and their shapes."""
 
 _MAJOR_PROGRESSIONS = (
     ((0, ""), (7, ""), (9, "m"), (5, "")),
@@ -97,55 +100,42 @@ _STRUM_PATTERNS = (
 )
 
 
-@dataclass(frozen=True)
-class Progression:
-    """Chords with their shapes, a bar each, on one guitar."""
-
-    title: str
-    tuning: Tuning
-    chords: tuple[str, ...]
-    grips: tuple[ChordGrip, ...]
-
-
 def draw_chord_progression(draw: SeededChooser) -> Progression:
     """Chords in a key: open shapes, movable shapes, or a tuning of its own; four to nine bars."""
     style = draw.draw_item(("open", "open", "open", "barre", "barre", "tuning", "tuning"))
     if style == "tuning":
-        tuning, names = draw.draw_item(_OTHER_TUNING_PROGRESSIONS)
-        tuning = replace(tuning, capo=draw.draw_item((0, 0, 0, 2, 3)))
+        hand, names = draw.draw_item(_OTHER_TUNING_PROGRESSIONS)
+        tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 3)))
         chords = names.split()
         key = f"in {chords[0]}"
     else:
         minor = draw.draw_bool(0.35)
-        keys = ("A", "E", "D", "B") if minor else ("C", "G", "D", "A", "E", "F")
+        keys = "A E D B" if minor else "C G D A E F"
         if style == "barre":
-            keys = ("F", "F#", "G", "Ab", "A", "Bb", "B", "C", "D", "Eb")
-        tuning, root = draw_tuning(draw), draw.draw_item(keys)
-        chords = [
-            chord_above_root(root, *degree)
-            for degree in draw.draw_item(_MINOR_PROGRESSIONS if minor else _MAJOR_PROGRESSIONS)
-        ]
+            keys = "F F# G Ab A Bb B C D Eb"
+        hand, tuning, root = STANDARD, draw_tuning(draw), draw.draw_item(keys.split())
+        degrees = draw.draw_item(_MINOR_PROGRESSIONS if minor else _MAJOR_PROGRESSIONS)
+        chords = [chord_above_root(root, *degree) for degree in degrees]
         key = f"in {root} {'minor' if minor else 'major'}"
     if len(chords) == 4 and draw.draw_bool(0.6):
         chords = chords * 2
     chords.append(chords[0])
-    grips = (
-        chain_barre_shapes(chords)
-        if style == "barre"
-        else [find_chord_shape(c, tuning) for c in chords]
-    )
-    shapes = {"open": "", "barre": ", movable shapes", "tuning": ""}[style]
-    title = f"{key}, {'-'.join(dict.fromkeys(chords))}{shapes}{describe_tuning(tuning)}"
-    return Progression(title, tuning, tuple(chords), tuple(grips))
+    title = f"{key}, {'-'.join(dict.fromkeys(chords))}"
+    if style == "barre":
+        title, grips = f"{title}, movable shapes", chain_barre_shapes(chords)
+    else:
+        grips = [find_chord_shape(chord, hand) for chord in chords]
+    return title + describe_tuning(tuning), tuning, chords, grips
 
 
 def chain_barre_shapes(chords: list[str]) -> list[ChordGrip]:
     """A movable shape for each chord, each as near as may be to the one before."""
     grips: list[ChordGrip] = []
+    place = 5
     for chord in chords:
-        shapes = [shape for shape in find_barre_shapes(chord) if lowest_fretted_fret(shape) > 0]
-        place = lowest_fretted_fret(grips[-1]) if grips else 5
-        grips.append(min(shapes, key=lambda shape: abs(lowest_fretted_fret(shape) - place)))
+        by_fret = {lowest_fretted_fret(shape): shape for shape in find_barre_shapes(chord)}
+        place = min((fret for fret in by_fret if fret), key=lambda fret: abs(fret - place))
+        grips.append(by_fret[place])
     return grips
 
 
@@ -154,50 +144,40 @@ def lowest_fretted_fret(grip: ChordGrip) -> int:
     return min((note.fret for note in grip if note.fret > 0), default=0)
 
 
-def count_fretted_notes(grip: ChordGrip) -> dict[str, Note]:
-    """Return the note that each letter of a picking pattern plucks (see `_PICKING_PATTERNS`)."""
-    return {"p": grip[0], "P": grip[1], "i": grip[-3], "m": grip[-2], "a": grip[-1]}
+def make_accompaniment(
+    how: str, progression: Progression, name: str, pattern: Sequence[str], turn: Sequence[str]
+) -> Study:
+    """A progression in a pattern, every fourth bar in another; it ends on the chord."""
+    title, tuning, chords, grips = progression
+    bars = []
+    for i, grip in enumerate(grips[:-1]):
+        marks = {
+            "p": grip[:1], "P": grip[1:2], "i": grip[-3:-2], "m": grip[-2:-1], "a": grip[-1:],
+            "B": grip[:1], "A": grip[1:2], "D": grip, "U": grip[-3:],
+        }  # fmt: skip
+        bars.append(make_pattern_bar(turn if i % 4 == 3 else pattern, marks))
+    bars.append(make_bar(len(pattern), {0: grips[-1]}))
+    four_beats = "waltz" not in name and "six-eight" not in name
+    unit = len(pattern) // 4 if four_beats else 4
+    return make_study(f"{how} {title}: {name}", tuning, bars, unit, chords)
 
 
-def make_picked_bar(grip: ChordGrip, picking_pattern: str) -> Bar:
-    """One bar of a chord in a picking pattern."""
-    words, hand = picking_pattern.split(), count_fretted_notes(grip)
-    onsets = {
-        step: [hand[letter] for letter in word] for step, word in enumerate(words) if word != "."
-    }
-    return make_bar(len(words), onsets)
-
-
-def make_strummed_bar(grip: ChordGrip, strum_pattern: str) -> Bar:
-    """One bar of a chord in a strumming pattern."""
-    parts = {"B": grip[:1], "A": grip[1:2], "D": grip, "U": grip[-3:]}
-    onsets = {step: parts[mark] for step, mark in enumerate(strum_pattern) if mark != "."}
-    return make_bar(len(strum_pattern), onsets)
-
-
-def make_picking_study(draw: SeededChooser) -> PracticeStudy:
-    """A progression in a picking pattern, every fourth bar varied at times; ends on the chord."""
+def make_picking_study(draw: SeededChooser) -> Study:
+    """A progression in a picking pattern, every fourth bar varied at times."""
     progression = draw_chord_progression(draw)
-    grips = progression.grips
-    pattern, name = draw.draw_item(_PICKING_PATTERNS)
-    alike = [other for other, _ in _PICKING_PATTERNS if len(other.split()) == len(pattern.split())]
-    turn = draw.draw_item(alike) if draw.draw_bool(0.4) else pattern
-    bars = [
-        make_picked_bar(grip, turn if i % 4 == 3 else pattern) for i, grip in enumerate(grips[:-1])
-    ]
-    bars.append(make_bar(bars[0].steps, {0: grips[-1]}))
-    title = f"Picking {progression.title}: {name}"
-    return PracticeStudy(make_tab(title, progression.tuning, bars), "picking", progression.chords)
+    words, name = draw.draw_item(_PICKING_PATTERNS)
+    pattern = turn = words.split()
+    alike = [other.split() for other, _ in _PICKING_PATTERNS]
+    if draw.draw_bool(0.4):
+        turn = draw.draw_item([other for other in alike if len(other) == len(pattern)])
+    return make_accompaniment("Picking", progression, name, pattern, turn)
 
 
-def make_strumming_study(draw: SeededChooser) -> PracticeStudy:
-    """A progression strummed in one rhythm, ending on its first chord."""
+def make_strumming_study(draw: SeededChooser) -> Study:
+    """A progression strummed in one rhythm."""
     progression = draw_chord_progression(draw)
     pattern, name = draw.draw_item(_STRUM_PATTERNS)
-    bars = [make_strummed_bar(grip, pattern) for grip in progression.grips[:-1]]
-    bars.append(make_bar(len(pattern), {0: progression.grips[-1]}))
-    title = f"Strumming {progression.title}: {name}"
-    return PracticeStudy(make_tab(title, progression.tuning, bars), "strumming", progression.chords)
+    return make_accompaniment("Strumming", progression, name, pattern, pattern)
 
 
 _RIFF_RHYTHMS = (
@@ -206,79 +186,126 @@ _RIFF_RHYTHMS = (
 )  # fmt: skip
 
 
-def make_riff_study(draw: SeededChooser) -> PracticeStudy:
+def make_riff_study(draw: SeededChooser) -> Study:
     """Drop-D power chords (one finger across three strings) between strokes on the open low D."""
     pattern = draw.draw_item(_RIFF_RHYTHMS)
-    names = ("D5", "E5", "F5", "G5", "A5", "Bb5")
-    four = ["D5", *(draw.draw_item(names) for _ in range(3))]
-    chords = tuple((four * 2)[: draw.draw_item((4, 8))]) + ("D5",)
-    bars = []
-    for chord in chords[:-1]:
-        grip = find_chord_shape(chord, DROP_D)
-        onsets = {
-            i: grip if mark == "c" else [Note(6, 0)]
-            for i, mark in enumerate(pattern)
-            if mark != "."
-        }
-        bars.append(make_bar(len(pattern), onsets))
-    bars.append(make_bar(len(pattern), {0: find_chord_shape("D5", DROP_D)}))
+    four = ["D5", *(draw.draw_item(("D5", "E5", "F5", "G5", "A5", "Bb5")) for _ in range(3))]
+    chords = [*(four * 2)[: draw.draw_item((4, 8))], "D5"]
+    grips = [find_chord_shape(chord, DROP_D) for chord in chords]
+    bars = [make_pattern_bar(pattern, {"c": grip, "p": [Note(6, 0)]}) for grip in grips[:-1]]
+    bars.append(make_bar(len(pattern), {0: grips[-1]}))
     title = f"Power chord riff, {'-'.join(four)}, drop D"
-    return PracticeStudy(make_tab(title, DROP_D, bars), "riff", chords)
+    return make_study(title, DROP_D, bars, len(pattern) // 4, chords)
 
 
-# A bass that needs no finger: the tuning, the key, and the open strings the thumb goes round.
-_DRONE_TUNINGS = (
-    (STANDARD, "E", (6, 6)), (STANDARD, "A", (5, 5)), (STANDARD, "A", (5, 6)),
-    (STANDARD, "D", (4, 4)), (STANDARD, "D", (4, 5)),
-    (DROP_D, "D", (6, 4)), (DROP_D, "D", (6, 5)), (DROP_D, "D", (6, 4, 5, 4)),
-    (DADGAD, "D", (6, 4)), (DADGAD, "D", (6, 4, 5, 4)), (OPEN_G, "G", (5, 4)),
-    (OPEN_G, "G", (5, 4, 6, 4)),
+# --- Blues ---------------------------------------------------------------------------------------
+
+# Half steps above the key for the chord of every bar: I is 0, IV is 5, V is 7.
+_BLUES_FORMS = (
+    ("twelve-bar blues", (0, 0, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7)),
+    ("quick-change blues", (0, 5, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7)),
+)
+_BLUES_KEYS = ("E", "A", "E", "A", "G", "C", "D", "Bb", "B")
+# What the upper note of the shuffle does on the eighths of a bar, in frets above the root's.
+_SHUFFLE_PATTERNS = (
+    (2, 2, 4, 4, 2, 2, 4, 4), (2, 2, 4, 2, 2, 2, 4, 2), (2, 4, 2, 4, 2, 4, 2, 4),
+    (2, 2, 4, 4, 5, 5, 4, 4),
 )  # fmt: skip
-_MELODY_CELLS = ((0,), (0, 2), (0, 2), (2,), (0, 2, 3), (0, 1, 2), ())
+# A bar of walking bass, in half steps above the root of its chord.
+_WALKING_PATTERNS = (
+    (0, 4, 7, 9), (0, 4, 7, 10), (0, 7, 9, 10), (0, 2, 4, 7), (0, 9, 7, 4), (0, 10, 9, 7),
+)  # fmt: skip
 
 
-def make_drone_study(draw: SeededChooser) -> PracticeStudy:
-    """A melody in phrases (A A B A) over open bass strings, the thumb on every beat."""
-    tuning, root, thumb = draw.draw_item(_DRONE_TUNINGS)
-    tuning = replace(tuning, capo=draw.draw_item((0, 0, 0, 2, 4)))
-    scale = draw.draw_item(("major", "minor", "dorian", "major pentatonic", "minor pentatonic"))
-    hand, beats = remove_capo_and_detuning(tuning), draw.draw_item((4, 4, 3))
-    position = draw.draw_item((0, 0, 2, 5, 7))
-    melody = [
-        n
-        for n in notes_in_position(scale_pitch_classes(root, scale), hand, position)
-        if n.string <= 3
+def draw_blues(draw: SeededChooser) -> tuple[Tuning, str, str, list[str]]:
+    """A guitar, a key, a title and the seventh chords bar by bar; the last is V, or I to end on."""
+    tuning, key = draw_tuning(draw), draw.draw_item(_BLUES_KEYS)
+    name, degrees = draw.draw_item(_BLUES_FORMS)
+    if not draw.draw_bool(0.5):
+        degrees = (*degrees[:-1], 0)
+    title = f"{name} in {key}{describe_tuning(tuning)}"
+    return tuning, key, title, [chord_above_root(key, degree, "7") for degree in degrees]
+
+
+def find_bass_root(root: str, target_fret: int) -> Note:
+    """The root on one of the three bass strings: near the hand, open where the hand is low."""
+    places = [
+        Note(string, (parse_pitch_class(root) - STANDARD.open_pitches[string - 1]) % 12)
+        for string in (6, 5, 4)
     ]
-    roots = [
-        i
-        for i, n in enumerate(melody)
-        if hand.pitch_of(n) % 12 == scale_pitch_classes(root, scale)[0]
-    ]
-    home = draw.draw_item(roots)
-
-    def phrase() -> list[Bar]:
-        place, bars = home, []
-        for last in (False, True):
-            onsets: dict[int, list[Note]] = {
-                4 * beat: [Note(thumb[beat % len(thumb)], 0)] for beat in range(beats)
-            }
-            for beat in range(beats - 1 if last else beats):
-                cell = (0,) if last and beat == beats - 2 else draw.draw_item(_MELODY_CELLS)
-                for offset in cell:
-                    onsets.setdefault(4 * beat + offset, []).append(melody[place])
-                    place = random_step(draw, place, len(melody))
-            bars.append(make_bar(4 * beats, onsets))
-        return bars
-
-    a, b = phrase(), phrase()
-    end = make_bar(4 * beats, {0: [Note(thumb[0], 0), melody[home]]})
-    bars = [*a, *a, *b, *a, end] if draw.draw_bool(0.6) else [*a, *b, *a, end]
-    title = f"Melody over a drone, {root} {scale}{describe_tuning(tuning)}"
-    tab = Tab(title, tuning, tuple(bars[:MAX_STUDY_BARS]), steps_per_quarter=4)
-    return PracticeStudy(tab, "drone", (f"{root} {scale}",) * len(tab.bars))
+    low = [note for note in places if note.fret <= 10 and (note.string > 4 or note.fret == 0)]
+    return min(low, key=lambda note: (abs(note.fret - target_fret), -note.string))
 
 
-def random_step(draw: SeededChooser, index: int, num_notes: int) -> int:
-    """Return the next note of a melody: mostly a neighbor in the scale, sometimes a third away."""
-    move = draw.draw_item((-1, -1, -1, 1, 1, 1, 2, -2, 0))
-    return index + move if 0 <= index + move < num_notes else index - move
+def find_ending_shape(chord: str, target_fret: int) -> ChordGrip:
+    """A shape for the last chord: the open one near the nut, else the nearest barre."""
+    if target_fret < 3:
+        return find_chord_shape(chord)
+    return min(
+        find_barre_shapes(chord),
+        key=lambda shape: abs(max(note.fret for note in shape) - target_fret),
+    )
+
+
+def make_shuffle_study(draw: SeededChooser) -> Study:
+    """Twelve bars of root and fifth, root and sixth, and a turnaround that falls in half steps."""
+    tuning, key, title, chords = draw_blues(draw)
+    pattern = draw.draw_item(_SHUFFLE_PATTERNS)
+    home = find_bass_root(key, 2)
+    rhythm = SHUFFLE if draw.draw_bool(0.75) else EIGHTHS
+    dyads = []
+    for chord in chords[:-2]:
+        root = find_bass_root(chord[:-1], home.fret)
+        ups = [4 if up == 5 and root.fret else up for up in pattern]
+        dyads += [(root, Note(root.string - 1, root.fret + up)) for up in ups]
+    bars = notes_to_bars(dyads, rhythm)
+    steps = rhythm.steps_per_bar
+    bars.append(make_turnaround(key, home, steps))
+    final = find_ending_shape(chords[-1], home.fret)
+    halves = {0: final[:1], steps // 2: final} if draw.draw_bool(0.5) else {0: final}
+    bars.append(make_bar(steps, halves))
+    return make_study(f"Shuffle, {title}", tuning, bars, steps // 4, chords)
+
+
+def make_turnaround(key: str, root_note: Note, steps_per_bar: int) -> Bar:
+    """The tonic in the bass, then b7, 6, b6, 5 on string 4 under the tonic on string 1."""
+    beat = steps_per_bar // 4
+    fret = (parse_pitch_class(key) - STANDARD.open_pitches[0] - 3) % 12 + 3
+    top = Note(1, fret)
+    last = beat - 1 if beat == 3 else beat // 2
+    onsets = {0: [root_note], last: [Note(4, fret), top]}
+    for down in (1, 2, 3):
+        onsets[down * beat] = [Note(4, fret - down), top]
+        onsets[down * beat + last] = [top]
+    return make_bar(steps_per_bar, onsets)
+
+
+def make_walking_bass_study(draw: SeededChooser) -> Study:
+    """Twelve bars of walking bass in quarters; the last beat may lead into the next root."""
+    tuning, key, title, chords = draw_blues(draw)
+    home = find_bass_root(key, draw.draw_item((0, 2, 5, 8)))
+    walks = [draw.draw_item(_WALKING_PATTERNS), draw.draw_item(_WALKING_PATTERNS)]
+    leads, doubled = draw.draw_bool(0.6), draw.draw_bool(0.4)
+    steps = 12 if doubled else draw.draw_item((12, 16))
+    roots = [find_bass_root(chord[:-1], home.fret) for chord in chords]
+    bars = []
+    for i, root in enumerate(roots[:-1]):
+        pitches = [STANDARD.pitch_of(root) + up for up in walks[i % 2]]
+        if leads and chords[i + 1] != chords[i]:
+            pitches[3] = STANDARD.pitch_of(roots[i + 1]) + draw.draw_item((1, -1))
+        onsets = {}
+        for beat, pitch in enumerate(pitches):
+            for offset in (0, 2) if doubled else (0,):
+                onsets[steps // 4 * beat + offset] = [find_low_note(pitch, max(0, home.fret - 2))]
+        bars.append(make_bar(steps, onsets))
+    final = find_ending_shape(chords[-1], home.fret)
+    bars.append(make_bar(steps, {0: [roots[-1]], steps // 2: final}))
+    return make_study(f"Walking bass, {title}", tuning, bars, steps // 4, chords)
+
+
+def find_low_note(pitch: int, min_fret: int) -> Note:
+    """Return a place for a bass note within reach of a hand whose lowest fret is `min_fret`."""
+    places = STANDARD.positions_of(max(pitch, STANDARD.open_pitches[5]))
+    return min(
+        places, key=lambda note: (max(0, min_fret - note.fret, note.fret - min_fret - 4), note.fret)
+    )

@@ -1,18 +1,16 @@
-"""Single lines and double stops: scales in positions, arpeggios, thirds and sixths."""
+"""Single lines and double stops: scales in positions, arpeggios, thirds and sixths, melodies."""
 
 from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import (
     DADGAD,
     DROP_D,
-    HALF_STEP_DOWN,
     OPEN_G,
     STANDARD,
     Note,
-    Tuning,
     is_playable_grip,
 )
-from slp_transformer.guitar.practice.study import (
+from slp_transformer.guitar.practice.parts import (
     EIGHTHS,
     GALLOP,
     MAX_STUDY_BARS,
@@ -20,105 +18,87 @@ from slp_transformer.guitar.practice.study import (
     SIXTEENTHS,
     TRIPLETS,
     WALTZ,
-    PracticeStudy,
     SeededChooser,
-    find_positions,
+    Study,
+    describe_position,
+    describe_tuning,
+    draw_tuning,
+    end_on_root,
+    find_indices,
     make_bar,
+    make_study,
     nearest_note_index,
     notes_in_position,
     notes_to_bars,
-    remove_capo_and_detuning,
+    random_step,
 )
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab import Bar
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     SCALE_HALF_STEPS,
     chord_above_root,
     chord_pitch_classes,
-    parse_pitch_class,
     scale_pitch_classes,
 )
 
 # A tuning that is not standard is played in its own key, near its open strings.
-BEGINNER_KEYS = ((DROP_D, "D"), (DADGAD, "D"), (OPEN_G, "G"))
-
-SCALE_SEQUENCES = ("up and down", "thirds", "groups of four", "groups of three", "fourths")
-
-
-def draw_tuning(draw: SeededChooser) -> Tuning:
-    """Usually a guitar in standard tuning; sometimes half a step down or with a capo."""
-    tuning = HALF_STEP_DOWN if draw.draw_bool(0.1) else STANDARD
-    return (
-        replace(tuning, capo=draw.draw_item((1, 2, 3, 4, 5, 7))) if draw.draw_bool(0.2) else tuning
-    )
-
-
-def describe_tuning(tuning: Tuning) -> str:
-    """Return the guitar as part of a title: empty for standard tuning without a capo."""
-    names = {
-        DROP_D.open_pitches: ", drop D",
-        DADGAD.open_pitches: ", DADGAD",
-        OPEN_G.open_pitches: ", open G",
-        HALF_STEP_DOWN.open_pitches: ", half step down",
-    }
-    capo = f", capo {tuning.capo}" if tuning.capo else ""
-    return names.get(tuning.open_pitches, "") + capo
+_BEGINNER_KEYS = ((DROP_D, "D"), (DADGAD, "D"), (OPEN_G, "G"))
+# The degrees above each that a sequence visits before it goes on to the next.
+_SCALE_SEQUENCES = {
+    "up and down": (0,),
+    "thirds": (0, 2),
+    "groups of four": (0, 1, 2, 3),
+    "groups of three": (0, 1, 2),
+    "fourths": (0, 3),
+}
 
 
 def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int) -> list[int]:
     """Places in a scale that a sequence visits between two places, up and then down again.
 
-    >>> sequence_steps("thirds", 0, 3)
+    >>> scale_sequence_degrees("thirds", 0, 3)
     [0, 2, 1, 3, 3, 1, 2, 0]
     """
-    cells = {
-        "up and down": (0,),
-        "thirds": (0, 2),
-        "fourths": (0, 3),
-        "groups of three": (0, 1, 2),
-        "groups of four": (0, 1, 2, 3),
-    }
-    cell = cells[sequence_name]
-    reach = max(cell)
-    up = [start + move for start in range(low_degree, high_degree - reach + 1) for move in cell]
-    down = [
-        start - move for start in range(high_degree, low_degree + reach - 1, -1) for move in cell
-    ]
-    return up + down
+    cell = _SCALE_SEQUENCES[sequence_name]
+    starts = range(low_degree, high_degree - max(cell) + 1)
+    up = [start + move for start in starts for move in cell]
+    return up + [low_degree + high_degree - degree for degree in up]
 
 
-def make_scale_study(draw: SeededChooser) -> PracticeStudy:
+def make_scale_study(draw: SeededChooser) -> Study:
     """A scale in one position, straight or in sequences, from root to root."""
     scale = draw.draw_item(tuple(SCALE_HALF_STEPS))
     if draw.draw_bool(0.2):
-        tuning, root = draw.draw_item(BEGINNER_KEYS)
-        classes, position = scale_pitch_classes(root, scale), 0
-    else:
-        tuning, root = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
+        tuning, root = draw.draw_item(_BEGINNER_KEYS)
+        hand, position = tuning, 0
         classes = scale_pitch_classes(root, scale)
-        position = draw.draw_item(find_positions(classes, remove_capo_and_detuning(tuning)))
-    hand = remove_capo_and_detuning(tuning)
-    box = notes_in_position(classes, hand, position)
-    roots = [i for i, note in enumerate(box) if hand.pitch_of(note) % 12 == classes[0]]
+    else:
+        tuning, root, hand = draw_tuning(draw), draw.draw_item(NOTE_NAMES), STANDARD
+        classes = scale_pitch_classes(root, scale)
+        # The index finger has something to do on two strings or more.
+        busy = [
+            position
+            for position in range(13)
+            if sum((pitch + position) % 12 in classes for pitch in STANDARD.open_pitches) >= 2
+        ]
+        position = draw.draw_item(busy)
+    box = notes_in_position(classes, position, hand)
+    roots = find_indices(box, classes[0], hand)
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SIXTEENTHS, TRIPLETS, SHUFFLE, GALLOP, WALTZ))
-    places, used = [], []
+    places: list[int] = []
+    used: list[str] = []
     while len(places) < 4 * len(rhythm.onset_steps):
-        name = draw.draw_item([name for name in SCALE_SEQUENCES if name not in used])
+        name = draw.draw_item([name for name in _SCALE_SEQUENCES if name not in used])
         low = draw.draw_item(roots[:-1] or [0])
         high = draw.draw_item([i for i in (*roots, len(box) - 1) if i > low + 3] or [len(box) - 1])
-        moves = scale_sequence_degrees(name, low, high)
-        if not moves:
-            continue
-        used = [name, *used][:3]
-        places += moves[1:] if places and places[-1] == moves[0] else moves
+        if moves := scale_sequence_degrees(name, low, high):
+            used = [name, *used][:3]
+            places += moves[1:] if places and places[-1] == moves[0] else moves
     places = drop_repeated_notes(places)[: MAX_STUDY_BARS * len(rhythm.onset_steps) - 1]
-    if places[-1] not in roots:
-        places.append(min(roots, key=lambda i: abs(i - places[-1])))
-    bars = notes_to_bars([(box[i],) for i in places], rhythm)
-    where = "open position" if position == 0 else f"position {position}"
-    title = f"{root} {scale}, {where}, {' and '.join(reversed(used))}{describe_tuning(tuning)}"
-    tab = Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter)
-    return PracticeStudy(tab, "scale", (f"{root} {scale}",) * len(bars))
+    bars = notes_to_bars([(box[i],) for i in end_on_root(places, roots)], rhythm)
+    title = f"{root} {scale}, {describe_position(position)}, {' and '.join(reversed(used))}"
+    title += describe_tuning(tuning)
+    return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
 
 
 def drop_repeated_notes(notes: list[int]) -> list[int]:
@@ -138,25 +118,22 @@ _ARPEGGIO_CHORDS = (
 )
 
 
-def make_arpeggio_study(draw: SeededChooser) -> PracticeStudy:
+def make_arpeggio_study(draw: SeededChooser) -> Study:
     """Chord tones through a progression, a chord a bar, the hand staying in one position."""
     tuning, root = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
-    hand = remove_capo_and_detuning(tuning)
     name, degrees = draw.draw_item(_ARPEGGIO_CHORDS)
     chords = [chord_above_root(root, *degree) for degree in degrees * draw.draw_item((1, 1, 2))]
     position = draw.draw_item((0, 2, 3, 4, 5, 7, 8, 9))
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, TRIPLETS, SIXTEENTHS, WALTZ))
     leaps = draw.draw_item(((1,), (1,), (2, -1), (1, 1, -1)))
-    direction, bars = 1, []
-    first = notes_in_position(chord_pitch_classes(chords[0]), hand, position)
-    place = next(
-        i for i, n in enumerate(first) if hand.pitch_of(n) % 12 == chord_pitch_classes(chords[0])[0]
-    )
-    pitch = hand.pitch_of(first[place])
+    home = notes_in_position(chord_pitch_classes(chords[0]), position)
+    home_roots = [home[i] for i in find_indices(home, chord_pitch_classes(chords[0])[0])]
+    direction, pitch = 1, STANDARD.pitch_of(home_roots[0])
+    line: list[tuple[Note, ...]] = []
     for chord in chords:
-        tones = notes_in_position(chord_pitch_classes(chord), hand, position)
-        place, line = nearest_note_index(tones, hand, pitch), []
-        if bars and hand.pitch_of(tones[place]) == pitch:
+        tones = notes_in_position(chord_pitch_classes(chord), position)
+        place = nearest_note_index(tones, pitch)
+        if line and STANDARD.pitch_of(tones[place]) == pitch:
             place += direction if 0 <= place + direction < len(tones) else -direction
         for i in range(len(rhythm.onset_steps)):
             line.append((tones[place],))
@@ -164,73 +141,141 @@ def make_arpeggio_study(draw: SeededChooser) -> PracticeStudy:
             if not 0 <= place + direction * leap < len(tones):
                 direction = -direction
             place += direction * leap
-        pitch = hand.pitch_of(line[-1][0])
-        bars += notes_to_bars(line, rhythm)
-    home = notes_in_position(chord_pitch_classes(chords[0]), hand, position)
+        pitch = STANDARD.pitch_of(line[-1][0])
     if draw.draw_bool(0.7) and degrees[0][0] == 0:
-        roots = [n for n in home if hand.pitch_of(n) % 12 == parse_pitch_class(root)]
-        bars.append(
-            make_bar(rhythm.steps_per_bar, {0: [roots[nearest_note_index(roots, hand, pitch)]]})
-        )
+        line.append((home_roots[nearest_note_index(home_roots, pitch)],))
         chords.append(chords[0])
-    where = "open position" if position == 0 else f"position {position}"
-    title = f"Arpeggios in {root}, {name}, {where}, {rhythm.name}{describe_tuning(tuning)}"
-    return PracticeStudy(
-        Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter),
-        "arpeggio",
-        tuple(chords),
-    )
+    title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
+    title += describe_tuning(tuning)
+    return make_study(title, tuning, notes_to_bars(line, rhythm), rhythm.steps_per_quarter, chords)
 
 
-def make_double_stop_study(draw: SeededChooser) -> PracticeStudy:
+def make_double_stop_study(draw: SeededChooser) -> Study:
     """A scale in thirds or sixths that climbs the neck on two strings."""
     tuning, root = draw_tuning(draw), draw.draw_item(("C", "G", "D", "A", "E", "F"))
-    hand = remove_capo_and_detuning(tuning)
     scale = draw.draw_item(("major", "major", "minor", "dorian", "mixolydian"))
     classes = scale_pitch_classes(root, scale)
     name, distance, pairs = draw.draw_item(
         (("thirds", 2, ((2, 1), (3, 2))), ("sixths", 5, ((3, 1), (4, 2))))
     )
     low, high = draw.draw_item(pairs)
-    ladder = build_double_stops(classes, hand, low, high, distance, top_string=13)
+    open_low, open_high = (STANDARD.open_pitches[string - 1] for string in (low, high))
+    pitches = [pitch for pitch in range(open_low, 100) if pitch % 12 in classes]
+    ladder = []
+    for lower, upper in zip(pitches, pitches[distance:], strict=False):
+        pair = Note(low, lower - open_low), Note(high, upper - open_high)
+        if all(0 <= note.fret <= 13 for note in pair) and is_playable_grip(pair):
+            ladder.append(pair)
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SHUFFLE, WALTZ))
     shape = draw.draw_item(("up and down", "thirds", "groups of three", "groups of four"))
     places = drop_repeated_notes(scale_sequence_degrees(shape, 0, len(ladder) - 1))
     while len(places) < 4 * len(rhythm.onset_steps):
         places = drop_repeated_notes([*places, *places])
-    roots = [i for i, pair in enumerate(ladder) if hand.pitch_of(pair[0]) % 12 == classes[0]]
     places = places[: 8 * len(rhythm.onset_steps) - 1]
-    if places[-1] not in roots:
-        places.append(min(roots, key=lambda i: abs(i - places[-1])))
-    bars = notes_to_bars([ladder[i] for i in places], rhythm)
-    title = (
-        f"{root} {scale} in {name} on strings {low} and {high}, {shape}{describe_tuning(tuning)}"
-    )
-    return PracticeStudy(
-        Tab(title, tuning, tuple(bars), steps_per_quarter=rhythm.steps_per_quarter),
-        "double stops",
-        (f"{root} {scale}",) * len(bars),
-    )
+    roots = find_indices([pair[0] for pair in ladder], classes[0])
+    bars = notes_to_bars([ladder[i] for i in end_on_root(places, roots)], rhythm)
+    title = f"{root} {scale} in {name} on strings {low} and {high}, {shape}"
+    title += describe_tuning(tuning)
+    return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
 
 
-def build_double_stops(
-    pitch_classes: list[int],
-    tuning: Tuning,
-    lowest_fret: int,
-    highest_fret: int,
-    degree_distance: int,
-    top_string: int,
-) -> list[tuple[Note, Note]]:
-    """Return pairs of scale notes `degree_distance` degrees apart on two strings, up the neck."""
-    pitches = [
-        p for p in range(tuning.pitch_of(Note(lowest_fret, 0)), 100) if p % 12 in pitch_classes
+# A bass that needs no finger: the tuning, the key, and the open strings the thumb goes round.
+_DRONE_TUNINGS = (
+    (STANDARD, "E", (6, 6)), (STANDARD, "A", (5, 5)), (STANDARD, "A", (5, 6)),
+    (STANDARD, "D", (4, 4)), (STANDARD, "D", (4, 5)),
+    (DROP_D, "D", (6, 4)), (DROP_D, "D", (6, 5)), (DROP_D, "D", (6, 4, 5, 4)),
+    (DADGAD, "D", (6, 4)), (DADGAD, "D", (6, 4, 5, 4)), (OPEN_G, "G", (5, 4)),
+    (OPEN_G, "G", (5, 4, 6, 4)),
+)  # fmt: skip
+_MELODY_CELLS = ((0,), (0, 2), (0, 2), (2,), (0, 2, 3), (0, 1, 2), ())
+
+
+def make_drone_study(draw: SeededChooser) -> Study:
+    """A melody in phrases (A A B A) over open bass strings, the thumb on every beat."""
+    hand, root, thumb = draw.draw_item(_DRONE_TUNINGS)
+    tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 4)))
+    scale = draw.draw_item(("major", "minor", "dorian", "major pentatonic", "minor pentatonic"))
+    classes, beats = scale_pitch_classes(root, scale), draw.draw_item((4, 4, 3))
+    box = notes_in_position(classes, draw.draw_item((0, 0, 2, 5, 7)), hand)
+    melody = [note for note in box if note.string <= 3]
+    home = draw.draw_item(find_indices(melody, classes[0], hand))
+
+    def phrase() -> list[Bar]:
+        place, bars = home, []
+        for last in (False, True):
+            onsets = {4 * beat: [Note(thumb[beat % len(thumb)], 0)] for beat in range(beats)}
+            for beat in range(beats - last):
+                cell = (0,) if last and beat == beats - 2 else draw.draw_item(_MELODY_CELLS)
+                for offset in cell:
+                    onsets.setdefault(4 * beat + offset, []).append(melody[place])
+                    place = random_step(draw, place, len(melody))
+            bars.append(make_bar(4 * beats, onsets))
+        return bars
+
+    a, b = phrase(), phrase()
+    end = make_bar(4 * beats, {0: [Note(thumb[0], 0), melody[home]]})
+    bars = [*a, *a, *b, *a, end] if draw.draw_bool(0.6) else [*a, *b, *a, end]
+    title = f"Melody over a drone, {root} {scale}{describe_tuning(tuning)}"
+    return make_study(title, tuning, bars[:MAX_STUDY_BARS], 4, f"{root} {scale}")
+
+
+_SWUNG_CELLS = ((0,), (0, 2), (0, 2), (0, 1, 2), (2,), ())
+_SOLO_SCALES = ("blues", "blues", "minor pentatonic", "major pentatonic")
+
+
+def make_solo_study(draw: SeededChooser) -> Study:
+    """A solo over twelve bars: six phrases of two bars that answer each other, all in one box."""
+    tuning, key = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
+    scale = draw.draw_item(_SOLO_SCALES)
+    classes = scale_pitch_classes(key, scale)
+    position = (classes[0] - STANDARD.open_pitches[5]) % 12
+    if scale == "major pentatonic":
+        position = (position - 3) % 12
+    if position + 4 + tuning.capo > 17:
+        position = 0
+    box = [note for note in notes_in_position(classes, position) if note.string <= 4]
+    roots = find_indices(box, classes[0])
+    call = draw_rhythm_cells(draw)
+    opening = random_walk(draw, draw.draw_item(roots), sum(map(len, call)), len(box))
+    bars: list[Bar] = []
+    for phrase in range(6):
+        cells, places = call, opening
+        count = sum(map(len, cells))
+        if phrase in (2, 4):
+            cells = draw_rhythm_cells(draw)
+            places = random_walk(draw, draw.draw_item(roots), sum(map(len, cells)), len(box))
+        elif phrase > 0:
+            kept = opening[: count // 2]
+            places = kept + random_walk(draw, kept[-1], count - len(kept), len(box))
+        goals = [box[i] for i in (roots if phrase % 2 else range(len(box)))]
+        goal = goals[nearest_note_index(goals, STANDARD.pitch_of(box[places[-1]]))]
+        bars += make_phrase_bars([*(box[i] for i in places), goal], cells)
+    title = f"Blues solo, {key} {scale}{describe_tuning(tuning)}"
+    return make_study(title, tuning, bars, 3, f"{key} {scale}")
+
+
+def random_walk(draw: SeededChooser, index: int, num_notes: int, scale_size: int) -> list[int]:
+    """Return indices into a scale, from one on."""
+    places = []
+    for _ in range(num_notes):
+        places.append(index)
+        index = random_step(draw, index, scale_size)
+    return places
+
+
+def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
+    """The rhythm of a phrase, beat by beat: five beats, with at least five notes in them."""
+    while True:
+        cells = [draw.draw_item(_SWUNG_CELLS) for _ in range(5)]
+        if sum(map(len, cells)) >= 5:
+            return cells
+
+
+def make_phrase_bars(notes: list[Note], cells: list[tuple[int, ...]]) -> list[Bar]:
+    """Two bars: five beats filled by `cells`, then the last note, which rings to the end."""
+    moments = [3 * beat + offset for beat, cell in enumerate(cells) for offset in cell] + [15]
+    played = dict(zip(moments, notes, strict=True))
+    return [
+        make_bar(12, {step - first: [n] for step, n in played.items() if 0 <= step - first < 12})
+        for first in (0, 12)
     ]
-    ladder = []
-    for lower, upper in zip(pitches, pitches[degree_distance:], strict=False):
-        pair = (
-            Note(lowest_fret, lower - tuning.pitch_of(Note(lowest_fret, 0))),
-            Note(highest_fret, upper - tuning.pitch_of(Note(highest_fret, 0))),
-        )
-        if all(0 <= note.fret <= top_string for note in pair) and is_playable_grip(pair):
-            ladder.append(pair)
-    return ladder

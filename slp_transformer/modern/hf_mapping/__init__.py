@@ -1,4 +1,4 @@
-"""How others keep their models: what their config.json means here, and what tensors are called.
+"""Hugging Face's layouts: the meaning of config.json here, and the names of tensors.
 
 One module a family: `gpt2`, `llama` (Qwen3, too) and `bert`. Each has `from_hf_config`, from their
 settings to a configuration of ours; `to_hf_config`, the way back; and `param_maps`, from the names

@@ -17,6 +17,7 @@ from slp_transformer.modern.hf_mapping.param_map import (
 
 PREFIX = "bert."
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # one here for both: the first
 IGNORED_BUFFERS = ("embeddings.position_ids",)
 # The head's matrix is E, and its bias stands under two names.
 TIED_KEYS = {
@@ -43,6 +44,7 @@ def from_hf_config(settings: HFConfigReader) -> BertConfig:
         num_blocks=settings.get("num_hidden_layers", int, 12),
         hidden_dim=settings.get("intermediate_size", int, 3072),
         activation=settings.get_choice("hidden_act", ACTIVATIONS, "gelu"),
+        dropout=settings.get(DROPOUTS[0], float, 0.1),
         eps=settings.get("layer_norm_eps", float, 1e-12),
         num_segments=settings.get("type_vocab_size", int, 2),
         next_sentence="BertForPreTraining" in settings.get_list("architectures"),
@@ -58,7 +60,7 @@ def detect_heads(config: BertConfig, names: Collection[str]) -> BertConfig:
 
 
 def to_hf_config(config: BertConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if BERT has no such part.
@@ -77,13 +79,14 @@ def to_hf_config(config: BertConfig) -> dict[str, Any]:
         "num_attention_heads": config.num_heads,
         "hidden_act": names[config.activation],
         "layer_norm_eps": config.eps,
+        **dict.fromkeys(DROPOUTS, config.dropout),
         "type_vocab_size": config.num_segments,
         "tie_word_embeddings": True,
     }
 
 
 def param_maps(config: BertConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     E = f"{PREFIX}embeddings"
     yield map_tensor("embedding.tokens.E", f"{E}.word_embeddings.weight")
     yield map_tensor("embedding.positions.P", f"{E}.position_embeddings.weight")

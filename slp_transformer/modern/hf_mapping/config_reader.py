@@ -45,7 +45,7 @@ class HFConfigReader:
         return None if self.content.get(name) is None else self.get(name, kind)
 
     def get_choice(self, name: str, known: dict[str, Any], default: str) -> Any:
-        """What a word stands for here.
+        """Return this package's value for a setting's word.
 
         Raises:
             ValueError: if there is nothing here that it stands for.

@@ -14,6 +14,7 @@ ACTIVATIONS = {
     "gelu": "gelu",
     "relu": "relu",
 }
+DROPOUTS = ("resid_pdrop", "embd_pdrop", "attn_pdrop")  # one here for all: the first
 LINEAR_NAMES = {
     "attention.{}_QKV": "attn.c_attn",
     "attention.{}_O": "attn.c_proj",
@@ -23,7 +24,7 @@ LINEAR_NAMES = {
 IGNORED_BUFFERS = (
     "attn.bias",
     "attn.masked_bias",
-)  # masks that older files keep beside the weights
+)  # masks that older files keep with the weights
 
 
 def from_hf_config(settings: HFConfigReader) -> ModernConfig:
@@ -44,6 +45,7 @@ def from_hf_config(settings: HFConfigReader) -> ModernConfig:
         activation=settings.get_choice("activation_function", ACTIVATIONS, "gelu_new"),
         positions="learned",
         normalization="layer",
+        dropout=settings.get(DROPOUTS[0], float, 0.1),
         eps=settings.get("layer_norm_epsilon", float, 1e-5),
         attention_bias=True,
         ffn_bias=True,
@@ -54,7 +56,7 @@ def from_hf_config(settings: HFConfigReader) -> ModernConfig:
 
 
 def to_hf_config(config: ModernConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
         ValueError: if GPT-2 has no such part.
@@ -84,6 +86,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
         "n_inner": config.hidden_dim,
         "activation_function": names[config.activation],
         "layer_norm_epsilon": config.eps,
+        **dict.fromkeys(DROPOUTS, config.dropout),
         "tie_word_embeddings": config.tied,
         "bos_token_id": config.begin_id,
         "eos_token_id": list(config.end_ids) or None,
@@ -91,7 +94,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
 
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     yield map_tensor("embedding.tokens.E", f"{PREFIX}wte.weight")
     yield map_tensor("embedding.positions.P", f"{PREFIX}wpe.weight")
     for i in range(config.num_blocks):

@@ -1,4 +1,4 @@
-"""Llama (Touvron et al. 2023) and Qwen3 (Yang et al. 2025): RMSNorm, RoPE, shared keys, SwiGLU."""
+"""Llama (Touvron et al. 2023), Mistral, Qwen2 and Qwen3: RMSNorm, RoPE, shared keys, SwiGLU."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +14,18 @@ from slp_transformer.modern.hf_mapping.param_map import (
     map_qkv,
     map_tensor,
 )
-from slp_transformer.modern.rotary import Llama3RopeScaling
+from slp_transformer.modern.rotary import LinearRopeScaling, Llama3RopeScaling, RopeScaling
 
 PREFIX = "model."
 IGNORED_BUFFERS = ("rotary_emb.inv_freq",)
-QWEN3_HEAD_DIM = 128  # of Qwen3, where config.json does not say
+# What holds where config.json does not say: vocabulary, window, feedforward layer, key-value heads.
+DEFAULTS = {
+    "llama": (32000, 2048, 11008, None),
+    "mistral": (32000, 131072, 14336, 8),
+    "qwen2": (151936, 32768, 22016, 32),
+    "qwen3": (151936, 32768, 22016, 32),
+}
+QWEN3_HEAD_DIM = 128
 KNOWN_ROPE_KEYS = {
     "type",
     "rope_type",
@@ -36,33 +43,40 @@ def from_hf_config(settings: HFConfigReader) -> ModernConfig:
     Raises:
         ValueError: if it has a part that we don't have.
     """
-    qwen = settings.get("model_type", str) == "qwen3"
+    kind = settings.get("model_type", str)
+    vocab_size, window, hidden_dim, num_kv_heads = DEFAULTS[kind]
     settings.require_value("hidden_act", "silu")
     settings.require_value("pretraining_tp", 1)
     settings.require_value("partial_rotary_factor", 1.0)
     settings.refuse_keys(("rope_interleaved", "use_sliding_window"))
-    if not qwen:  # there it is a size that use_sliding_window switches on
+    if not kind.startswith("qwen"):  # there it is a size that use_sliding_window switches on
         settings.refuse_keys(("sliding_window",))
-    for kind in settings.get_list("layer_types"):
-        if kind != "full_attention":
-            settings.refuse("layer_types", kind, "only full_attention can be loaded here")
+    if kind == "mistral" and "sliding_window" not in settings.content:
+        settings.refuse("sliding_window", 4096, "it is Mistral's default; null is none")
+    for layer in settings.get_list("layer_types"):
+        if layer != "full_attention":
+            settings.refuse("layer_types", layer, "only full_attention can be loaded here")
     num_heads = settings.get("num_attention_heads", int, 32)
-    head_dim = settings.get_optional("head_dim", int) or (QWEN3_HEAD_DIM if qwen else None)
+    usual = QWEN3_HEAD_DIM if kind == "qwen3" else None
+    head_dim = None if kind == "qwen2" else settings.get_optional("head_dim", int) or usual
+    bias = "qkv" if kind == "qwen2" else False
+    if kind in ("llama", "qwen3"):
+        bias = settings.get("attention_bias", bool, False)
     base, long = read_rope(settings)
     return ModernConfig(
-        vocab_size=settings.get("vocab_size", int, 151936 if qwen else 32000),
-        context_length=settings.get("max_position_embeddings", int, 32768 if qwen else 2048),
+        vocab_size=settings.get("vocab_size", int, vocab_size),
+        context_length=settings.get("max_position_embeddings", int, window),
         model_dim=settings.get("hidden_size", int, 4096),
         num_heads=num_heads,
-        num_kv_heads=settings.get("num_key_value_heads", int, num_heads),
+        num_kv_heads=settings.get("num_key_value_heads", int, num_kv_heads or num_heads),
         num_blocks=settings.get("num_hidden_layers", int, 32),
         key_dim=head_dim,
         value_dim=head_dim,
-        hidden_dim=settings.get("intermediate_size", int, 22016 if qwen else 11008),
+        hidden_dim=settings.get("intermediate_size", int, hidden_dim),
         eps=settings.get("rms_norm_eps", float, 1e-6),
-        qk_norm=qwen,
-        attention_bias=settings.get("attention_bias", bool, False),
-        ffn_bias=not qwen and settings.get("mlp_bias", bool, False),
+        qk_norm=kind == "qwen3",
+        attention_bias=bias,
+        ffn_bias=kind == "llama" and settings.get("mlp_bias", bool, False),
         tied=settings.get("tie_word_embeddings", bool, False),
         rope_base=base,
         rope_scaling=long,
@@ -71,7 +85,7 @@ def from_hf_config(settings: HFConfigReader) -> ModernConfig:
     )
 
 
-def read_rope(settings: HFConfigReader) -> tuple[float, Llama3RopeScaling | None]:
+def read_rope(settings: HFConfigReader) -> tuple[float, RopeScaling | None]:
     """Base of the frequencies, and how they are stretched; in the older form or the newer.
 
     Raises:
@@ -86,31 +100,41 @@ def read_rope(settings: HFConfigReader) -> tuple[float, Llama3RopeScaling | None
     kind = rope.get_optional("rope_type", str) or rope.get("type", str, "default")
     if kind == "default":
         return base, None
+    if kind == "linear":
+        return base, LinearRopeScaling(rope.get("factor", float))
     if kind != "llama3":
-        rope.refuse("rope_type", kind, 'known are "default" and "llama3"')
+        rope.refuse("rope_type", kind, 'known are "default", "linear" and "llama3"')
     names = ("factor", "low_freq_factor", "high_freq_factor")
     old = rope.get("original_max_position_embeddings", int)
     return base, Llama3RopeScaling(*(rope.get(name, float) for name in names), old)
 
 
 def to_hf_config(config: ModernConfig) -> dict[str, Any]:
-    """What their config.json says of such a model of ours.
+    """Return the settings of their config.json for a model of ours.
 
     Raises:
-        ValueError: if neither Llama nor Qwen3 has such a part.
+        ValueError: if none of Llama, Qwen2 and Qwen3 has such a part.
     """
     usual = {"norm": "pre", "normalization": "rms", "positions": "rotary", "activation": "swiglu"}
-    kind = "qwen3" if config.qk_norm else "llama"
+    kind = "qwen3" if config.qk_norm else "qwen2" if config.attention_bias == "qkv" else "llama"
     key_dim = config.key_dim or config.model_dim // config.num_heads
     value_dim = config.value_dim or config.model_dim // config.num_heads
     check_only(kind, config, **usual)
-    if value_dim != key_dim or (kind == "qwen3" and config.ffn_bias):
-        what = (
-            "biases in its feedforward layers" if value_dim == key_dim else "value_dim of its own"
-        )
-        raise ValueError(f"{kind} has no {what}.")
+    missing = {
+        "value_dim of its own": value_dim != key_dim,
+        "biases in its feedforward layers": kind != "llama" and config.ffn_bias,
+        "key_dim of its own": kind == "qwen2" and key_dim * config.num_heads != config.model_dim,
+        "output without a bias beside others with one": kind == "qwen3"
+        and config.attention_bias == "qkv",
+    }
+    for part, found in missing.items():
+        if found:
+            raise ValueError(f"{kind} has no {part}.")
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
-    if (long := config.rope_scaling) is not None:
+    long = config.rope_scaling
+    if isinstance(long, LinearRopeScaling):
+        rope |= {"rope_type": "linear", "factor": long.factor}
+    elif isinstance(long, Llama3RopeScaling):
         rope |= {
             "rope_type": "llama3",
             "factor": long.factor,
@@ -121,7 +145,7 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
             "original_max_position_embeddings": long.original_context_length,
         }
     said = {
-        "architectures": ["Qwen3ForCausalLM" if config.qk_norm else "LlamaForCausalLM"],
+        "architectures": [f"{kind.capitalize()}ForCausalLM"],
         "model_type": kind,
         "vocab_size": config.vocab_size,
         "max_position_embeddings": config.context_length,
@@ -141,11 +165,13 @@ def to_hf_config(config: ModernConfig) -> dict[str, Any]:
         "bos_token_id": config.begin_id,
         "eos_token_id": list(config.end_ids) or None,
     }
-    return said if config.qk_norm else said | {"mlp_bias": config.ffn_bias}
+    if kind == "qwen2":  # its biases are no choice, nor is the size of its heads
+        del said["attention_bias"], said["head_dim"]
+    return said | {"mlp_bias": config.ffn_bias} if kind == "llama" else said
 
 
 def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
-    """Where our tensors are found, block by block."""
+    """Return the places of our tensors in their files, block by block."""
     yield map_tensor("embedding.tokens.E", f"{PREFIX}embed_tokens.weight")
     for i in range(config.num_blocks):
         ours, theirs = f"stack.blocks.{i}", f"{PREFIX}layers.{i}"
@@ -153,7 +179,7 @@ def param_maps(config: ModernConfig) -> Iterator[ParamMap]:
         block |= map_norm(f"{ours}.norm_2", f"{theirs}.post_attention_layernorm", offset=False)
         names = tuple(f"{theirs}.self_attn.{letter}_proj" for letter in "qkv")
         block |= map_qkv(f"{ours}.attention", names, config)
-        b = f"{ours}.attention.b_O" if config.attention_bias else None
+        b = f"{ours}.attention.b_O" if config.attention_bias is True else None
         block |= map_linear(f"{ours}.attention.W_O", b, f"{theirs}.self_attn.o_proj")
         if config.qk_norm:
             for letter in "QK":

@@ -1,4 +1,4 @@
-"""Where a tensor of ours is found among those of others."""
+"""The place of a tensor of ours among those of a published model."""
 
 from dataclasses import dataclass
 
