@@ -11,14 +11,14 @@ import math
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.argument_checks import check_mask, check_qkv, is_traced
+from slp_transformer._internal.argument_checks import check_mask, check_qkv
 from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.dropout import apply_dropout
-from slp_transformer._internal.reference_mode import fast_paths_enabled
+from slp_transformer._internal.reference_mode import fast_paths_enabled, is_traced
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.masks import add_causal_mask
 
-ROWS = 1024  # queries at a time where padding and the future are hidden together
+QUERIES_PER_CHUNK = 1024  # where padding and the future are hidden together
 
 
 def masked_softmax(
@@ -65,6 +65,7 @@ def attention(
             share below 1.
     """
     check_qkv(Q, K, V)
+    check_dropout(dropout)
     d_k = Q.shape[-1]
     scores = Q @ K.transpose(-2, -1) / math.sqrt(d_k)
     if mask is None:
@@ -147,9 +148,10 @@ def fused_attention(
 
 def _fused_kernel(Q, K, V, mask, causal, dropout):
     shape = (*Q.shape[:-1], V.shape[-1])
-    if causal and mask is not None and not is_traced(Q) and mask.shape[-2] == 1 < ROWS < shape[-2]:
-        return _fused_kernel_in_parts(Q, K, V, mask, dropout)
     if causal and (mask is not None or Q.shape[-2] != K.shape[-2]):
+        if mask is not None and mask.shape[-2] == 1 and not is_traced(Q):
+            if Q.shape[-2] > QUERIES_PER_CHUNK:
+                return _fused_kernel_in_chunks(Q, K, V, mask, dropout)
         mask, causal = add_causal_mask(mask, Q, K), False
     Q = Q if Q.stride(-1) == 1 else Q.contiguous()  # or PyTorch takes the way without a kernel
     if len(shape) != 4:
@@ -167,19 +169,17 @@ def _fused_kernel(Q, K, V, mask, causal, dropout):
     return values.masked_fill(empty, 0.0).view(shape)
 
 
-def _fused_kernel_in_parts(Q, K, V, mask, dropout):
+def _fused_kernel_in_chunks(Q, K, V, mask, dropout):
     """Hide padding and the future without a mask of all queries by all keys.
 
-    Some queries at a time need only the keys up to the last of them, and a mask of that size.
+    A chunk of queries needs only the keys up to the last of them, and a mask of that size.
     """
-    N, M = Q.shape[-2], K.shape[-2]
-    mask = mask.expand(*mask.shape[:-1], M)
-    parts = []
-    for rows in Q.split(ROWS, dim=-2):
-        end = M - N + sum(part.shape[-2] for part in parts) + rows.shape[-2]
-        keys = (X[..., :end, :] for X in (K, V))
-        parts.append(_fused_kernel(rows, *keys, mask[..., :end], True, dropout))
-    return torch.cat(parts, dim=-2)
+    mask, found, end = mask.expand(*mask.shape[:-1], K.shape[-2]), [], K.shape[-2] - Q.shape[-2]
+    for rows in Q.split(QUERIES_PER_CHUNK, dim=-2):
+        end += rows.shape[-2]
+        seen = (rows, K[..., :end, :], V[..., :end, :], mask[..., :end])
+        found.append(_fused_kernel(*seen, True, dropout))
+    return torch.cat(found, dim=-2)
 
 
 def to_4d(X: Float[Tensor, "*batch N d"]) -> Float[Tensor, "batch A N d"]:

@@ -5,11 +5,11 @@ it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_features
 from slp_transformer._internal.config_checks import (
     Activation,
     Initialization,
@@ -77,8 +77,8 @@ class ResidualBlock(HookedModule):
         self.ffn, self.norm_2 = ffn, norm_2
         self.drop = Dropout(dropout)
 
-    def sublayers(self) -> list[nn.Module]:
-        """Return the sublayers: attention, cross-attention if any, feedforward."""
+    def sublayers(self) -> list[Any]:
+        """Return what writes to the stream: attention, cross-attention if any, feedforward."""
         return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
 
     def forward(
@@ -107,12 +107,18 @@ class ResidualBlock(HookedModule):
         Raises:
             ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
         """
-        self._check_inputs(X, H_enc, enc_mask)
-        own, source = (
-            (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
-        )
-        here = {"mask": mask, "causal": causal, "cache": own}
-        across = {"mask": enc_mask, "H_enc": H_enc, "cache": source}
+        if self.cross_attention is not None and H_enc is None:
+            raise ValueError(
+                "This block has cross-attention and needs the encoder's output: pass H_enc."
+            )
+        if self.cross_attention is None and (H_enc is not None or enc_mask is not None):
+            raise ValueError(
+                "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
+                "with cross_attention=True, or leave them out."
+            )
+        caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
+        here = {"mask": mask, "causal": causal, "cache": caches[0]}
+        across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
         steps = self._pre_norm if self.norm == "pre" else self._post_norm
         return self.hook_point("H", steps(self.hook_point("X", X), here, across))
 
@@ -141,19 +147,6 @@ class ResidualBlock(HookedModule):
         T4 = point("T4", self.drop(self.ffn(T3)))
         T5 = point("T5", T4 + T3)
         return self.norm_2(T5)
-
-    def _check_inputs(self, X: Tensor, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
-        """Refuse rows of another size, and an encoder's output that is missing, or not wanted."""
-        check_features("X", X, self.attention.model_dim)
-        if self.cross_attention is not None and H_enc is None:
-            raise ValueError(
-                "This block has cross-attention and needs the encoder's output: pass H_enc."
-            )
-        if self.cross_attention is None and (H_enc is not None or enc_mask is not None):
-            raise ValueError(
-                "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
-                "with cross_attention=True, or leave them out."
-            )
 
 
 class TransformerBlock(ResidualBlock):
@@ -194,16 +187,22 @@ class TransformerBlock(ResidualBlock):
         check_choice(Activation, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
         attention = MultiHeadAttention(*heads)
-        norm_1, norm_2 = LayerNorm(model_dim, eps), LayerNorm(model_dim, eps)
-        cross = {}
-        if cross_attention:
-            cross = {"cross_attention": MultiHeadAttention(*heads)}
-            cross["norm_cross"] = LayerNorm(model_dim, eps)
+        across = MultiHeadAttention(*heads) if cross_attention else None
+        ffn: FeedForward | SwiGLU
         if activation == "swiglu":
             ffn = SwiGLU(model_dim, hidden_dim)
         else:
             ffn = FeedForward(model_dim, hidden_dim, activation)
-        super().__init__(attention, norm_1, ffn, norm_2, norm=norm, dropout=dropout, **cross)
+        super().__init__(
+            attention,
+            LayerNorm(model_dim, eps),
+            ffn,
+            LayerNorm(model_dim, eps),
+            cross_attention=across,
+            norm_cross=LayerNorm(model_dim, eps) if cross_attention else None,
+            norm=norm,
+            dropout=dropout,
+        )
 
 
 class BlockStack(nn.Module):
@@ -249,7 +248,8 @@ class BlockStack(nn.Module):
         Args:
             scheme: "gpt2", "xavier" or "bert".
         """
-        sublayers = [sublayer for block in self.blocks for sublayer in block.sublayers()]
+        blocks = [block for block in self.blocks if isinstance(block, ResidualBlock)]
+        sublayers = [sublayer for block in blocks for sublayer in block.sublayers()]
         for sublayer in sublayers:
             for W in sublayer.matrices:
                 drawn = torch.empty(W.shape, dtype=W.dtype, device=W.device)

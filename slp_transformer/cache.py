@@ -44,14 +44,18 @@ class LayerCache:
                 with, or gradients are being recorded.
         """
         T = self.length + K.shape[-2]
-        self._ensure_allocated(K, V, T)
+        self._check(K, T)
+        if self.K is None or self.V is None or T > self.K.shape[-2]:
+            rows = self.capacity or max(T, 2 * self.length)
+            self.K = _reallocate(K, self.K, rows, self.length)
+            self.V = _reallocate(V, self.V, rows, self.length)
         self.K[..., self.length : T, :] = K
         self.V[..., self.length : T, :] = V
         self._uncommitted_length = T
         return self.K[..., :T, :], self.V[..., :T, :]
 
     def commit(self) -> None:
-        """Let what was written count."""
+        """Count the rows written since the last commit."""
         self.length = self._uncommitted_length
 
     def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
@@ -62,7 +66,7 @@ class LayerCache:
         Raises:
             IndexError: if there is no such sequence.
         """
-        if self.K is None:
+        if self.K is None or self.V is None:
             return
         rows, device = rows.cpu(), self.K.device  # which are known there: a GPU would be asked
         if len(rows) != len(self.K):
@@ -74,8 +78,8 @@ class LayerCache:
             used = Z[..., : self.length, :]
             used.index_copy_(0, moved, used.index_select(0, begun))
 
-    def _ensure_allocated(self, K: Tensor, V: Tensor, T: int) -> None:
-        """Set rows aside for T tokens, if there are not enough yet.
+    def _check(self, K: Tensor, T: int) -> None:
+        """Refuse keys that make T tokens.
 
         Raises:
             ValueError: if there may not be so many, or these are not the cache's sequences.
@@ -95,16 +99,10 @@ class LayerCache:
                 f"The cache has room for {self.capacity} tokens and holds {self.length}: "
                 f"{K.shape[-2]} more do not fit."
             )
-        room = 0 if self.K is None else self.K.shape[-2]
-        if self.K is None or T > room:
-            rows = self.capacity or max(T, 2 * room)
-            self.K, self.V = (
-                _reallocate(Z, old, rows, self.length) for Z, old in ((K, self.K), (V, self.V))
-            )
 
 
 def _reallocate(Z: Tensor, old: Tensor | None, allocated: int, length: int) -> Tensor:
-    """Rows like those of Z, the first of them as they were."""
+    """Return so many rows like those of Z, the first of them as they were."""
     new = Z.new_empty(*Z.shape[:-2], allocated, Z.shape[-1])
     if old is not None:
         new[..., :length, :] = old[..., :length, :]
@@ -161,7 +159,7 @@ class KVCache:
         return self._blocks[l]
 
     def commit(self) -> None:
-        """Let what the blocks have written count; the stack does so when all of them have."""
+        """Count the rows that the blocks have written; the stack calls this after the last one."""
         for layer in self._layers():
             layer.commit()
 
@@ -196,7 +194,7 @@ class KVCache:
             block.cross_attention.reorder(rows)
 
     def copy(self) -> "KVCache":
-        """Another cache that holds the same, to go on from one beginning in several ways."""
+        """Return another cache that holds the same, to continue one beginning in several ways."""
         return copy.deepcopy(self)
 
     def _layers(self) -> list[LayerCache]:

@@ -104,19 +104,22 @@ class TransformerConfig:
         Raises:
             ValueError: if no model can be made from them.
         """
-        sizes = {"model_dim": 512, "num_heads": 8, "num_blocks": 6, "hidden_dim": 2048}
-        if "model_dim" in changes:
-            sizes["hidden_dim"] = None  # still 4d
-        form = {"activation": "relu", "norm": "post", "positions": "sinusoidal", "dropout": 0.1}
-        start = {"scaled_embeddings": True, "initialization": "xavier"}
-        return cls(vocab_size, context_length, **sizes | form | start | changes)
+        paper: dict[str, Any] = {"model_dim": 512, "num_heads": 8, "num_blocks": 6}
+        paper |= {"norm": "post", "positions": "sinusoidal", "dropout": 0.1}
+        paper |= {"scaled_embeddings": True, "initialization": "xavier"}
+        return cls(vocab_size, context_length, **paper | changes)
 
     def block_kwargs(self) -> dict[str, Any]:
-        """The settings that every block of the model shares, as `TransformerStack` takes them."""
+        """Return the settings of the blocks, as `TransformerStack` takes them."""
         names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
         choices = ("activation", "norm", "dropout", "eps", "initialization")
         return {name: getattr(self, name) for name in names + choices}
 
+    def embedding_kwargs(self) -> dict[str, Any]:
+        """Return the settings of the input, as `InputEncoding` takes them."""
+        names = ("context_length", "model_dim", "positions", "dropout", "scaled_embeddings")
+        return {name: getattr(self, name) for name in (*names, "initialization")}
+
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, for JSON; `TransformerConfig(**settings)` reads them."""
+        """Return plain values for JSON; `TransformerConfig(**settings)` reads them."""
         return asdict(self)

@@ -12,7 +12,6 @@ from slp_transformer._internal.config_checks import (
     Initialization,
     Positions,
     check_choice,
-    check_dropout,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout
@@ -54,7 +53,7 @@ class TokenEmbedding(ShapedModule):
         self.E = nn.Parameter(torch.randn(vocab_size, model_dim) * 0.02)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
-        """The row of E for each id.
+        """Return the row of E for each id.
 
         Raises:
             ValueError: if an id is outside the vocabulary.
@@ -88,7 +87,7 @@ class ScaledEmbedding(TokenEmbedding):
         nn.init.normal_(self.E, std=model_dim**-0.5 if std is None else std)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
-        """√d times the row of E for each id.
+        """Return √d times the row of E for each id.
 
         Raises:
             ValueError: if an id is outside the vocabulary.
@@ -102,7 +101,7 @@ class PositionTable(ShapedModule):
     P: Tensor
 
     def forward(self, N: int, start: int = 0) -> Float[Tensor, "N d"]:
-        """The rows of positions `start` to `start` + N − 1.
+        """Return the rows of positions `start` to `start` + N − 1.
 
         Raises:
             ValueError: if there are no such positions.
@@ -227,19 +226,19 @@ class InputEncoding(nn.Module):
         """
         super().__init__()
         check_choice(Positions, positions=positions)
-        check_dropout(dropout)
-        kind = LearnedPositions if positions == "learned" else SinusoidalPositions
+        self.tokens: TokenEmbedding
         if scaled_embeddings:
-            small = 0.02 if initialization == "bert" else None
-            self.tokens = ScaledEmbedding(vocab_size, model_dim, small)
+            std = 0.02 if initialization == "bert" else None
+            self.tokens = ScaledEmbedding(vocab_size, model_dim, std)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
+        kind = LearnedPositions if positions == "learned" else SinusoidalPositions
         self.positions = kind(context_length, model_dim)
         self.drop = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
-        """The rows of X for a sequence of ids.
+        """Return the rows of X for a sequence of ids.
 
         Args:
             ids: token ids, left to right.

@@ -40,10 +40,10 @@ class EncoderDecoder(nn.Module):
         """
         super().__init__()
         self.config = config
-        shape = (config.context_length, config.model_dim, config.positions, config.dropout)
-        shape += (config.scaled_embeddings, config.initialization)
-        self.source_embedding = InputEncoding(config.source_vocab_size or config.vocab_size, *shape)
-        self.target_embedding = InputEncoding(config.vocab_size, *shape)
+        shared = config.embedding_kwargs()
+        source_vocab_size = config.source_vocab_size or config.vocab_size
+        self.source_embedding = InputEncoding(source_vocab_size, **shared)
+        self.target_embedding = InputEncoding(config.vocab_size, **shared)
         if config.source_vocab_size is None:
             self.source_embedding.tokens = self.target_embedding.tokens
         options = config.block_kwargs()

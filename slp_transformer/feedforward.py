@@ -3,6 +3,7 @@
 The book's of 2025, and the gated one of the August 2026 draft and of today's models.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -14,7 +15,11 @@ from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 
 PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}
 
 
 class FeedForward(ShapedModule):

@@ -36,7 +36,7 @@ def record_activations(model: nn.Module) -> Iterator[list[BlockActivations]]:
 
     Where attention is watched it computes its weights, which the fused kernel does not.
 
-        with tracing(model) as trace:
+        with record_activations(model) as trace:
             U = model(ids)
         trace[0]["alpha"]  # the weights of the lowest block
 
@@ -51,23 +51,21 @@ def record_activations(model: nn.Module) -> Iterator[list[BlockActivations]]:
     """
     trace: list[BlockActivations] = []
 
-    def keep(suffix: str = "") -> Hook:
-        def watch(name: str, X: Tensor) -> Tensor:
+    def recorder(suffix: str) -> Hook:
+        def record(name: str, X: Tensor) -> Tensor:
             if name == "X":
                 trace.append({})
             trace[-1][name + suffix] = X
             return X
 
-        return watch
+        return record
 
     before = {part: part.hook for part in model.modules() if isinstance(part, HookedModule)}
+    across = {getattr(part, "cross_attention", None) for part in before}
     for part in before:
-        part.hook = keep()
-    for part in model.modules():
-        if isinstance(across := getattr(part, "cross_attention", None), HookedModule):
-            across.hook = keep("_cross")
+        part.hook = recorder("_cross" if part in across else "")
     try:
         yield trace
     finally:
-        for part, watch in before.items():
-            part.hook = watch
+        for part, hook in before.items():
+            part.hook = hook

@@ -1,5 +1,7 @@
 """The language model: input, a causal stack of blocks, and the head that predicts the next word."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -54,6 +56,8 @@ class TransformerLM(ShapedModule):
         stack: the blocks and the final layer norm.
     """
 
+    embedding: Any  # an InputEncoding, or a module that reads ids and has `tokens.E` as well
+
     def __init__(
         self,
         config: TransformerConfig,
@@ -72,20 +76,12 @@ class TransformerLM(ShapedModule):
         """
         super().__init__()
         self.config = config
-        self.embedding = embedding or InputEncoding(
-            config.vocab_size,
-            config.context_length,
-            config.model_dim,
-            config.positions,
-            config.dropout,
-            config.scaled_embeddings,
-            config.initialization,
-        )
+        self.embedding = embedding or InputEncoding(config.vocab_size, **config.embedding_kwargs())
         self.stack = stack or TransformerStack(config.num_blocks, **config.block_kwargs())
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
-        """The matrix that an output of the stack is compared with: E once more."""
+        """The matrix of the head: E once more."""
         return self.embedding.tokens.E
 
     def forward(

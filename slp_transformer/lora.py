@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -147,22 +148,19 @@ def _matching_targets(module: nn.Module, name: str, W: Tensor, targets: Sequence
     ]
 
 
-def iter_lora(model: nn.Module) -> Iterator[tuple[nn.Module, str, LoRA]]:
-    """Yield each matrix that has A and B: its module, its name, and the two."""
-    for module in list(model.modules()):
-        if parametrize.is_parametrized(module):
-            for chain in list(module.parametrizations.values()):
-                if isinstance(chain[0], FusedLoRA):
-                    for part, factors in chain[0].adapters.items():
-                        yield module, part, factors
+def iter_lora(model: nn.Module) -> Iterator[tuple[str, LoRA]]:
+    """Yield the name of each matrix with A and B, `stack.blocks.0.attention.W_Q`, and the two."""
+    for path, module in model.named_modules():
+        if isinstance(module, LoRA):
+            owner, _, within = path.partition("parametrizations.")
+            yield owner + within.rpartition(".")[2], module
 
 
 def lora_state_dict(model: nn.Module) -> dict[str, Tensor]:
-    """A and B of every matrix, by names such as `stack.blocks.0.attention.W_Q.A`."""
-    names = {module: name for name, module in model.named_modules()}
+    """Return A and B of every matrix, by names such as `stack.blocks.0.attention.W_Q.A`."""
     return {
-        f"{names[module]}.{matrix}.{letter}".removeprefix("."): getattr(factors, letter)
-        for module, matrix, factors in iter_lora(model)
+        f"{name}.{letter}": getattr(factors, letter)
+        for name, factors in iter_lora(model)
         for letter in ("A", "B")
     }
 
@@ -184,13 +182,15 @@ def remove_lora(model: nn.Module) -> None:
 def _remove_parametrizations(model: nn.Module, merged: bool) -> None:
     # Not by remove_parametrizations: it empties the class that PyTorch made for the module, which
     # a deep copy of the model shares.
-    for module in {module for module, _, _ in iter_lora(model)}:
-        chains = module.parametrizations.items()
+    for module in [m for m in model.modules() if parametrize.is_parametrized(m)]:
+        chains: Any = module.parametrizations
         weights = {
-            name: getattr(module, name) if merged else chain.original for name, chain in chains
+            name: getattr(module, name) if merged else chain.original
+            for name, chain in chains.items()
         }
         del module.parametrizations
-        module.__class__ = type(module).__base__
+        plain_class: Any = type(module).__base__
+        module.__class__ = plain_class
         for name, W in weights.items():
             module.register_parameter(name, nn.Parameter(W.detach()))
     model.requires_grad_(True)

@@ -49,13 +49,17 @@ def next_token_loss(
         )
     # Logits of an autocast model are too coarse to sum up.
     rows, words = U.flatten(0, -2).float(), targets.flatten()
-    how = {"ignore_index": IGNORE_INDEX, "label_smoothing": label_smoothing}
-    summed = None
     if fast_paths_enabled():
-        summed = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
-    if summed is not None:
-        return summed if reduction == "sum" else summed / (words != IGNORE_INDEX).sum()
-    return F.cross_entropy(rows, words, reduction=reduction, **how)
+        total = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
+        if total is not None:
+            return total if reduction == "sum" else total / (words != IGNORE_INDEX).sum()
+    return F.cross_entropy(
+        rows,
+        words,
+        ignore_index=IGNORE_INDEX,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
 
 
 def perplexity(loss: float) -> float:

@@ -4,8 +4,6 @@
 in one product: their matrices lie side by side.
 """
 
-from typing import Literal, overload
-
 import torch
 from torch import nn
 
@@ -22,7 +20,7 @@ from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 def head_sizes(
     model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
 ) -> tuple[int, int]:
-    """d_k and d_v of each of `num_heads` heads: what was asked for, or d/A where nothing was.
+    """Return d_k and d_v of each of `num_heads` heads: those given, or d/A.
 
     Raises:
         ValueError: if a size is not a positive whole number, or d/A is needed and A does not
@@ -162,7 +160,7 @@ class BaseAttention(HookedModule):
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
     def _projection_weight(self, index: int) -> Tensor:
-        """One of the three within W_QKV."""
+        """Return one of the three within W_QKV."""
         return self.W_QKV.narrow(1, sum(self.widths[:index]), self.widths[index])
 
     W_Q = property(lambda self: self._projection_weight(0))
@@ -193,8 +191,8 @@ class BaseAttention(HookedModule):
         causal: bool,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values; also return the weights if asked for or watched."""
-        mask = None if mask is None else expand_mask_to_heads(mask, Q, K)
+        """Gather each head's values; also return the weights if asked for or hooked."""
+        mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
         if not return_weights and self.hook is None:
             return attend(Q, K, V, mask, causal, dropout), None
@@ -239,12 +237,6 @@ class MultiHeadAttention(BaseAttention):
         """
         super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim, dropout)
 
-    @overload
-    def forward(self, X, mask=..., *, return_weights: Literal[True], **how) -> tuple: ...
-
-    @overload
-    def forward(self, X, mask=..., *, return_weights: Literal[False] = ..., **how) -> Tensor: ...
-
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -284,7 +276,7 @@ class MultiHeadAttention(BaseAttention):
             K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = join_heads(head) @ self.W_O
-        return (A, alpha) if return_weights else A
+        return A if alpha is None or not return_weights else (A, alpha)
 
     def project(
         self,
@@ -296,7 +288,7 @@ class MultiHeadAttention(BaseAttention):
         Float[Tensor, "*batch A new d_k"],
         Float[Tensor, "*batch A new d_v"],
     ]:
-        """The queries, keys and values of every head.
+        """Compute the queries, keys and values of every head.
 
         Args:
             X: where the queries come from.

@@ -129,7 +129,7 @@ BAD = {
     ),
     "more keys than values": (
         lambda: attention(rows(N, 5), rows(M, 5), rows(N, 5)),
-        ["11 keys", "7 values"],
+        ["[11×5]", "[7×5]", "a value for each key"],
     ),
     "queries of one axis": (lambda: attention(rows(5), rows(N, 5), rows(N, 5)), ["[5]", "two"]),
     "values of one axis": (lambda: attention(rows(N, 5), rows(N, 5), rows(7)), ["[7]", "two"]),
@@ -257,8 +257,8 @@ BAD = {
         lambda: LearnedPositions(M, D)(5, start=7),
         ["12 tokens", "11"],
     ),
-    "before the start": (lambda: LearnedPositions(M, D)(5, start=-3), ["-3", "0 or later"]),
-    "positions for -3 tokens": (lambda: SinusoidalPositions(M, D)(-3), ["-3", "0 or more"]),
+    "before the start": (lambda: LearnedPositions(M, D)(5, start=-3), ["-3", "from 0"]),
+    "positions for -3 tokens": (lambda: SinusoidalPositions(M, D)(-3), ["-3", "from 0"]),
     "sources and targets of different number": (
         lambda: translator()(ids(3, M), ids(2, N)),
         ["[2×7×15]", "[3×11×15]"],

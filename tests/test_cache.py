@@ -242,7 +242,7 @@ def test_a_wrong_mask_leaves_the_cache_as_it_was():
     ids = torch.zeros(1, 4, dtype=torch.long)
     with torch.no_grad():
         model(ids, cache=cache)
-        with pytest.raises(ValueError, match=r"must be \[2×6\]"):
+        with pytest.raises(ValueError, match=r"scores have shape \[1×2×6\]"):
             model(ids[:, :2], torch.zeros(2, 5), cache=cache)
     assert cache.length == 4
 

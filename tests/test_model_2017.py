@@ -88,7 +88,7 @@ def test_the_whole_model_equals_pytorchs_forwards_and_gradients(num_encoder_bloc
 def test_named_settings_are_those_of_table_3():
     config = TransformerConfig.of_2017(37_000)
     sizes = (config.model_dim, config.num_heads, config.num_blocks, config.hidden_dim)
-    assert sizes == (512, 8, 6, 2048) and config.dropout == 0.1
+    assert sizes == (512, 8, 6, None) and config.dropout == 0.1  # d_ff is 4d, 2048
     assert (config.norm, config.positions, config.activation) == ("post", "sinusoidal", "relu")
     with torch.device("meta"):
         model = EncoderDecoder(config)

@@ -1,9 +1,10 @@
-"""Check the arguments of the book's modules; refuse each misfit in one sentence."""
+"""Refusals of tensors that do not fit a model or each other, in one sentence each."""
 
 from collections.abc import Sequence
 
 import torch
 
+from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
 
@@ -48,25 +49,13 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
     Raises:
         ValueError: naming the two shapes that disagree.
     """
-    if Q.dim() < 2 or K.dim() < 2 or V.dim() < 2:
+    batch = Q.shape[:-2]
+    fits = batch == K.shape[:-2] == V.shape[:-2] and min(Q.dim(), K.dim(), V.dim()) > 1
+    if not fits or Q.shape[-1] != K.shape[-1] or K.shape[-2] != V.shape[-2]:
         raise ValueError(
-            "Q, K and V need at least two axes, [tokens × features], but have shapes "
-            f"{format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
-        )
-    if Q.shape[-1] != K.shape[-1]:
-        raise ValueError(
-            f"Queries and keys must have the same size d_k to be multiplied, but Q is "
-            f"{format_shape(Q)} and K is {format_shape(K)}."
-        )
-    if K.shape[-2] != V.shape[-2]:
-        raise ValueError(
-            f"Each key needs one value, but K is {format_shape(K)} ({K.shape[-2]} keys) and V is "
-            f"{format_shape(V)} ({V.shape[-2]} values)."
-        )
-    if not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
-        raise ValueError(
-            "Q, K and V must have the same axes before the last two, but have shapes "
-            f"{format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
+            "Q [... × N × d_k], K [... × M × d_k] and V [... × M × d_v] need at least two axes, "
+            "the same axes before the last two, the same d_k and a value for each key, but have "
+            f"shapes {format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
         )
 
 
@@ -83,27 +72,13 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
             "causal_mask or padding_mask. From a boolean `allowed`, write "
             "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
         )
-    *leading, N, M = shape
-    if mask.dim() < 2 or mask.shape[-2] not in (1, N) or mask.shape[-1] not in (1, M):
+    axes = zip(reversed(mask.shape), reversed(shape), strict=False)
+    if not 2 <= mask.dim() <= len(shape) or any(size not in (1, axis) for size, axis in axes):
         raise ValueError(
-            f"The mask has shape {format_shape(mask)}, but its last two axes must be [{N}×{M}] "
-            f"({N} queries by {M} keys), or 1 where all share the same values."
+            f"The mask has shape {format_shape(mask)}, but the scores have shape "
+            f"{format_shape(shape)} ({shape[-2]} queries by {shape[-1]} keys): its axes must match "
+            "theirs or be 1, and those before the last two may be left out."
         )
-    if mask.dim() > len(shape) or any(
-        size not in (1, axis)
-        for size, axis in zip(mask.shape[-3::-1], reversed(leading), strict=False)
-    ):
-        raise ValueError(
-            f"The mask has shape {format_shape(mask)}, but what it masks has shape "
-            f"{format_shape(shape)}: axes before the last two may be left out, or must match, "
-            "or 1."
-        )
-
-
-def is_traced(X: Tensor) -> bool:
-    """Tell if X stands for values that cannot be looked at: compiled, transformed or fake."""
-    transformed = torch._C._are_functorch_transforms_active()
-    return torch.compiler.is_compiling() or transformed or type(X) is not torch.Tensor
 
 
 def check_ids(ids: Tensor, vocab_size: int) -> None:
@@ -137,13 +112,9 @@ def check_positions(start: int, N: int, context_length: int) -> None:
     Raises:
         ValueError: naming where it begins or ends and how many positions there are.
     """
-    if start < 0 or N < 0:
+    if not 0 <= start <= start + N <= context_length:
         raise ValueError(
-            f"A sequence begins at position 0 or later and has 0 or more tokens, but this one was "
-            f"to begin at {start} and to have {N}."
-        )
-    if start + N > context_length:
-        raise ValueError(
-            f"The sequence has {start + N} tokens, but there are positions for {context_length}: "
-            "shorten it, or make the model with a larger context_length."
+            f"The sequence has {start + N} tokens, but there are positions for {context_length}, "
+            f"counted from 0 (this part has {N} and begins at {start}): shorten it, or make the "
+            "model with a larger context_length."
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 MIN_LOGITS = 2**20  # logits from which on they outgrow a cache
@@ -20,7 +21,7 @@ def try_fast_cross_entropy_sum(
     label_smoothing: float,
     ignore_index: int,
 ) -> Float[Tensor, ""] | None:
-    """The sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
+    """Sum cross-entropies, as `torch.nn.functional.cross_entropy` has it.
 
     Args:
         U: logits.
@@ -33,13 +34,11 @@ def try_fast_cross_entropy_sum(
         other kinds, without gradients, on other devices, in compiled models, within the transforms
         of `torch.func`, and for targets that are no words or a strange share, which it refuses.
     """
-    if U.device.type != "cpu" or U.dtype != torch.float32 or U.numel() < MIN_LOGITS:
+    if U.device.type != "cpu" or U.dtype != torch.float32 or is_traced(U):
         return None
     if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
         return None
-    if not 0 <= label_smoothing <= 1:
-        return None
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if U.numel() < MIN_LOGITS or not 0 <= label_smoothing <= 1:
         return None
     counts = targets != ignore_index
     words = targets.where(counts, 0)
@@ -81,7 +80,7 @@ class SummedCrossEntropy(torch.autograd.Function):
 
 
 def row_chunks(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
-    """Rows that fit into a cache together, one range after the other."""
+    """Yield ranges of rows that fit into a cache together."""
     count = max(1, LOGITS_PER_CHUNK // U.shape[1])
     for first in range(0, len(U), count):
         yield slice(first, first + count)

@@ -1,20 +1,28 @@
-"""The switch between the faster paths, taken by default, and the reference ones."""
+"""The switch between fast paths and the plain equations, and tensors that no fast path can take."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 _fast_paths = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
 
 
 def fast_paths_enabled() -> bool:
-    """Tell if faster paths may be taken."""
+    """Return whether faster ways than the plain equations may be taken."""
     return _fast_paths
+
+
+def is_traced(X: torch.Tensor) -> bool:
+    """Return whether X stands for values that cannot be read: compiled, transformed or fake."""
+    transformed = torch._C._are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or transformed or type(X) is not torch.Tensor
 
 
 @contextmanager
 def reference_mode() -> Iterator[None]:
-    """As long as the context lasts, everything in this process goes by its equation alone."""
+    """Compute everything in this process by its equation alone, as long as the context lasts."""
     global _fast_paths
     before, _fast_paths = _fast_paths, False
     try:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import is_traced
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 

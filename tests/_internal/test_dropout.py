@@ -4,8 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.dropout_mask import sample_keep_mask
+from slp_transformer._internal.dropout import Dropout, sample_keep_mask
 from slp_transformer._internal.reference_mode import reference_mode
 
 
