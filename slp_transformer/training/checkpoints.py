@@ -44,7 +44,7 @@ from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.training.devices import check_memory
+from slp_transformer.training.devices import check_memory, cpu_default_device
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
     FORMAT,
@@ -223,7 +223,8 @@ def load_model(
         check_model_size(spec, full)
     rng_state = torch.get_rng_state()
     kind = model or getattr(import_module(MODEL_MODULES[spec.model]), spec.model)
-    loaded: nn.Module = kind(spec.config)
+    with cpu_default_device():
+        loaded: nn.Module = kind(spec.config)
     if which == "average":
         average_weights(loaded, recent_checkpoints(folder))
     else:
@@ -267,10 +268,10 @@ def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[st
     state = {name: torch.get_rng_state() for name in ("random.batches", "random.cpu")}
     for name, (shape, _) in headers.items():
         if name.startswith("random.") and name not in state:  # of an accelerator
-            state[name] = torch.empty(shape, dtype=torch.uint8)
+            state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
     for i, W in enumerate(parameters):
         if f"optimizer.{i}.step" in headers:  # all but frozen weights, from the first step on
-            state[f"optimizer.{i}.step"] = torch.empty(())
+            state[f"optimizer.{i}.step"] = torch.empty((), device="cpu")
             for moment in ("exp_avg", "exp_avg_sq"):
                 state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
     load_tensors(path, state)

@@ -67,6 +67,12 @@ def device_for_rank(wanted: str | None, place: int) -> torch.device:
     return device
 
 
+def cpu_default_device() -> contextlib.AbstractContextManager[object]:
+    """Return a context in which tensors are made on the CPU, whatever the default device is."""
+    by_default = torch.get_default_device().type == "cpu"
+    return contextlib.nullcontext() if by_default else torch.device("cpu")
+
+
 # --- Precision -----------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 """The loss of a model on a batch, and its mean over validation data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.data.batches import Batch, DataSource, as_data_source
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.loss import next_token_loss
+from slp_transformer.training.devices import cpu_default_device
 from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
 
 Loss = Callable[..., Tensor]
@@ -56,9 +57,24 @@ def mean_loss(
     device, count = next(model.parameters()).device, 0
     losses = []  # on the device, to wait for it only once
     with eval_mode(model):
-        for batch in as_data_source(data, N).iter_eval(batch_size * strategy.world_size):
+        for batch in eval_batches(data, N, batch_size * strategy.world_size):
             count += batch.num_targets
             losses.append(loss(model, strategy.shard(batch).to(device)))
             on_batch(len(batch.targets))
     total = sum(torch.stack(losses).tolist()) if losses else 0.0
-    return strategy.all_reduce(torch.tensor(total, dtype=torch.float64)).item() / count
+    summed = torch.tensor(total, dtype=torch.float64, device="cpu")
+    return strategy.all_reduce(summed).item() / count
+
+
+def eval_batches(
+    data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None, batch_size: int
+) -> Iterator[Batch]:
+    """Yield the batches of some data, made on the CPU."""
+    with cpu_default_device():
+        batches = as_data_source(data, N).iter_eval(batch_size)
+    while True:
+        with cpu_default_device():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch

@@ -123,7 +123,7 @@ class SingleProcess:
         shapes = {name: (value.shape, value.dtype) for name, value in state.items()}
         for name, (shape, dtype) in self.broadcast_object(shapes).items():
             _, number, part = name.split(".")
-            value = state[name] if name in state else torch.empty(shape, dtype=dtype)
+            value = state[name] if name in state else torch.empty(shape, dtype=dtype, device="cpu")
             entry = entries.setdefault(int(number), {})
             entry[part] = self.broadcast_tensor(value, weights[int(number)])
         groups = optimizer.state_dict()["param_groups"]  # the settings decide, not the file
@@ -341,7 +341,7 @@ class DDPStrategy(SingleProcess):
         The flag is reduced on the CPU while the next step is computed, so an accelerator does not
         wait for it; and this fails, soon, if another process has died.
         """
-        flag = torch.tensor(float(requested))
+        flag = torch.tensor(float(requested), device="cpu")
         before = self.pending
         self.pending = flag, dist.all_reduce(flag, group=self.cpu_group, async_op=True)
         if before is None:

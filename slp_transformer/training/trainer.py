@@ -46,6 +46,7 @@ from slp_transformer.training.checkpoints import (
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
+    cpu_default_device,
     float32_matmul_precision,
 )
 from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
@@ -171,9 +172,11 @@ class Trainer:
         window = getattr(getattr(model, "config", None), "context_length", None)
         window = config.sequence_length or window
         self.model, self.config, self.loss = model, config, loss
-        self.train_data = as_data_source(train_data, window)
-        self.val_data = as_data_source(val_data, window)
-        self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
+        with cpu_default_device():
+            self.train_data = as_data_source(train_data, window)
+            self.val_data = as_data_source(val_data, window)
+            self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
+            data = {"train": self.train_data.fingerprint(), "val": self.val_data.fingerprint()}
         self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
         if config.eval_interval != EPOCH:
             self.eval_interval = int(config.eval_interval)
@@ -184,7 +187,6 @@ class Trainer:
         self.out_dir = None if out_dir is None else Path(out_dir)
         self.tokenizer, self.lora_base, self.callbacks = tokenizer, lora_base, tuple(callbacks)
         self.generator = torch.Generator().manual_seed(config.seed)
-        data = {"train": self.train_data.fingerprint(), "val": self.val_data.fingerprint()}
         self.state = TrainerState(0, config, json.loads(json.dumps(data)))
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.signals, self.strategy = SignalHandler(defer=True), SINGLE_PROCESS
@@ -259,7 +261,8 @@ class Trainer:
             if self.state.finished():
                 return
             self.strategy.seed_step(self.config.seed, self.state.step)
-            batch = self.train_data.draw(self.rows_per_step, self.generator)
+            with cpu_default_device():
+                batch = self.train_data.draw(self.rows_per_step, self.generator)
             loss = training_step(
                 self.module,
                 batch,

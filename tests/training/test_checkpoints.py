@@ -12,6 +12,7 @@ from own_process import printed, python
 from safetensors import safe_open
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
     STATE_FILE,
@@ -323,3 +324,60 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, librar
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(ImportError, match=rf'need {library}.*"slp-transformer\[text\]"'):
         run(tmp_path, **options)
+
+
+# --- Models of other classes ---------------------------------------------------------------------
+
+
+def modern(seed: int = 0) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return ModernLM(ModernConfig(7, 5, 8, 4, 1, num_kv_heads=2, dropout=0.1, end_ids=(3,)))
+
+
+class Own(torch.nn.Module):
+    """A model of a user's own, with one matrix that nothing uses."""
+
+    def __init__(self, seed: int = 0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.E, self.unused = torch.nn.Embedding(7, 7), torch.nn.Linear(2, 2)
+
+    def forward(self, ids):
+        return self.E(ids)
+
+
+class OwnWithConfig(Own):
+    """Another, whose configuration is saved with it."""
+
+    def __init__(self, seed: int = 0, **config):
+        super().__init__(seed)
+        self.config = TransformerConfig(**{"vocab_size": 7, "context_length": 5} | config)
+
+
+@pytest.mark.parametrize(
+    ("make", "factory"),
+    [
+        (modern, None),
+        (Own, lambda config: Own(seed=5) if config is None else None),
+        (OwnWithConfig, lambda config: OwnWithConfig(seed=5, **config)),
+    ],
+)
+def test_models_of_other_classes_are_resumed_and_loaded(make, factory, tmp_path):
+    settings = {"steps": 4, "sequence_length": 5, "eval_interval": 2, "progress": False}
+    whole, cut = make(), make()
+    train(whole, STREAM, STREAM, out_dir=tmp_path / "whole", **settings)
+
+    def stop(record):
+        raise OSError("the plug is pulled")
+
+    with pytest.raises(OSError, match="plug"):
+        train(cut, STREAM, STREAM, out_dir=tmp_path / "cut", report=stop, **settings)
+    again = make(seed=5)
+    train(again, STREAM, STREAM, out_dir=tmp_path / "cut", resume=True, **settings)
+    assert same(again, whole)
+    loaded = load_model(tmp_path / "cut", "last", model=factory)
+    assert type(loaded) is type(whole) and same(loaded, whole)
+    assert getattr(loaded, "config", None) == getattr(whole, "config", None)
+    if factory is not None:
+        with pytest.raises(ValueError, match="no model of this package, but a Own.*as model"):
+            load_model(tmp_path / "cut")

@@ -13,7 +13,13 @@ import torch
 import torch.nn.functional as F
 
 import slp_transformer
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
+from slp_transformer import (
+    EncoderDecoder,
+    TransformerConfig,
+    TransformerLM,
+    generate,
+    padding_mask,
+)
 from slp_transformer.data.batches import IGNORE_INDEX, DataSource, PaddedPairs, TokenWindows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
@@ -450,3 +456,26 @@ train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
+
+
+def test_a_default_device_changes_nothing(tmp_path):
+    """Meta tensors hold no numbers, so that any tensor that is made there would show."""
+    settings = {"steps": 2, "batch_size": 2, "eval_interval": 1, "device": "cpu", "progress": False}
+    source = pairs((3, 5), (2, 1), (7, 2))
+    plain, model, translator = language_model(), language_model(), encoder_decoder()
+    history = train(plain, STREAM, STREAM, **settings)
+    expected = generate(plain, [[1, 2], [3]], 3, temperature=0)
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        assert train(model, STREAM, STREAM, **settings, out_dir=tmp_path) == history
+        train(model, STREAM, STREAM, **settings | {"steps": 2}, out_dir=tmp_path, resume=True)
+        train(translator, source, source, **settings)
+        loss = mean_loss(plain, STREAM, 5)
+        written = generate(plain, [[1, 2], [3]], 3, temperature=0)
+        loaded = load_model(tmp_path, "last")
+    finally:
+        torch.set_default_device(None)
+    assert before.type == "cpu" and loss == mean_loss(plain, STREAM, 5)
+    assert [result.ids for result in written] == [result.ids for result in expected]
+    assert close(loaded.parameters(), plain.parameters())
