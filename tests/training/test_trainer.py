@@ -20,7 +20,7 @@ from slp_transformer import (
     generate,
     padding_mask,
 )
-from slp_transformer.data.batches import IGNORE_INDEX, DataSource, PaddedPairs, TokenWindows
+from slp_transformer.data.batches import IGNORE_INDEX, PaddedPairs, TokenWindows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
@@ -28,7 +28,7 @@ from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import Trainer, make_optimizer, train, training_step
+from slp_transformer.training.trainer import Trainer, train, training_step
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
@@ -226,12 +226,6 @@ def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monk
     assert close(load_model(tmp_path, "last").parameters(), plain.parameters())
 
 
-def test_adamw_is_fused_where_it_works():
-    assert make_optimizer(language_model(), 1e-3).defaults["fused"]
-    odd = torch.nn.Linear(3, 2, device="meta")
-    assert not make_optimizer(odd, 1e-3).defaults["fused"]
-
-
 def test_validation_goes_by_training_mode():
     """Dropout is off while measuring, and on again afterwards."""
     model, modes = language_model(dropout=0.3), []
@@ -280,10 +274,6 @@ def test_bad_pairs_are_refused():
         pairs()
     with pytest.raises(ValueError, match="Pair 1 has an empty source"):
         pairs((2, 3), (0, 1))
-
-
-def test_both_sources_are_batch_sources():
-    assert isinstance(pairs((1, 1)), DataSource) and isinstance(TokenWindows(STREAM, 5), DataSource)
 
 
 # --- A loss and callbacks of one's own -----------------------------------------------------------
