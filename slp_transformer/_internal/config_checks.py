@@ -13,7 +13,7 @@ Initialization = Literal["gpt2", "xavier", "bert"]
 
 
 def is_integer(number: Any) -> bool:
-    """Whether something is a whole number: Python's, NumPy's or a tensor's, but not a boolean."""
+    """Return whether something is a whole number: Python's, NumPy's or a tensor's, but not a boolean."""
     try:
         return type(operator.index(number)) is int and not is_bool(number)
     except (TypeError, ValueError, RuntimeError):
@@ -21,7 +21,7 @@ def is_integer(number: Any) -> bool:
 
 
 def is_bool(value: Any) -> bool:
-    """Whether something is a boolean, also NumPy's or a tensor's, which Python takes for 0 or 1."""
+    """Return whether something is a boolean, also NumPy's or a tensor's."""
     return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
 
 

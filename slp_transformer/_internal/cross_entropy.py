@@ -20,7 +20,7 @@ def try_fast_cross_entropy_sum(
     label_smoothing: float,
     ignore_index: int,
 ) -> Float[Tensor, ""] | None:
-    """The sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
+    """Return the sum of cross-entropies, as `torch.nn.functional.cross_entropy` has it.
 
     Args:
         U: logits.

@@ -37,7 +37,7 @@ def try_fast_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."] 
 
 
 def round_to_steps(p: float) -> int:
-    """A share in steps of 1/65,536, but never all of them."""
+    """Return a share in steps of 1/65,536, but never all of them."""
     return min(round(p * DROPOUT_STEPS), DROPOUT_STEPS - 1)
 
 

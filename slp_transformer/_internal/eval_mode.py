@@ -38,6 +38,6 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def has_no_hooks(part: nn.Module) -> bool:
-    """Whether no tensor of a pass can outlive it: a part of this package, and nobody looks in."""
+    """Return whether no tensor of a pass can outlive it: a part of this package, without hooks."""
     hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "hook", None)
     return type(part).__module__.partition(".")[0] in ("slp_transformer", "torch") and not hooks

@@ -8,7 +8,7 @@ _fast_paths = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
 
 
 def fast_paths_enabled() -> bool:
-    """Whether to look for a faster way."""
+    """Return whether to look for a faster way."""
     return _fast_paths
 
 

@@ -301,6 +301,7 @@ class Own(torch.nn.Module):
         super().__init__()
         torch.manual_seed(seed)
         self.E, self.unused = torch.nn.Embedding(7, 7), torch.nn.Linear(2, 2)
+        self.register_buffer("mask", torch.tensor([True, False]))
 
     def forward(self, ids):
         return self.E(ids)
