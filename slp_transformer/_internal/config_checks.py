@@ -13,7 +13,7 @@ Initialization = Literal["gpt2", "xavier", "bert"]
 
 
 def is_integer(number: Any) -> bool:
-    """Return whether something is a whole number: Python's, NumPy's or a tensor's, but not a boolean."""
+    """Return whether something is a whole number, also NumPy's or a tensor's, but no boolean."""
     try:
         return type(operator.index(number)) is int and not is_bool(number)
     except (TypeError, ValueError, RuntimeError):

@@ -200,7 +200,7 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     Raises:
         ValueError: if the file cannot be read, or holds something else.
     """
-    return load_validated(TrainerState | None, folder / "training.json", lenient=True)
+    return load_validated(TrainerState | None, folder / "training.json")
 
 
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
@@ -231,7 +231,7 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     if not folders:
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = best_checkpoint(folders) if which == "best" else folders[-1]
-    manifest = load_validated(Manifest, folder / MANIFEST_FILE, lenient=True)
+    manifest = load_validated(Manifest, folder / MANIFEST_FILE)
     for name, size in manifest.files.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
