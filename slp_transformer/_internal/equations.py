@@ -44,7 +44,7 @@ class Equations:
         return ", ".join(places) or self.slugs[slugs[0]].get("where", "")
 
     def numbers(self, slug: str) -> list[str]:
-        """The numbers of an equation in all drafts; those of a range one by one."""
+        """Return the numbers of an equation in all drafts; those of a range one by one."""
         found = []
         for draft in self.drafts:
             number = self.slugs[slug].get(draft, "")
@@ -55,12 +55,12 @@ class Equations:
         return found
 
     def between(self, first: str, last: str) -> list[str]:
-        """The slugs of a range, both ends included."""
+        """Return the slugs of a range, both ends included."""
         order = list(self.slugs)
         return order[order.index(first) : order.index(last) + 1]
 
     def named(self, text: str) -> list[str]:
-        """The slugs that a text names in backticks; "`ln-mean` to `ln`" names four."""
+        """Return the slugs that a text names in backticks; "`ln-mean` to `ln`" names four."""
         found = []
         for group in GROUP.finditer(text):
             slugs = [slug for slug in re.findall(SLUG, group[0]) if slug in self.slugs]
@@ -71,7 +71,7 @@ class Equations:
         return list(dict.fromkeys(found))
 
     def cite(self, text: str) -> str:
-        """A text whose slugs in backticks are followed by their numbers."""
+        """Return a text whose slugs in backticks are followed by their numbers."""
 
         def cited(group: re.Match[str]) -> str:
             slugs = re.findall(SLUG, group[0])
@@ -85,5 +85,5 @@ class Equations:
 
 @cache
 def equations() -> Equations:
-    """The equations of the package's own file."""
+    """Return the equations of the package's own file."""
     return Equations(FILE.read_text(encoding="utf-8"))

@@ -2,17 +2,15 @@
 
 The schema of a file is a dataclass with plain annotations, which pydantic checks. Nothing is
 converted: a number in quotes is no number. A missing setting takes its default; an unknown one is
-refused, or left out with a warning.
+refused.
 """
 
-import logging
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import require_extra
 
-LOG = logging.getLogger("slp_transformer")
 MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
 UNKNOWN_FIELD_ERRORS = (
     "unexpected_keyword_argument",
@@ -20,13 +18,12 @@ UNKNOWN_FIELD_ERRORS = (
 )  # pydantic's names for such an error
 
 
-def load_validated(schema: Any, path: Path, *, lenient: bool = False) -> Any:
+def load_validated(schema: Any, path: Path) -> Any:
     """Load a JSON file, validated against a schema.
 
     Args:
         schema: a dataclass, or any type that pydantic knows.
         path: the file.
-        lenient: leave out settings that are not known, and say so; otherwise refuse them.
 
     Raises:
         ValueError: naming the file and the first place that is wrong.
@@ -40,17 +37,16 @@ def load_validated(schema: Any, path: Path, *, lenient: bool = False) -> Any:
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    return validate_json(schema, content, str(path), lenient=lenient)
+    return validate_json(schema, content, str(path))
 
 
-def validate_json(schema: Any, content: bytes, source_name: str, *, lenient: bool = False) -> Any:
+def validate_json(schema: Any, content: bytes, source_name: str) -> Any:
     """Parse JSON text, validated against a schema.
 
     Args:
         schema: as there.
         content: the text, in UTF-8.
         source_name: what to call it in messages.
-        lenient: as there.
 
     Raises:
         ValueError: naming `source_name` and the first place that is wrong.
@@ -61,14 +57,9 @@ def validate_json(schema: Any, content: bytes, source_name: str, *, lenient: boo
         return type_adapter(schema).validate_json(content, strict=True, extra="forbid")
     except pydantic.ValidationError as error:
         wrong = error.errors(include_url=False)
-    other = [each for each in wrong if each["type"] not in UNKNOWN_FIELD_ERRORS]
-    if other or not lenient:
-        raise ValueError(f"{source_name}: {format_validation_error((other or wrong)[0])}")
-    names = ", ".join(sorted({error_path(each["loc"]) for each in wrong}))
-    LOG.warning(
-        f"{source_name} has settings that this version does not know, and leaves out: {names}."
-    )
-    return type_adapter(schema).validate_json(content, strict=True, extra="ignore")
+    # What is wrong with a known setting, rather than that another one is unknown.
+    wrong.sort(key=lambda each: each["type"] in UNKNOWN_FIELD_ERRORS)
+    raise ValueError(f"{source_name}: {format_validation_error(wrong[0])}")
 
 
 @cache

@@ -42,7 +42,7 @@ __all__ = ["Bool", "Float", "Int", "ShapedModule", "Tensor", "format_shape"]
 
 
 def format_shape(tensor: Tensor | Sequence[int]) -> str:
-    """The shape of a tensor, or a shape, as the book writes it, for messages: `[2×7×5]`."""
+    """Return a shape, or that of a tensor, as the book writes it: `[2×7×5]`."""
     shape = tensor.shape if isinstance(tensor, Tensor) else tensor
     return "[" + "×".join(str(size) for size in shape) + "]"
 

@@ -12,7 +12,7 @@ from slp_transformer._internal.shape_types import Float, Tensor
 
 
 def weight_matrix(rows: int, columns: int) -> nn.Parameter:
-    """A weight matrix in the book's orientation, [rows×columns], for `x @ W`.
+    """Make a weight matrix in the book's orientation, [rows×columns], for `x @ W`.
 
     Drawn from a normal distribution of variance 1/rows, so that a row vector of unit variance
     keeps it. The book leaves initialization open.

@@ -125,7 +125,7 @@ def make_options(options: Options) -> FingeringOptions:
         options.max_span,
         options.position,
         {"more": 1, "less": -1}.get(options.open_strings or "", 0),
-        parse_pins(options.pin, piece),
+        parse_pins(options.pin),
         options.unplayable,
     )
 

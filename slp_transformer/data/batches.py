@@ -66,7 +66,7 @@ class Batch:
         """
         count = len(self.targets)
         each = -(-count // world_size)
-        rows = torch.arange(rank * each, (rank + 1) * each)
+        rows = torch.arange(rank * each, (rank + 1) * each, device=self.targets.device)
         idle, rows = rows >= count, rows.clamp(max=count - 1)
         targets = self.targets[rows].masked_fill(idle.unsqueeze(1), IGNORE_INDEX)
         return Batch(tuple(x[rows] for x in self.inputs), targets)

@@ -148,7 +148,7 @@ def beam_search(
     while growing:
         known = min(beam.ids.shape[1] for beam in growing)
         ids = torch.cat([beam.ids[:, :known] for beam in growing])
-        places = torch.arange(len(ids)).split([len(beam.ids) for beam in growing])
+        places = torch.arange(len(ids), device="cpu").split([len(beam.ids) for beam in growing])
         rows = {beam: its.tolist() for beam, its in zip(growing, places, strict=True)}
         ready = [beam for beam in growing if beam.ids.shape[1] == known]
         log_y = torch.log_softmax(

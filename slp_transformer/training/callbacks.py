@@ -30,19 +30,19 @@ class Callback:
     """Hooks that the trainer calls; each does nothing unless it is overridden."""
 
     def on_fit_start(self, trainer: "Trainer") -> None:
-        """Before the first step, or the first one after resuming."""
+        """Run before the first step, or the first one after resuming."""
 
     def on_log(self, trainer: "Trainer", text: str) -> None:
-        """When the trainer has something to say, such as the results of an evaluation."""
+        """Run for each line of the log, such as the results of an evaluation."""
 
     def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
-        """After each training step; to read the loss waits for the device."""
+        """Run after each training step; reading the loss waits for the device."""
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """After each evaluation and its checkpoint; an exception ends the run."""
+        """Run after each evaluation and its checkpoint; an exception ends the run."""
 
     def on_fit_end(self, trainer: "Trainer") -> None:
-        """At the end, whatever it was."""
+        """Run at the end, also after an error."""
 
 
 class OnEval(Callback):

@@ -26,8 +26,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -52,6 +52,7 @@ from slp_transformer.training.run_folder import (
     LORA_BASE_FILE,
     LORA_WEIGHTS_FILE,
     MANIFEST_FILE,
+    MODELS,
     TEMP_FOLDER,
     WEIGHTS_FILE,
     CheckpointChoice,
@@ -68,12 +69,6 @@ from slp_transformer.training.run_folder import (
 
 STATE_FILE = "state.safetensors"
 FLOATS = ("F64", "F32", "F16", "BF16")  # safetensors' names of floating-point dtypes
-MODEL_MODULES = {
-    "TransformerLM": "slp_transformer.language_model",
-    "EncoderDecoder": "slp_transformer.encoder_decoder",
-    "ModernLM": "slp_transformer.modern",
-    "Bert": "slp_transformer.modern",
-}
 
 
 # --- Saving --------------------------------------------------------------------------------------
@@ -215,7 +210,7 @@ def load_model(
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
-    if model is None and spec.model not in MODEL_MODULES:
+    if model is None and spec.model not in MODELS:
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
@@ -223,7 +218,7 @@ def load_model(
     if type(spec.config) is TransformerConfig:
         check_model_size(spec, full)
     rng_state = torch.get_rng_state()
-    kind = model or getattr(import_module(MODEL_MODULES[spec.model]), spec.model)
+    kind = model or resolve_name(MODELS[spec.model][0])
     with cpu_default_device():
         loaded: nn.Module = kind(spec.config)
     if which == "average":
@@ -327,7 +322,9 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 def all_finite(tensor: Tensor) -> bool:
     """Return whether no element is NaN or infinite, without a copy of the tensor."""
-    return not tensor.numel() or bool(torch.stack(tensor.aminmax()).isfinite().all())
+    if not tensor.numel() or not tensor.is_floating_point():
+        return True
+    return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
 def check_model_size(spec: ModelSpec, folder: Path) -> None:

@@ -20,7 +20,7 @@ MEBIBYTE = 2**20
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
-    """The device to train on: CUDA, else MPS, else the CPU, unless one is asked for.
+    """Return the device to train on: CUDA, else MPS, else the CPU, unless one is asked for.
 
     Raises:
         ValueError: if the one asked for is not there.
@@ -43,7 +43,7 @@ def pick_device(wanted: str | None = None) -> torch.device:
 
 
 def device_for_rank(wanted: str | None, place: int) -> torch.device:
-    """The device of one of the processes on a machine: a CUDA device of its own, or the CPU.
+    """Return the device of one of several processes: a CUDA device of its own, or the CPU.
 
     Raises:
         ValueError: if there are fewer devices than processes, or several processes cannot use it.
@@ -77,7 +77,7 @@ def cpu_default_device() -> contextlib.AbstractContextManager[object]:
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
-    """Whether a run trains in bfloat16; without a setting, where CUDA supports it natively."""
+    """Return whether a run trains in bfloat16; by default, where CUDA supports it natively."""
     if config.bf16 is not None:
         return config.bf16
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -154,7 +154,7 @@ def check_memory(
 
 
 def total_memory_bytes(device: torch.device) -> int:
-    """The memory of a device in bytes; for a CPU where the system does not tell, a terabyte."""
+    """Return the memory of a device in bytes; a terabyte for a CPU of unknown memory."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     try:
@@ -231,13 +231,13 @@ class DeviceMonitor:
             torch.cuda.reset_peak_memory_stats(device)
 
     def mfu(self, tokens_per_second: float) -> float | None:
-        """The share of the device's peak FLOPs that training uses; None if unknown."""
+        """Return the share of the device's peak FLOPs that training uses; None if unknown."""
         if self.flops_per_token is None or self.peak_flops is None:
             return None
         return tokens_per_second * self.flops_per_token / self.peak_flops
 
     def memory_bytes(self) -> int | None:
-        """The most memory that tensors have taken on the device; None for a CPU."""
+        """Return the most memory that tensors have taken on the device; None for a CPU."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device)
         if self.device.type == "mps":

@@ -9,8 +9,8 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import error_message, read_json, require_extra
@@ -27,11 +27,12 @@ TEMP_FOLDER = ".writing"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
-CONFIG_CLASSES = {  # of each model that is loaded by its name: the module and the class
-    "TransformerLM": ("slp_transformer.config", "TransformerConfig"),
-    "EncoderDecoder": ("slp_transformer.config", "TransformerConfig"),
-    "ModernLM": ("slp_transformer.modern", "ModernConfig"),
-    "Bert": ("slp_transformer.modern", "BertConfig"),
+BOOK_CONFIG = "slp_transformer.config:TransformerConfig"
+MODELS = {  # that are loaded by name: the class, and that of its configuration
+    "TransformerLM": ("slp_transformer.language_model:TransformerLM", BOOK_CONFIG),
+    "EncoderDecoder": ("slp_transformer.encoder_decoder:EncoderDecoder", BOOK_CONFIG),
+    "ModernLM": ("slp_transformer.modern:ModernLM", "slp_transformer.modern:ModernConfig"),
+    "Bert": ("slp_transformer.modern:Bert", "slp_transformer.modern:BertConfig"),
 }
 
 
@@ -178,10 +179,9 @@ def load_model_spec(folder: Path) -> ModelSpec:
     """
     path = folder / "config.json"
     spec = load_validated(ModelSpec, path)
-    if spec.model not in CONFIG_CLASSES:
+    if spec.model not in MODELS:
         return spec
-    module, name = CONFIG_CLASSES[spec.model]
-    kind, content = getattr(import_module(module), name), json.dumps(spec.config).encode()
+    kind, content = resolve_name(MODELS[spec.model][1]), json.dumps(spec.config).encode()
     return ModelSpec(spec.model, validate_json(kind, content, f"{path}, config"))
 
 
@@ -201,7 +201,7 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     Raises:
         ValueError: if the file cannot be read, or holds something else.
     """
-    return load_validated(TrainerState | None, folder / "training.json", lenient=True)
+    return load_validated(TrainerState | None, folder / "training.json")
 
 
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
@@ -232,7 +232,7 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     if not folders:
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = best_checkpoint(folders) if which == "best" else folders[-1]
-    manifest = load_validated(Manifest, folder / MANIFEST_FILE, lenient=True)
+    manifest = load_validated(Manifest, folder / MANIFEST_FILE)
     for name, size in manifest.files.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:

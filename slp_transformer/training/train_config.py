@@ -21,6 +21,7 @@ RESUMABLE_SETTINGS = {
     "steps",
     "early_stopping_patience",
     "keep_last",
+    "learning_rate",
 }
 """Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"

@@ -120,7 +120,7 @@ def test_begin_with_another_run(words, sentence, check):
     (["pairs.csv", "--target", "latin.csv"], "There is no use for"),
     (["pairs.csv", "--source-language", "Thai", "--target-language", "x"], 'no column "Thai"'),
     (["latin.csv"], "line 2 has the byte 0xE9"),
-    (["cut.csv.gz"], "cut.csv.gz is cut short"),
+    (["cut.csv.gz"], "cut.csv.gz is damaged: Compressed file ended"),
     (["pairs.csv", "--sequence-length", "9"], "sequence_length has no effect"),
     (["pairs.csv", "--batch-tokens", "3"], "batch just 3"),
     (["pairs.csv", "--context-length", "2"], "--overlong"),

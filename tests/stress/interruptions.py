@@ -339,13 +339,11 @@ def main() -> int:
     for kind, default in (("kills", 20), ("signals", 10), ("races", 4), ("full-disks", 6)):
         parser.add_argument(f"--{kind}", type=int, default=default, help=f"trials [{default}]")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other moments [0]")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also keep the counts as JSON")
-    arguments = parser.parse_args()
-    counts = {kind: getattr(arguments, kind) for kind in KINDS}
-    begun = time.monotonic()
-    results = campaign(counts, arguments.seed)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also save the counts as JSON")
+    arguments, begun = parser.parse_args(), time.monotonic()
+    results = campaign({kind: getattr(arguments, kind) for kind in KINDS}, arguments.seed)
     for kind, count in results.items():
-        words = ", ".join(f"{what} {count[what]}" for what in ("tried", "kept", "lost"))
+        words = ", ".join(f"{name} {number}" for name, number in count.items())
         print(f"{kind.replace('_', ' ')}: {words}")
     if arguments.out is not None:
         content = {
@@ -354,7 +352,7 @@ def main() -> int:
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "seconds": round(time.monotonic() - begun),
-            "results": {kind: dict(count) for kind, count in results.items()},
+            "results": results,
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -40,35 +40,15 @@ from slp_transformer.data import load_moby_dick, number_to_english, number_to_sp
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
 HANGS = 60.0  # seconds by the clock, after which a command will not end
-SIZES = ["--model-dim", "8", "--num-heads", "2", "--num-blocks", "1", "--context-length", "13"]
-SMALL = [
-    *SIZES,
-    "--steps",
-    "4",
-    "--eval-interval",
-    "2",
-    "--batch-size",
-    "3",
-    "--device",
-    "cpu",
-    "--quiet",
-]
+SMALL = """--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 13 --steps 4
+    --eval-interval 2 --batch-size 3 --device cpu --quiet""".split()
 RUNS = {
-    "characters": ["text", "text.txt"],
-    "words": ["text", "text.txt", "--tokenizer", "words", "--vocab-size", "50"],
-    "bpe": ["text", "text.txt", "--tokenizer", "bpe", "--vocab-size", "300"],
-    "sinusoidal": ["text", "text.txt", "--positions", "sinusoidal"],
-    "guitar": ["tabs"],
-    "translation": [
-        "pairs",
-        "pairs.csv",
-        "--tokenizer",
-        "words",
-        "--vocab-size",
-        "50",
-        "--batch-tokens",
-        "60",
-    ],
+    "characters": "text text.txt",
+    "words": "text text.txt --tokenizer words --vocab-size 50",
+    "bpe": "text text.txt --tokenizer bpe --vocab-size 300",
+    "sinusoidal": "text text.txt --positions sinusoidal",
+    "guitar": "tabs",
+    "translation": "pairs pairs.csv --tokenizer words --vocab-size 50 --batch-tokens 60",
 }
 COMMANDS = {
     "info": ["info", "RUN"],
@@ -111,10 +91,8 @@ def damage(path: Path, draw: random.Random) -> str:
         ways += [change_json] * 12 + [nest]
     if path.suffix == ".toml":
         ways += [change_toml] * 8 + [nest]
-    if path.suffix == ".pt":
-        ways += [change_state] * 12
     if path.suffix == ".safetensors":
-        ways += [change_weights] * 8
+        ways += [change_weights] * 10
     if path.suffix == ".tokens":
         ways += [change_header] * 4
     return draw.choice(ways)(path, draw)
@@ -230,29 +208,8 @@ def other_tensor(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
     ]).clone()  # fmt: skip
 
 
-def change_state(path: Path, draw: random.Random) -> str:
-    """Change one thing in the training state."""
-    state = torch.load(path, weights_only=True)
-    places = list(places_in(state))
-    tensors = [(at, key) for at, key in places if isinstance(at[key], torch.Tensor)]
-    if draw.random() < 0.5:
-        holder, key = draw.choice(tensors)
-        holder[key] = other_tensor(holder[key], draw)
-        said = f"{key!r} becomes {holder[key].dtype} {tuple(holder[key].shape)}"
-    else:
-        holder, key = draw.choice(places)
-        if draw.random() < 0.4:
-            del holder[key]
-            said = f"remove {key!r}"
-        else:
-            holder[key] = draw.choice(ODD)
-            said = f"{key!r} becomes {holder[key]!r:.40}"
-    torch.save(state if draw.random() < 0.95 else draw.choice(ODD), path)
-    return said
-
-
 def change_weights(path: Path, draw: random.Random) -> str:
-    """Change one tensor of the weights."""
+    """Change one tensor of the weights or of the training state."""
     weights = safetensors.torch.load_file(path)
     name = draw.choice(sorted(weights))
     way = draw.choice(["remove", "rename", "change", "change", "change"])
@@ -287,7 +244,8 @@ def make_runs(folder: Path) -> None:
     table = "".join(f"{source},{target}\n" for source, target in [("English", "Spanish"), *pairs])
     (folder / "pairs.csv").write_text(table, encoding="utf-8")
     for name, words in RUNS.items():
-        words = [str(folder / word) if word.endswith((".txt", ".csv")) else word for word in words]
+        words = words.replace("text.txt", f"{folder}/text.txt")
+        words = words.replace("pairs.csv", f"{folder}/pairs.csv").split()
         if unheard(["train", *words, "--out-dir", str(folder / name), *SMALL]):
             raise RuntimeError(f"The run {name} could not be made.")
 

@@ -145,7 +145,7 @@ def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
         said = capsys.readouterr().out
         assert ("bits_per_byte" in measured) == (run == "known")
         assert ("unknown" in measured) == (run == "unknown")
-    assert measured["unknown"] > 10 and "none: " in said and "<unk>" in said
+    assert measured["unknown"] > 10 and "none: " in said and "unknown words" in said
     Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
     fine("evaluate", "known", "other.txt", "--json")
     assert json.loads(capsys.readouterr().out)["unknown"] > 0

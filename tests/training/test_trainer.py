@@ -13,8 +13,14 @@ import torch
 import torch.nn.functional as F
 
 import slp_transformer
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
-from slp_transformer.data.batches import IGNORE_INDEX, DataSource, PaddedPairs, TokenWindows
+from slp_transformer import (
+    EncoderDecoder,
+    TransformerConfig,
+    TransformerLM,
+    generate,
+    padding_mask,
+)
+from slp_transformer.data.batches import IGNORE_INDEX, PaddedPairs, TokenWindows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
@@ -22,7 +28,7 @@ from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import Trainer, make_optimizer, train, training_step
+from slp_transformer.training.trainer import Trainer, train, training_step
 
 STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
@@ -220,12 +226,6 @@ def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monk
     assert close(load_model(tmp_path, "last").parameters(), plain.parameters())
 
 
-def test_adamw_is_fused_where_it_works():
-    assert make_optimizer(language_model(), 1e-3).defaults["fused"]
-    odd = torch.nn.Linear(3, 2, device="meta")
-    assert not make_optimizer(odd, 1e-3).defaults["fused"]
-
-
 def test_validation_goes_by_training_mode():
     """Dropout is off while measuring, and on again afterwards."""
     model, modes = language_model(dropout=0.3), []
@@ -274,10 +274,6 @@ def test_bad_pairs_are_refused():
         pairs()
     with pytest.raises(ValueError, match="Pair 1 has an empty source"):
         pairs((2, 3), (0, 1))
-
-
-def test_both_sources_are_batch_sources():
-    assert isinstance(pairs((1, 1)), DataSource) and isinstance(TokenWindows(STREAM, 5), DataSource)
 
 
 # --- A loss and callbacks of one's own -----------------------------------------------------------
@@ -450,3 +446,26 @@ train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
+
+
+def test_a_default_device_changes_nothing(tmp_path):
+    """Meta tensors hold no numbers, so that any tensor that is made there would show."""
+    settings = {"steps": 2, "batch_size": 2, "eval_interval": 1, "device": "cpu", "progress": False}
+    source = pairs((3, 5), (2, 1), (7, 2))
+    plain, model, translator = language_model(), language_model(), encoder_decoder()
+    history = train(plain, STREAM, STREAM, **settings)
+    expected = generate(plain, [[1, 2], [3]], 3, temperature=0)
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        assert train(model, STREAM, STREAM, **settings, out_dir=tmp_path) == history
+        train(model, STREAM, STREAM, **settings | {"steps": 2}, out_dir=tmp_path, resume=True)
+        train(translator, source, source, **settings)
+        loss = mean_loss(plain, STREAM, 5)
+        written = generate(plain, [[1, 2], [3]], 3, temperature=0)
+        loaded = load_model(tmp_path, "last")
+    finally:
+        torch.set_default_device(None)
+    assert before.type == "cpu" and loss == mean_loss(plain, STREAM, 5)
+    assert [result.ids for result in written] == [result.ids for result in expected]
+    assert close(loaded.parameters(), plain.parameters())

@@ -41,12 +41,6 @@ def test_mean_loss_counts_every_full_window_once():
     assert mean_loss(model, stream, 11, batch_size=2) == pytest.approx(by_hand.item(), rel=1e-5)
 
 
-def test_mean_loss_leaves_the_mode_as_it_was():
-    model = small_model().train()
-    mean_loss(model, torch.zeros(12, dtype=torch.long), 11)
-    assert model.training
-
-
 def test_only_matrices_decay():
     model = small_model()
     decayed, spared = make_optimizer(model, 1e-3).param_groups
