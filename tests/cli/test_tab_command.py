@@ -190,7 +190,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "none holds no model of the hand"),
+        (["--model", "none"], "There is no checkpoint in none"),
         (["--open-strings", "none"], "invalid choice 'none' for argument '--open-strings'"),
     ],
 )
