@@ -166,7 +166,7 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
     assert "without a pitch is left out" in said and "how a note is played is left out" in said
     assert sounding(written(tmp_path / "x.txt")) == [(64,)]
     plain = tmp_path / "plain.gp5"
-    write_guitar_pro(Tab("", STANDARD, (Bar(4, (Event(0, notes),)),), "", 1), plain)
+    write_tab(Tab("", STANDARD, (Bar(4, (Event(0, notes),)),), "", 1), plain)
     fine("tab", str(plain), "-o", str(tmp_path / "x.txt"))
     assert "left out" not in capsys.readouterr().err
 
