@@ -11,9 +11,9 @@ Several hands agree by the mean of their probabilities.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
-fret], ...], onset or null, [duration, ...] or null], ...]}`` with string 0 the lowest. Pitches are
-given, and nothing of the written tab is seen while fingering. Notes above the last fret are left
-out.
+fret], ...], onset or null], ...]}`` with string 0 the lowest; what else an event has is not read.
+Pitches are given, and nothing of the written tab is seen while fingering. Notes above the last fret
+are left out.
 
 Printed for each way, as shares: strings right, of all notes and of those with two places or more;
 chords (two notes and more) with every note right; events that can be played (distinct strings, a

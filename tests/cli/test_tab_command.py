@@ -165,6 +165,10 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "without a pitch is left out" in said and "how a note is played is left out" in said
     assert sounding(written(tmp_path / "x.txt")) == [(64,)]
+    plain = tmp_path / "plain.gp5"
+    write_tab(Tab("", STANDARD, (Bar(4, (Event(0, notes),)),), "", 1), plain)
+    fine("tab", str(plain), "-o", str(tmp_path / "x.txt"))
+    assert "left out" not in capsys.readouterr().err
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
@@ -190,7 +194,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "none holds no model of the hand"),
+        (["--model", "none"], "There is no checkpoint in none"),
         (["--open-strings", "none"], "invalid choice 'none' for argument '--open-strings'"),
     ],
 )
