@@ -404,7 +404,7 @@ assert first_three.sum() > 0.5
 
 # %% [markdown]
 # Each head has a map of its own, in every layer and in all three attentions.
-# <autoref identifier="slp_transformer.plotting.translation_maps.translation_attention_figure">translation_attention_figure</autoref>
+# <autoref identifier="slp_transformer.plotting.attention_maps.translation_attention_figure">translation_attention_figure</autoref>
 # draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
 # can be read off. So does the command line, which learns from these pairs or from yours:
 #
@@ -414,7 +414,7 @@ assert first_three.sum() > 0.5
 # ```
 
 # %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only some do. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it."
-from slp_transformer.plotting.translation_maps import (
+from slp_transformer.plotting.attention_maps import (
     translation_attention_figure,
 )
 

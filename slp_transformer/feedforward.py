@@ -14,11 +14,19 @@ from slp_transformer._internal.config_checks import check_choice, check_size
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 
-PointwiseActivation = Literal["relu", "gelu", "gelu_tanh"]
+PointwiseActivation = Literal["relu", "gelu", "gelu_tanh", "relu2"]
+
+
+def squared_relu(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Return the square of ReLU (So et al. 2021, arXiv 2109.08668)."""
+    return F.relu(X).square()
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu2": squared_relu,
 }
 
 
@@ -49,7 +57,8 @@ class FeedForward(ShapedModule):
         Args:
             model_dim: d.
             hidden_dim: d_ff; 4d if not given.
-            activation: "relu" as the book, "gelu", or "gelu_tanh", its approximation in GPT-2.
+            activation: "relu" as the book, "gelu", "gelu_tanh", its approximation in GPT-2, or
+                "relu2", the square of ReLU.
             bias: whether there are b_1 and b_2, as in the book.
 
         Raises:

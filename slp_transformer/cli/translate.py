@@ -12,7 +12,7 @@ from slp_transformer.cli.options import Translate
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
-from slp_transformer.plotting.translation_maps import translation_attention_figure
+from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.loaded_run import load_run
 from slp_transformer.tasks.pairs import to_translator

@@ -1,10 +1,10 @@
-"""One way to look and to touch: named points, read or changed for as long as a context lasts.
+"""Named points of a model, read or changed for as long as a context lasts.
 
-    with torch.no_grad(), watching(model) as seen:
+    with torch.no_grad(), patch_activations(model) as seen:
         model(ids)
     seen["0.alpha"]                                    # the weights of block 0, counted from 0
 
-    with watching(model, ["1.T5"], {"0.head": zeroed(2)}) as seen:
+    with patch_activations(model, ["1.T5"], {"0.head": zero_ablate(2)}) as seen:
         model(ids)                                     # without what head 2 of block 0 gathers
 
 A point is named by its block and by the book's letter: "0.T1" to "0.T5", "0.X" for what comes in
@@ -12,7 +12,7 @@ and "0.H" for what goes out; in attention "0.Q", "0.K", "0.V", "0.alpha" and "0.
 axis for the heads before its last two; where there is cross-attention, "0.C1" to "0.C3",
 "0.Q_cross" and so on. The points of an encoder-decoder begin with "encoder." or "decoder.".
 
-Attention that is watched computes its weights, which the fused kernel never does; that of blocks
+Attention that has hooks computes its weights, which the fused kernel never does; that of blocks
 where nobody asks goes on with the kernel, and outside of the context nothing is left of it.
 """
 
@@ -63,46 +63,45 @@ def patch_activations(
         part, letter = places[name]
         wanted.setdefault(part, {})[letter] = name
 
-    def watcher(full: dict[str, str], before: Hook | None) -> Hook:
-        def watch(letter: str, X: Tensor) -> Tensor:
+    def make_hook(full: dict[str, str], before: Hook | None) -> Hook:
+        def hook(letter: str, X: Tensor) -> Tensor:
             X = X if before is None else before(letter, X)
-            name = full.get(letter)
+            name = full.get(letter, "")
             if name in patches:
                 X = _apply_patch(name, patches[name], X)
             if name in kept:
                 seen[name] = X
             return X
 
-        return watch
+        return hook
 
     with ExitStack() as undo:
         for part, full in wanted.items():
             undo.callback(setattr, part, "hook", part.hook)
-            part.hook = watcher(full, part.hook)
+            part.hook = make_hook(full, part.hook)
         yield seen
 
 
 def find_hook_points(model: nn.Module) -> dict[str, HookLocation]:
-    """All points of a model by name, lowest block first, each with the part that passes it."""
+    """Return all points of a model by name, lowest block first, each with its module."""
     stacks = {n: m for n, m in model.named_modules() if isinstance(m, BlockStack)}
     found: dict[str, HookLocation] = {}
     for name, stack in stacks.items():
-        stem = f"{name}." if len(stacks) > 1 else ""
         for l, block in enumerate(stack.blocks):
-            found |= {
-                f"{stem}{l}.{point}": place for point, place in _block_hook_points(block).items()
-            }
+            stem = f"{name}.{l}." if len(stacks) > 1 else f"{l}."
+            if isinstance(block, ResidualBlock):
+                found |= {stem + point: place for point, place in _block_hook_points(block)}
     return found
 
 
-def _block_hook_points(block: ResidualBlock) -> dict[str, HookLocation]:
+def _block_hook_points(block: ResidualBlock) -> Iterator[tuple[str, HookLocation]]:
     across = block.cross_attention
-    steps = [s for s in BLOCK_HOOK_POINTS if across is not None or not s.startswith("C")]
-    found = {step: (block, step) for step in steps}
-    found |= {step: (block.attention, step) for step in ATTENTION_HOOK_POINTS}
-    if across is not None:
-        found |= {f"{step}_cross": (across, step) for step in ATTENTION_HOOK_POINTS}
-    return found
+    for step in BLOCK_HOOK_POINTS:
+        if across is not None or not step.startswith("C"):
+            yield step, (block, step)
+    for suffix, attention in (("", block.attention), ("_cross", across)):
+        if isinstance(attention, HookedModule):
+            yield from ((step + suffix, (attention, step)) for step in ATTENTION_HOOK_POINTS)
 
 
 def _apply_patch(name: str, patch: Patch, X: Tensor) -> Tensor:
@@ -110,9 +109,8 @@ def _apply_patch(name: str, patch: Patch, X: Tensor) -> Tensor:
     if not isinstance(new, Tensor) or new.shape != X.shape:
         given = format_shape(new) if isinstance(new, Tensor) else repr(new)
         raise ValueError(
-            f'At the point "{name}" passes a tensor of {format_shape(X)}, but '
-            f"what was to be put there "
-            f"is {given}."
+            f'At the point "{name}" passes a tensor of {format_shape(X)}, but what was to be put '
+            f"there is {given}."
         )
     return new.to(X)
 

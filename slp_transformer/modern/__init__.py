@@ -17,20 +17,14 @@ if TYPE_CHECKING:
     from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
     from slp_transformer.modern.rms_norm import RMSNorm
-    from slp_transformer.modern.rotary import (
-        LinearRopeScaling,
-        Llama3RopeScaling,
-        RotaryPositions,
-        apply_rotary,
-    )
+    from slp_transformer.modern.rotary import RopeScaling, RotaryPositions, apply_rotary
 
 __all__ = [
     "Bert",
     "BertConfig",
-    "LinearRopeScaling",
-    "Llama3RopeScaling",
     "PretrainedTokenizer",
     "RMSNorm",
+    "RopeScaling",
     "RotaryPositions",
     "GroupedQueryAttention",
     "ModernBlock",

@@ -121,7 +121,7 @@ class GroupedQueryAttention(BaseAttention):
             K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
-        return (A, alpha) if return_weights else A
+        return A if alpha is None or not return_weights else (A, alpha)
 
     def project(
         self, X: Float[Tensor, "*batch N d"], start: int = 0
@@ -139,7 +139,7 @@ class GroupedQueryAttention(BaseAttention):
         Q, K, V = affine(X, self.W_QKV, self.b_QKV).split(self.widths, dim=-1)
         G = self.num_kv_heads
         Q, K, V = split_heads(Q, self.num_heads), split_heads(K, G), split_heads(V, G)
-        if self.norm_Q is not None:
+        if self.norm_Q is not None and self.norm_K is not None:
             Q, K = self.norm_Q(Q), self.norm_K(K)
         if self.rotary is not None:
             Q, K = self.rotary(Q, start), self.rotary(K, start)

@@ -1,20 +1,21 @@
 """BERT: a stack without a causal mask, that says which words are hidden behind masks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import NormOrder, check_size
+from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
-from slp_transformer.embedding import InputEncoding
+from slp_transformer.feedforward import ACTIVATIONS
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import AttentionBias
 from slp_transformer.modern.config import Activation, ModernConfig, Normalization, Positions
-from slp_transformer.modern.language_model import make_stack
+from slp_transformer.modern.language_model import make_embedding, make_stack
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,20 @@ class Bert(ShapedModule):
             ValueError: if the sizes do not fit together.
         """
         super().__init__()
-        self.config, d = config, config.model_dim
-        sizes = (config.vocab_size, config.context_length, d)
-        self.embedding = InputEncoding(*sizes, config.positions)
+        self.config: BertConfig = config
+        d = config.model_dim
+        self.embedding = make_embedding(replace(config, dropout=0.0))
         self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
         self.norm_0, self.norm_head = LayerNorm(d, config.eps), LayerNorm(d, config.eps)
+        self.drop = Dropout(config.dropout)
         self.stack = make_stack(config)
         self.W_head, self.b_head = weight_matrix(d, d), nn.Parameter(zeros(d))
         self.b_words = nn.Parameter(zeros(config.vocab_size))
-        self.W_pool = self.b_pool = self.W_next = self.b_next = None
-        if config.next_sentence:
-            self.W_pool, self.b_pool = weight_matrix(d, d), nn.Parameter(zeros(d))
-            self.W_next, self.b_next = weight_matrix(d, 2), nn.Parameter(zeros(2))
+        pooled = config.next_sentence
+        self.W_pool = weight_matrix(d, d) if pooled else None
+        self.b_pool = nn.Parameter(zeros(d)) if pooled else None
+        self.W_next = weight_matrix(d, 2) if pooled else None
+        self.b_next = nn.Parameter(zeros(2)) if pooled else None
 
     def encode(
         self,
@@ -101,7 +104,7 @@ class Bert(ShapedModule):
         mask: Float[Tensor, "... #N #N"] | None = None,
         segments: Int[Tensor, "*batch N"] | None = None,
     ) -> Float[Tensor, "*batch N d"]:
-        """One row for each token, in the light of all the others.
+        """Return a row for each token, which all the others had a part in.
 
         Args:
             ids: token ids.
@@ -113,7 +116,7 @@ class Bert(ShapedModule):
         """
         segments = torch.zeros_like(ids) if segments is None else segments
         X = self.norm_0(self.embedding(ids) + F.embedding(segments, self.S))
-        return self.stack(X, mask)
+        return self.stack(self.drop(X), mask)
 
     def forward(
         self,
@@ -126,8 +129,8 @@ class Bert(ShapedModule):
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
-        activation = self.stack.blocks[0].ffn.activation
-        hidden = activation(affine(self.encode(ids, mask, segments), self.W_head, self.b_head))
+        hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
+        hidden = ACTIVATIONS[self.config.activation](hidden)
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
 
     def next_sentence_logits(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
@@ -139,7 +142,7 @@ class Bert(ShapedModule):
         Raises:
             ValueError: if this model has no such head.
         """
-        if self.W_pool is None:
+        if self.W_pool is None or self.W_next is None:
             raise ValueError("This BERT has no head for the next sentence.")
         pooled = torch.tanh(affine(H[..., 0, :], self.W_pool, self.b_pool))
         return affine(pooled, self.W_next, self.b_next)

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from slp_transformer.config import TransformerConfig
 from slp_transformer.modern.attention import AttentionBias, check_num_kv_heads
-from slp_transformer.modern.rotary import RopeScaling, read_rope_scaling
+from slp_transformer.modern.rotary import RopeScaling
 from slp_transformer.multi_head import head_sizes
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
 Normalization = Literal["layer", "rms"]
 
@@ -23,8 +23,8 @@ class ModernConfig(TransformerConfig):
     it is the book's model again.
 
     Attributes:
-        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", or "gelu_tanh", as in
-            GPT-2.
+        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", "gelu_tanh", as in GPT-2, or
+            "relu2", the square of ReLU (So et al. 2021, arXiv 2109.08668).
         positions: "rotary", "learned" (the book's) or "sinusoidal".
         normalization: "rms" or "layer" (the book's).
         eps: epsilon of the norms.
@@ -35,14 +35,16 @@ class ModernConfig(TransformerConfig):
             but W_O (Qwen2).
         ffn_bias: whether the feedforward layers have biases.
         tied: whether the head's matrix is E (the book's), or one of its own.
+        zero_init: whether the matrices that write to the residual stream begin with zeros, so that
+            every block begins as the identity.
         rope_base: base of the rotary frequencies.
         rope_scaling: how rotary angles are stretched to a longer context.
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
     """
 
-    activation: Activation = "swiglu"
-    positions: Positions = "rotary"
+    activation: Activation = "swiglu"  # type: ignore[assignment]  # a wider choice
+    positions: Positions = "rotary"  # type: ignore[assignment]  # a wider choice
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
@@ -50,8 +52,9 @@ class ModernConfig(TransformerConfig):
     attention_bias: AttentionBias = False
     ffn_bias: bool = False
     tied: bool = True
+    zero_init: bool = False
     rope_base: float = 10000.0
-    rope_scaling: RopeScaling | dict[str, Any] | None = None
+    rope_scaling: RopeScaling | None = None  # or its fields, as `to_dict` writes them
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
 
@@ -62,7 +65,7 @@ class ModernConfig(TransformerConfig):
             ValueError: naming the setting, what it was and what would do.
         """
         if isinstance(self.rope_scaling, dict):  # as `to_dict` writes it
-            object.__setattr__(self, "rope_scaling", read_rope_scaling(self.rope_scaling))
+            object.__setattr__(self, "rope_scaling", RopeScaling(**self.rope_scaling))
         object.__setattr__(self, "end_ids", tuple(self.end_ids))
         super().__post_init__()
         if self.scaled_embeddings or self.initialization != "gpt2":
@@ -82,12 +85,14 @@ class ModernConfig(TransformerConfig):
             )
 
     def qkv_widths(self) -> tuple[int, int, int]:
-        """Columns of queries, keys and values in W_QKV."""
+        """Return the columns of queries, keys and values in W_QKV."""
         A, G = self.num_heads, self.num_kv_heads or self.num_heads
         key_dim, value_dim = head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
         return A * key_dim, G * key_dim, G * value_dim
 
     def attention_kwargs(self) -> dict[str, Any]:
-        """The settings of an attention layer, as `GroupedQueryAttention` takes them."""
+        """Return the settings of an attention layer, as `GroupedQueryAttention` takes them."""
         names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
-        return {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in names}
+        qk_norm_eps = self.eps if self.qk_norm else None
+        return settings | {"bias": self.attention_bias, "qk_norm_eps": qk_norm_eps}

@@ -77,7 +77,8 @@ class StreamingDecoder:
     def __init__(self, tokenizer: PretrainedTokenizer):
         """Begin a text."""
         self.decoders = require_extra("tokenizers.decoders", "Tokenizers of others")
-        self.library, self.pending_ids = tokenizer.library, []
+        self.library = tokenizer.library
+        self.pending_ids: list[int] = []
         self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
 
     def decode_next(self, i: int) -> str:

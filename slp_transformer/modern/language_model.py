@@ -17,24 +17,9 @@ from slp_transformer.modern.rotary import RotaryPositions
 
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
-    """Make a norm of the stream, as the configuration has it."""
+    """Make a norm of the stream."""
     kind = RMSNorm if config.normalization == "rms" else LayerNorm
     return kind(config.model_dim, config.eps)
-
-
-def make_feedforward(config: ModernConfig) -> FeedForward | SwiGLU:
-    """Make a feedforward layer, as the configuration has it."""
-    if config.activation == "swiglu":
-        return SwiGLU(config.model_dim, config.hidden_dim, config.ffn_bias)
-    return FeedForward(config.model_dim, config.hidden_dim, config.activation, config.ffn_bias)
-
-
-def make_rotary(config: ModernConfig) -> RotaryPositions | None:
-    """Make the rotations that all blocks share; None where positions are not rotary."""
-    if config.positions != "rotary":
-        return None
-    key_dim = config.key_dim or config.model_dim // config.num_heads
-    return RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
 
 
 class ModernBlock(ResidualBlock):
@@ -50,21 +35,31 @@ class ModernBlock(ResidualBlock):
         Raises:
             ValueError: if the sizes do not fit together.
         """
-        attention = GroupedQueryAttention(
-            **config.attention_kwargs(),
-            bias=config.attention_bias,
-            qk_norm_eps=config.eps if config.qk_norm else None,
-            rotary=rotary,
+        attention = GroupedQueryAttention(**config.attention_kwargs(), rotary=rotary)
+        sizes = (config.model_dim, config.hidden_dim)
+        ffn: FeedForward | SwiGLU
+        if config.activation == "swiglu":
+            ffn = SwiGLU(*sizes, config.ffn_bias)
+        else:
+            ffn = FeedForward(*sizes, config.activation, config.ffn_bias)
+        norms = make_norm(config), make_norm(config)
+        super().__init__(
+            attention, norms[0], ffn, norms[1], norm=config.norm, dropout=config.dropout
         )
-        parts = (attention, make_norm(config), make_feedforward(config), make_norm(config))
-        super().__init__(*parts, norm=config.norm, dropout=config.dropout)
 
 
 def make_stack(config: ModernConfig) -> BlockStack:
     """Make the blocks, and the final norm of a pre-norm stack."""
-    rotary = make_rotary(config)
+    rotary = None
+    if config.positions == "rotary":
+        key_dim = config.key_dim or config.model_dim // config.num_heads
+        rotary = RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
     blocks = [ModernBlock(config, rotary) for _ in range(config.num_blocks)]
-    return BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
+    stack = BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
+    if config.zero_init:
+        for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
+            nn.init.zeros_(sublayer.output_matrix)
+    return stack
 
 
 class TokenEmbeddingOnly(nn.Module):
@@ -98,10 +93,10 @@ class TokenEmbeddingOnly(nn.Module):
 
 def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
     """Make the input, with positions or without."""
-    sizes = (config.vocab_size, config.context_length, config.model_dim)
     if config.positions == "rotary":
+        sizes = (config.vocab_size, config.context_length, config.model_dim)
         return TokenEmbeddingOnly(*sizes, config.dropout)
-    return InputEncoding(*sizes, config.positions, config.dropout)
+    return InputEncoding(config.vocab_size, **config.embedding_kwargs())
 
 
 class ModernLM(TransformerLM):
@@ -113,6 +108,8 @@ class ModernLM(TransformerLM):
         stack: the blocks and the final norm.
         E_out: the head's own matrix [|V|×d]; None if it is E.
     """
+
+    E_out: nn.Parameter | None
 
     def __init__(self, config: ModernConfig):
         """Make a language model.
@@ -129,5 +126,5 @@ class ModernLM(TransformerLM):
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
-        """The matrix that an output of the stack is compared with: E, or the head's own."""
+        """The matrix of the head: E, or one of its own."""
         return self.embedding.tokens.E if self.E_out is None else self.E_out

@@ -1,10 +1,8 @@
 """Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
 
 import shutil
-from collections.abc import Iterator
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import torch
 
@@ -14,25 +12,24 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.hf_mapping import bert, gpt2, llama
-from slp_transformer.modern.hf_mapping.config_reader import HFConfigReader
-from slp_transformer.modern.hf_mapping.param_map import HFTensor, ParamMap
+from slp_transformer.modern.hf_config import HFConfigReader
+from slp_transformer.modern.hf_families import HF_FAMILIES, HFFamily, HFTensor, choose_family
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
 from slp_transformer.modern.weight_files import (
     MAX_SHARD_BYTES,
     WeightFiles,
+    column_widths,
     has_weights,
     write_weights,
 )
 
-HF_FAMILIES = {"gpt2": gpt2, **dict.fromkeys(llama.DEFAULTS, llama), "bert": bert}
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
-LM_HEAD_KEY = "lm_head.weight"
+NEXT_SENTENCE_KEY = "cls.seq_relationship.weight"
 
 
 def read_config(folder: str | Path) -> ModernConfig:
-    """Our configuration of a model of others; of its weights at most the names are looked at.
+    """Return our configuration of a published model; of its weights at most the names are read.
 
     Args:
         folder: a folder with config.json.
@@ -43,30 +40,31 @@ def read_config(folder: str | Path) -> ModernConfig:
     return _read_config_and_family(Path(folder))[0]
 
 
-def _read_config_and_family(folder: Path) -> tuple[ModernConfig, ModuleType]:
+def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
     path = folder / CONFIG_FILE
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
-    if (
-        generating := folder / GENERATION_CONFIG_FILE
-    ).is_file():  # where it stands, it has the last word
-        said = read_json(generating)
-        ends = said.get(EOS_KEY) if isinstance(said, dict) else None
+    generating = folder / GENERATION_CONFIG_FILE
+    if generating.is_file():  # it has the last word about the tokens that end a text
+        defaults = read_json(generating)
+        ends = defaults.get(EOS_KEY) if isinstance(defaults, dict) else None
         content |= {} if ends is None else {EOS_KEY: ends}
     settings = HFConfigReader(content, str(path))
-    layout = settings.get_choice("model_type", HF_FAMILIES, "")
-    settings.refuse_keys(("quantization_config",))
+    family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
-        config = layout.from_hf_config(settings)
+        config = family.read_config(settings)
     except ValueError as error:
-        said = str(error)
-        raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
-    if layout is bert and has_weights(folder):  # config.json does not always say which heads
-        config = bert.detect_heads(config, WeightFiles(folder, bert.PREFIX).files)
-    return config, layout
+        message = str(error)
+        where = "" if message.startswith(str(path)) else f"{path}: "
+        raise ValueError(where + message) from None
+    if isinstance(config, BertConfig) and has_weights(folder):
+        # The first BERTs name BertForMaskedLM and hold all that was trained.
+        found = NEXT_SENTENCE_KEY in WeightFiles(folder, family.prefix).tensors
+        config = replace(config, next_sentence=config.next_sentence or found)
+    return config, family
 
 
 def from_pretrained(
@@ -94,14 +92,39 @@ def from_pretrained(
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
-    config, layout = _read_config_and_family(folder)
-    files = WeightFiles(folder, layout.PREFIX)
-    places = resolve_param_map(files, layout, config)
+    config, family = _read_config_and_family(folder)
+    files = WeightFiles(folder, family.prefix)
+    tied = family.tied if config.tied else {}
+
+    def find(ours: str) -> tuple[HFTensor, ...]:
+        found = family.find_param(ours, config)
+        for place in found:
+            if place.name not in files.tensors:
+                raise ValueError(f"{folder} has no tensor {place.name} (our {ours}).")
+        return found
+
+    for i in range(config.num_blocks):  # before a model is made of blocks that no file has
+        find(f"stack.blocks.{i}.norm_1.gamma")
     model = build_on_meta(config)
     shapes = {name: W.shape for name, W in model.state_dict().items()}
+    places = {name: find(name) for name in shapes}
+    used = {place.name for theirs in places.values() for place in theirs} | tied.keys()
+    for name, stored in sorted(files.tensors.items()):
+        if name not in used and not name.endswith(family.ignored):
+            raise ValueError(
+                f"{stored.path}: there is no such part here as {stored.name}, so the model cannot "
+                "be loaded as it was made."
+            )
     for name, theirs in places.items():
         files.check_shapes(name, theirs, shapes[name])
-    _check_tied(files, layout, config)
+    for again, first in tied.items():
+        if again in files.tensors and not torch.equal(
+            files.read(HFTensor(again)), files.read(HFTensor(first))
+        ):
+            raise ValueError(
+                f"{files.tensors[again].path}: {again} is not {first}, though config.json says "
+                "that the head is tied to it."
+            )
     state = {
         name: files.load(theirs, shapes[name], dtype, device) for name, theirs in places.items()
     }
@@ -110,54 +133,9 @@ def from_pretrained(
 
 
 def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
-    """A model of shapes alone, on PyTorch's meta device: it takes no memory."""
-    kind = Bert if isinstance(config, BertConfig) else ModernLM
+    """Make a model of shapes alone, on PyTorch's meta device: it takes no memory."""
     with torch.device("meta"):
-        return kind(config)
-
-
-def resolve_param_map(files: WeightFiles, family: ModuleType, config: ModernConfig) -> ParamMap:
-    """Return the place of each of our tensors.
-
-    Raises:
-        ValueError: if one is missing, or the files have more than we have a place for.
-    """
-    places: ParamMap = {}
-    for some in family.param_maps(config):
-        for ours, theirs in some.items():
-            for place in theirs:
-                if place.name not in files.files:
-                    raise ValueError(f"{files.folder} has no tensor {place.name} (our {ours}).")
-        places |= some
-    used = {place.name for theirs in places.values() for place in theirs}
-    used |= _tied_keys(family, config).keys()
-    for name in sorted(files.files.keys() - used):
-        if not name.endswith(family.IGNORED_BUFFERS):
-            raise ValueError(
-                f"{files.files[name]}: there is no such part here as {files.original_names[name]}, "
-                f"so the "
-                "model cannot be loaded as it was made."
-            )
-    return places
-
-
-def _tied_keys(family: ModuleType, config: ModernConfig) -> dict[str, str]:
-    """Tensors that a file may hold a second time, under the name of the head."""
-    if family is bert:
-        return bert.TIED_KEYS
-    E = next(iter(family.param_maps(config)))["embedding.tokens.E"][0].name
-    return {LM_HEAD_KEY: E} if config.tied else {}
-
-
-def _check_tied(files: WeightFiles, family: ModuleType, config: ModernConfig) -> None:
-    for again, first in _tied_keys(family, config).items():
-        if again in files.files and not torch.equal(
-            files.read(HFTensor(again)), files.read(HFTensor(first))
-        ):
-            raise ValueError(
-                f"{files.files[again]}: {again} is not {first}, though config.json says that the "
-                "head is tied to it."
-            )
+        return Bert(config) if isinstance(config, BertConfig) else ModernLM(config)
 
 
 # --- Out ---------------------------------------------------------------------------------------
@@ -166,7 +144,7 @@ def _check_tied(files: WeightFiles, family: ModuleType, config: ModernConfig) ->
 def save_pretrained(
     model: TransformerLM | Bert, folder: str | Path, *, max_file_bytes: int = MAX_SHARD_BYTES
 ) -> Path:
-    """Write a model in Hugging Face's layout: `transformers` loads it, and says the same.
+    """Write a model in Hugging Face's layout: `transformers` loads it, and computes the same.
 
     A `ModernLM` becomes a Llama, a Qwen2, a Qwen3 or a GPT-2, whichever has its parts; the book's
     own `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
@@ -187,12 +165,21 @@ def save_pretrained(
     folder = Path(folder)
     if any(iter_lora(model)):
         raise ValueError("The model has LoRA matrices: merge them into its weights by merge_lora.")
-    config, layout = _config_and_family(model)
-    settings = layout.to_hf_config(config)
-    state = model.state_dict()
-    if config.positions != "rotary":  # those that are not learned are kept, too
-        state["embedding.positions.P"] = model.embedding.positions.P
-    theirs = dict(_to_hf_state_dict(state, layout, config))
+    config = model.config
+    if not isinstance(config, ModernConfig):
+        layer_norms = {"normalization": "layer", "attention_bias": True, "ffn_bias": True}
+        config = ModernConfig(**config.to_dict() | layer_norms)
+    family = choose_family(config)
+    settings = family.write_config(config)
+    state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
+    theirs: dict[str, Tensor] = {}
+    for ours in build_on_meta(config).state_dict() | state:
+        if (W := state.get(ours)) is None:  # a bias that the book's attention lacks
+            product = state[ours.replace(".b_", ".W_")]
+            W = product.new_zeros(product.shape[-1])
+        places = family.find_param(ours, config)
+        for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
+            theirs[place.name] = part.T if place.transposed else part
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
@@ -210,30 +197,3 @@ def save_pretrained(
         raise
     fsync_path(folder.parent)
     return folder
-
-
-def _config_and_family(model: TransformerLM | Bert) -> tuple[ModernConfig, ModuleType]:
-    config = model.config
-    if isinstance(model, Bert):
-        return config, bert
-    if not isinstance(config, ModernConfig):
-        config = ModernConfig(
-            **config.to_dict(), normalization="layer", attention_bias=True, ffn_bias=True
-        )
-    return config, llama if config.positions == "rotary" else gpt2
-
-
-def _to_hf_state_dict(
-    state: dict[str, Tensor], family: ModuleType, config: ModernConfig
-) -> Iterator[tuple[str, Tensor]]:
-    """Their tensors by their names, views of ours; the biases that the book's lacks are 0."""
-    for ours, places in chain.from_iterable(some.items() for some in family.param_maps(config)):
-        W, begin = state.get(ours), 0
-        if W is None:
-            beside = state[ours.replace(".b_", ".W_")]
-            W = beside.new_zeros(beside.shape[-1])
-        for place in places:
-            columns = place.columns or W.shape[-1]
-            part = W.narrow(-1, begin, columns)
-            yield place.name, part.T if place.transposed else part
-            begin += columns

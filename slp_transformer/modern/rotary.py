@@ -2,51 +2,67 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_choice, check_size
 from slp_transformer._internal.reference_mode import is_traced
-from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.shape_types import Float, Tensor
+
+RopeType = Literal["linear", "dynamic", "llama3"]
 
 
 @dataclass(frozen=True)
-class Llama3RopeScaling:
-    """The way Llama 3.1 stretches the angles of a model trained on a shorter context.
+class RopeScaling:
+    """A stretch of rotary angles to a longer context than a model was trained on.
 
-    Pairs that turn slowly, less than `low_freq_factor` times in the old context, turn `factor`
-    times slower; those that turn more than `high_freq_factor` times stay as they are; between the
-    two, a mixture.
+    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
+    - "dynamic": beyond the old context the base grows with the length of the sequence, so that slow
+      pairs turn slower. A cached key keeps the angle that it had when it was read, as it does in
+      `transformers`, so there cached and uncached logits differ.
+    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
+      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
+      the two there is a mixture.
 
     Attributes:
-        factor: how much slower.
+        rope_type: "linear", "dynamic" or "llama3".
+        factor: how much longer the context becomes.
+        original_context_length: tokens that the model was trained on; not for "linear".
         low_freq_factor: turns in the old context below which a pair is slowed in full.
         high_freq_factor: turns from which on it is not.
-        original_context_length: tokens that the model was trained on before.
     """
 
+    rope_type: RopeType
     factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_context_length: int
+    original_context_length: int = 1
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
 
     def __post_init__(self):
-        """Refuse numbers that are no such recipe.
+        """Refuse numbers that no angles can be scaled by.
 
         Raises:
             ValueError: naming what must hold.
         """
-        check_size(old_context=self.original_context_length)
+        check_choice(RopeType, rope_type=self.rope_type)
+        check_size(original_context_length=self.original_context_length)
         if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
                 "A longer context needs factor above 0 and 0 < low < high, not factor = "
                 f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
             )
 
-    def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
-        """The angles a position, stretched."""
+    def __call__(self, theta: Float[Tensor, "pairs"], length: int) -> Float[Tensor, "pairs"]:
+        """Return the stretched angles a position, in a sequence of so many tokens."""
+        if self.rope_type == "linear":
+            return theta / self.factor
+        if self.rope_type == "dynamic":
+            longest = torch.sym_max(length, self.original_context_length)
+            ratio = self.factor * longest / self.original_context_length - self.factor + 1
+            i = torch.arange(len(theta), device=theta.device)
+            return theta * ratio ** (-i / max(len(theta) - 1, 1))
         turns = self.original_context_length * theta / (2 * math.pi)
         keep = (
             (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
@@ -54,45 +70,14 @@ class Llama3RopeScaling:
         return keep * theta + (1 - keep) * theta / self.factor
 
 
-@dataclass(frozen=True)
-class LinearRopeScaling:
-    """How positions are interpolated (Chen et al. 2023, arXiv 2306.15595): all pairs turn slower.
-
-    Attributes:
-        factor: how much slower.
-    """
-
-    factor: float
-
-    def __post_init__(self):
-        """Refuse a factor that is not above 0.
-
-        Raises:
-            ValueError: naming it.
-        """
-        if not self.factor > 0:
-            raise ValueError(f"A longer context needs a factor above 0, not {self.factor}.")
-
-    def __call__(self, theta: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
-        """The angles a position, stretched."""
-        return theta / self.factor
-
-
-RopeScaling = Llama3RopeScaling | LinearRopeScaling
-
-
-def read_rope_scaling(fields: dict[str, Any]) -> RopeScaling:
-    """Return the scaling that has these fields."""
-    return (LinearRopeScaling if fields.keys() == {"factor"} else Llama3RopeScaling)(**fields)
-
-
 def rotation_angles(
     positions: Float[Tensor, "N"],
     key_dim: int,
     base: float = 10000.0,
     scaling: RopeScaling | None = None,
+    length: int = 0,
 ) -> Float[Tensor, "N pairs"]:
-    r"""The angle by which each pair of columns turns at each position.
+    r"""Return the angle by which each pair of columns turns at each position.
 
     $$pos\cdot\theta_i,\quad\theta_i=base^{-2i/d_k}$$
 
@@ -104,9 +89,10 @@ def rotation_angles(
         key_dim: d_k, an even number.
         base: the larger, the slower the last pairs turn.
         scaling: how to stretch the angles to a longer context, if at all.
+        length: tokens of the sequence, on which "dynamic" scaling depends.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    return torch.outer(positions, theta if scaling is None else scaling(theta))
+    return torch.outer(positions, theta if scaling is None else scaling(theta, length))
 
 
 def apply_rotary(
@@ -127,7 +113,7 @@ def apply_rotary(
 
 
 class RotaryPositions(nn.Module):
-    r"""Rotations for queries and keys: what q·k says of positions depends on i − j alone.
+    r"""Rotations of queries and keys, by which q·k depends on positions by i − j alone.
 
     $$(\mathbf q_i\mathbf R_i)\cdot(\mathbf k_j\mathbf R_j)=\mathbf q_i\mathbf R_{i-j}\mathbf k_j
     ^\top$$
@@ -165,18 +151,19 @@ class RotaryPositions(nn.Module):
     ) -> Float[Tensor, "*batch N d_k"]:
         """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
         end = start + X.shape[-2]
-        if is_traced(X):  # a table that grows would tie the program to lengths
-            return apply_rotary(X, *self._cos_sin(torch.arange(start, end, device=X.device), X))
+        depends_on_length = self.scaling is not None and self.scaling.rope_type == "dynamic"
+        if is_traced(X) or depends_on_length:  # a table would tie a traced program to lengths
+            return apply_rotary(X, *self._cos_sin(start, end, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
-                cos, sin = self._cos_sin(torch.arange(rows, device=X.device), X)
-            self._cached_tables = cos, sin
+                cos, sin = self._cached_tables = self._cos_sin(0, rows, X)
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, positions: Int[Tensor, "N"], X: Tensor) -> tuple[Tensor, Tensor]:
+    def _cos_sin(self, start: int, end: int, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
-        exact = positions.to(torch.promote_types(X.dtype, torch.float32))
-        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling).repeat(1, 2)
+        exact = torch.promote_types(X.dtype, torch.float32)
+        positions = torch.arange(start, end, device=X.device).to(exact)
+        angles = rotation_angles(positions, self.key_dim, self.base, self.scaling, end).repeat(1, 2)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

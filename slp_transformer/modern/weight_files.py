@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -12,7 +13,7 @@ from slp_transformer._internal.atomic_write import (
     write_json,
 )
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer.modern.hf_mapping.param_map import HFTensor
+from slp_transformer.modern.hf_families import HFTensor
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 TORCH_DTYPES = {
@@ -29,17 +30,25 @@ def has_weights(folder: Path) -> bool:
     return any((folder / name).exists() for name in (SINGLE_FILE, INDEX_FILE))
 
 
+class StoredTensor(NamedTuple):
+    """The place of a tensor in a folder, and its shape and type."""
+
+    path: Path
+    name: str
+    shape: list[int]
+    dtype: str
+
+
 class WeightFiles:
-    """The tensors of a folder, by name; none is read before it is asked for.
+    """The tensors of a folder; none is read before it is asked for.
 
     Attributes:
         folder: the folder.
-        files: the file that each tensor lies in.
-        original_names: the name that it has there; older files call a norm's gain gamma.
+        tensors: by the names that they have today; older files call a norm's gain gamma.
     """
 
     def __init__(self, folder: Path, prefix: str):
-        """Read what tensors there are.
+        """Read which tensors there are.
 
         Args:
             folder: where the files are.
@@ -48,13 +57,12 @@ class WeightFiles:
         Raises:
             ValueError: if there are no weights that can be read.
         """
-        self.folder, self.shapes, self.dtypes = folder, {}, {}
-        self.files: dict[str, Path] = {}
-        self.original_names: dict[str, str] = {}
+        self.folder = folder
+        self.tensors: dict[str, StoredTensor] = {}
         listed = self._read_index()
         for path in sorted(set(listed.values()) if listed else {folder / SINGLE_FILE}):
             self._read_header(path, prefix)
-        missing = sorted(set(listed) - set(self.original_names.values()))
+        missing = sorted(set(listed) - {stored.name for stored in self.tensors.values()})
         if missing:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
@@ -87,11 +95,10 @@ class WeightFiles:
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
                 if not known.startswith((prefix, "lm_head.", "cls.")):
                     known = prefix + known
-                if known in self.files:
+                if known in self.tensors:
                     raise ValueError(f"{path}: {name} is there twice.")
                 part = file.get_slice(name)
-                self.files[known], self.original_names[known] = path, name
-                self.shapes[known], self.dtypes[known] = part.get_shape(), part.get_dtype()
+                self.tensors[known] = StoredTensor(path, name, part.get_shape(), part.get_dtype())
 
     def check_shapes(self, ours: str, sources: tuple[HFTensor, ...], shape: torch.Size) -> None:
         """Refuse tensors that ours cannot be made of.
@@ -99,25 +106,26 @@ class WeightFiles:
         Raises:
             ValueError: naming the first, and what it should be.
         """
-        for place in sources:
-            path, name = self.files[place.name], self.original_names[place.name]
-            needed = [*shape[:-1], place.columns or shape[-1]]
-            needed = needed[::-1] if place.transposed else needed
-            if (found := self.shapes[place.name]) != needed:
+        for source, columns in zip(sources, column_widths(sources, shape), strict=True):
+            path, name, found, dtype = self.tensors[source.name]
+            needed = [*shape[:-1], columns]
+            needed = needed[::-1] if source.transposed else needed
+            if found != needed:
                 raise ValueError(
                     f"{path}: {name} is {format_shape(found)}, but config.json makes it "
                     f"{format_shape(needed)} (our {ours})."
                 )
-            if (kind := self.dtypes[place.name]) not in TORCH_DTYPES:
+            if dtype not in TORCH_DTYPES:
                 raise ValueError(
-                    f"{path}: {name} is of type {kind}, which cannot be loaded: known are "
+                    f"{path}: {name} is of type {dtype}, which cannot be loaded: known are "
                     f"{', '.join(TORCH_DTYPES)}."
                 )
 
     def read(self, source: HFTensor) -> Tensor:
-        """The tensor of a place in our orientation, mapped rather than read."""
-        with open_safetensors(self.files[source.name]) as file:  # anew, to let go of the pages read
-            W = file.get_tensor(self.original_names[source.name])
+        """Return a tensor in our orientation, mapped rather than read."""
+        stored = self.tensors[source.name]
+        with open_safetensors(stored.path) as file:  # anew, to let go of the pages read
+            W = file.get_tensor(stored.name)
         return W.T if source.transposed else W
 
     def load(
@@ -127,18 +135,21 @@ class WeightFiles:
         dtype: torch.dtype | None,
         device: torch.device | str,
     ) -> Tensor:
-        """A tensor of ours, copied from the places that it is made of."""
-        dtype = dtype or TORCH_DTYPES[self.dtypes[sources[0].name]]
-        W, begin = torch.empty(shape, dtype=dtype, device=device), 0
-        for place in sources:
-            columns = place.columns or shape[-1]
-            W.narrow(-1, begin, columns).copy_(self.read(place))
-            begin += columns
+        """Return a tensor of ours, copied from those that it is made of."""
+        dtype = dtype or TORCH_DTYPES[self.tensors[sources[0].name].dtype]
+        W = torch.empty(shape, dtype=dtype, device=device)
+        for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
+            part.copy_(self.read(source))
         return W
 
 
+def column_widths(sources: tuple[HFTensor, ...], shape: torch.Size) -> list[int]:
+    """Return how many columns of ours each of the tensors is."""
+    return [source.columns or shape[-1] for source in sources]
+
+
 def open_safetensors(path: Path):
-    """A safetensors file, mapped.
+    """Map a safetensors file.
 
     Raises:
         ValueError: if it cannot be read.
@@ -176,7 +187,7 @@ def write_weights(
 
 
 def iter_shards(tensors: dict[str, Tensor], max_bytes: int) -> Iterator[list[str]]:
-    """Their names in order, in groups that weigh no more than asked for."""
+    """Yield their names in order, in groups of at most so many bytes."""
     names: list[str] = []
     room = max_bytes
     for name, W in tensors.items():

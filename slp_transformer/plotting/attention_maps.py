@@ -13,9 +13,11 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.interpret.translation_attention import attention_weights
 from slp_transformer.plotting.canvas import POSITIVE_COLOR
 
-_CELL_PX, _GAP_PX, _LETTER_WIDTH_PX, _LINE_HEIGHT_PX = 14, 12, 6.8, 20  # in pixels
+_CELL_PX, _GAP_PX, _LETTER_WIDTH_PX, _LINE_HEIGHT_PX = 14, 12, 6.8, 20
 _MIN_SHOWN_WEIGHT = 0.01  # weights below are left blank
 
 _PAGE_TEMPLATE = """<!DOCTYPE html>
@@ -26,14 +28,12 @@ _PAGE_TEMPLATE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ font-family: system-ui, sans-serif; margin: 1.5em; }}
-section {{ overflow-x: auto; }}
-svg {{ display: block; }}
+body {{ font-family: system-ui, sans-serif; margin: 1.5em; overflow-x: auto; }}
 </style>
 </head>
 <body>
 <h1>{title}</h1>
-{sections}
+{svg}
 </body>
 </html>
 """
@@ -84,50 +84,40 @@ class AttentionFigure:
         self.parts, self.title = list(parts), title
 
     def __repr__(self) -> str:
-        return "<AttentionPicture>"
+        return f"<AttentionFigure {self.title!r}>"
 
-    def svg(self) -> str:
-        """Return all maps in one SVG element."""
-        inside, y, width = [], 0.0, 0.0
-        for drawing in [_MapsDrawing(part, titled=True) for part in self.parts]:
-            inside.append(f'<g transform="translate(0 {y:g})">{drawing.to_svg()}</g>')
-            y, width = y + drawing.height + _GAP_PX, max(width, drawing.width)
-        return _svg_element(width, y, "".join(inside))
-
-    def html(self) -> str:
-        """Return a self-contained page."""
-        sections = []
+    def svg(self, style: str = "") -> str:
+        """Return all maps in one SVG element, with more of a style than its least width."""
+        drawn, height, width = [], 0.0, 0.0
         for part in self.parts:
-            drawing, title = _MapsDrawing(part, titled=False), escape(part.title)
-            note = f"<p>{escape(part.note)}</p>\n" if part.note else ""
-            svg = _svg_element(drawing.width, drawing.height, drawing.to_svg())
-            svg = svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
-            sections.append(f"<h2>{title}</h2>\n{note}<section>\n{svg}\n</section>")
-        return _PAGE_TEMPLATE.format(title=escape(self.title), sections="\n".join(sections))
+            inside, right, bottom = _draw_maps(part)
+            drawn.append(f'<g transform="translate(0 {height:g})">{inside}</g>')
+            height, width = height + bottom + _GAP_PX, max(width, right)
+        size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+        # Drawn smaller, its letters would be too small to read: the figure scrolls instead.
+        style = f'style="{style}min-width: {width:.0f}px" fill="currentColor"'
+        name = f'role="img" aria-label="{escape(self.title)}"'
+        inside = "".join(drawn)
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {name} {size} {style}>{inside}</svg>'
 
     def _repr_html_(self) -> str:
         return f'<div class="slp-figure">{self.svg()}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Write a page (.html) or a drawing (.svg), whole.
+        """Write a page (.html) or a drawing (.svg), whole or not at all.
 
         Raises:
             ValueError: if the name ends in something else.
         """
         path = Path(path)
-        contents = {".html": self.html, ".svg": self.svg}
-        if path.suffix not in contents:
+        if path.suffix == ".html":
+            text = _PAGE_TEMPLATE.format(title=escape(self.title), svg=self.svg())
+        elif path.suffix == ".svg":  # alone it has no page whose colors it could take
+            text = self.svg("background: white; color: black; font-family: sans-serif; ") + "\n"
+        else:
             raise ValueError(f"Attention is drawn as .html or .svg, and {path.name} is neither.")
-        text = contents[path.suffix]()
-        if path.suffix == ".svg":  # alone it has no page whose color it could take
-            name = f'role="img" aria-label="{escape(self.title)}"'
-            text = text.replace(
-                'style="',
-                f'{name} style="background: white; color: black; font-family: sans-serif; ',
-                1,
-            )
         with atomic_write(path) as unfinished:
-            unfinished.write_text(text + "\n", encoding="utf-8")
+            unfinished.write_text(text, encoding="utf-8")
 
 
 def attention_figure(*parts: AttentionMaps, title: str = "Attention") -> AttentionFigure:
@@ -141,83 +131,96 @@ def attention_figure(*parts: AttentionMaps, title: str = "Attention") -> Attenti
         ValueError: if there is none.
     """
     if not parts:
-        raise ValueError("plotting.attention needs at least one plotting.Maps to draw.")
+        raise ValueError("attention_figure needs at least one AttentionMaps to draw.")
     return AttentionFigure(parts, title)
 
 
-class _MapsDrawing:
-    """The maps of one part: a row for each layer, a column for each head.
+def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
+    """Draw the maps of one part, a row for each layer; return them with their width and height."""
+    layers, heads, rows, columns = part.values.shape
+    drawn = [_text(0, _LINE_HEIGHT_PX * 0.7, part.title, 'font-weight="bold" font-size="13"')]
+    drawn.append(_text(0, _LINE_HEIGHT_PX * 1.7, part.note, 'font-size="11"'))
+    top = _LINE_HEIGHT_PX * (2 if part.note else 1)
+    left = _LETTER_WIDTH_PX * (max(map(len, part.rows)) + 1)
+    above = _LETTER_WIDTH_PX * (max(map(len, part.columns)) + 1) + _LINE_HEIGHT_PX
+    step_x = max(columns * _CELL_PX, _LETTER_WIDTH_PX * 16) + _GAP_PX
+    step_y = above + rows * _CELL_PX + _GAP_PX
+    for layer in range(layers):
+        y = top + above + layer * step_y
+        for i, word in enumerate(part.rows):
+            place = left - 4, y + (i + 0.75) * _CELL_PX
+            drawn.append(_text(*place, word, 'font-size="11" text-anchor="end"'))
+        for head in range(heads):
+            drawn.append(f'<g transform="translate({left + head * step_x:g} {y:g})">')
+            name = f"layer {layer + 1}, head {head + 1}"
+            drawn.append(_text(0, _LINE_HEIGHT_PX * 0.7 - above, name, 'font-size="11"'))
+            for j, word in enumerate(part.columns):
+                turned = f"translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)"
+                drawn.append(_text(0, 0, word, f'transform="{turned}" font-size="11"'))
+            drawn += [*_draw_cells(part, part.values[layer, head].tolist()), "</g>"]
+    longest = _LETTER_WIDTH_PX * max(len(part.title), len(part.note))
+    return "".join(drawn), max(left + heads * step_x, longest), top + layers * step_y
 
-    Attributes:
-        width: of all of it, in pixels.
-        height: likewise.
+
+def _draw_cells(part: AttentionMaps, weights: list[list[float]]) -> list[str]:
+    frame = f'width="{len(part.columns) * _CELL_PX}" height="{len(part.rows) * _CELL_PX}"'
+    cells = [f'<rect {frame} fill="currentColor" fill-opacity="0.06"/>']
+    for i, row in enumerate(weights):
+        for j, weight in enumerate(row):
+            if weight >= _MIN_SHOWN_WEIGHT:
+                place = f'x="{j * _CELL_PX}" y="{i * _CELL_PX}" '
+                place += f'width="{_CELL_PX}" height="{_CELL_PX}"'
+                name = escape(f"{part.rows[i]} → {part.columns[j]}: {weight:.2f}")
+                fill = f'fill="{POSITIVE_COLOR}" fill-opacity="{weight:.2f}"'
+                cells.append(f"<rect {place} {fill}><title>{name}</title></rect>")
+    return cells
+
+
+def _text(x: float, y: float, text: str, how: str) -> str:
+    return f'<text x="{x:g}" y="{y:g}" {how}>{escape(text)}</text>' if text else ""
+
+
+def translation_attention_figure(
+    model: EncoderDecoder,
+    source: Sequence[int],
+    target: Sequence[int],
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+) -> AttentionFigure:
+    """Draw all three attentions of an encoder-decoder, every layer and head.
+
+    A notebook shows them, and `save("attention.html")` or `save("attention.svg")` keeps them.
+
+    Args:
+        model: an encoder-decoder.
+        source: ids that the encoder reads.
+        target: ids of a complete translation, from its start token to its last, which is only
+            written.
+        source_words: a word for each id of the source.
+        target_words: a word for each id of the target, the start token included.
+
+    Raises:
+        ValueError: if the target is not a start token and more, a sentence is too long, an id is
+            outside its vocabulary, or there is not one word for each id.
     """
-
-    def __init__(self, part: AttentionMaps, titled: bool):
-        self.part = part
-        self.layers, self.heads, rows, columns = part.values.shape
-        self.title = [part.title, part.note] if part.note else [part.title]
-        self.title = self.title if titled else []
-        self.top = _LINE_HEIGHT_PX * len(self.title)
-        self.left = _LETTER_WIDTH_PX * (max(map(len, part.rows)) + 1)
-        self.above = _LETTER_WIDTH_PX * (max(map(len, part.columns)) + 1) + _LINE_HEIGHT_PX
-        self.map_width, self.map_height = columns * _CELL_PX, rows * _CELL_PX
-        self.step = max(self.map_width, _LETTER_WIDTH_PX * 16) + _GAP_PX
-        longest = _LETTER_WIDTH_PX * max(map(len, self.title), default=0)
-        self.width = max(self.left + self.heads * self.step, longest)
-        self.height = self.top + self.layers * (self.above + self.map_height + _GAP_PX)
-
-    def to_svg(self) -> str:
-        """Return every map with its words, and the title above them if there is one."""
-        parts = []
-        for k, line in enumerate(self.title):
-            how = 'font-weight="bold" font-size="13"' if k == 0 else 'font-size="11"'
-            parts.append(_svg_text(0, _LINE_HEIGHT_PX * (k + 0.7), line, how))
-        y = self.top + self.above
-        for layer in range(self.layers):
-            for head in range(self.heads):
-                x = self.left + head * self.step
-                parts.append(f'<g transform="translate({x:g} {y:g})">')
-                parts += [*self._words(layer, head), *self._cells(layer, head), "</g>"]
-            y += self.above + self.map_height + _GAP_PX
-        return "".join(parts)
-
-    def _words(self, layer: int, head: int) -> list[str]:
-        small, right = 'font-size="11"', 'font-size="11" text-anchor="end"'
-        said = [
-            _svg_text(
-                0, _LINE_HEIGHT_PX * 0.7 - self.above, f"layer {layer + 1}, head {head + 1}", small
-            )
-        ]
-        for j, word in enumerate(self.part.columns):
-            turned = f'transform="translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)" {small}'
-            said.append(f"<text {turned}>{escape(word)}</text>")
-        for i, word in enumerate(self.part.rows if head == 0 else ()):
-            said.append(_svg_text(-4, (i + 0.75) * _CELL_PX, word, right))
-        return said
-
-    def _cells(self, layer: int, head: int) -> list[str]:
-        frame = f'width="{self.map_width}" height="{self.map_height}"'
-        cells = [f'<rect {frame} fill="currentColor" fill-opacity="0.06"/>']
-        for i, weights in enumerate(self.part.values[layer, head].tolist()):
-            for j, weight in enumerate(weights):
-                if weight >= _MIN_SHOWN_WEIGHT:
-                    place = f'x="{j * _CELL_PX}" y="{i * _CELL_PX}" '
-                    place += f'width="{_CELL_PX}" height="{_CELL_PX}"'
-                    told = f"{self.part.rows[i]} → {self.part.columns[j]}: {weight:.2f}"
-                    cells.append(
-                        f'<rect {place} fill="{POSITIVE_COLOR}" fill-opacity="{weight:.2f}">'
-                        f"<title>{escape(told)}</title></rect>"
-                    )
-        return cells
-
-
-def _svg_text(x: float, y: float, text: str, how: str) -> str:
-    return f'<text x="{x:g}" y="{y:g}" {how}>{escape(text)}</text>'
-
-
-def _svg_element(width: float, height: float, inside: str) -> str:
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    # Drawn smaller, its letters would be too small to read: the figure scrolls instead.
-    how = f'style="min-width: {width:.0f}px" fill="currentColor"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {how}>{inside}</svg>'
+    if len(target) < 2:
+        raise ValueError("A translation has a start token and one word more, or there is no look.")
+    if len(target_words) != len(target):
+        raise ValueError(
+            f"There are {len(target)} ids of the target and {len(target_words)} words."
+        )
+    device = next(model.parameters()).device
+    read, written = target_words[:-1], target_words[1:]
+    ids = [torch.as_tensor(each, device=device) for each in (source, target[:-1])]
+    weights = attention_weights(model, *ids)
+    across = "A row for each word as it is written: where in the source the decoder looks."
+    both = "A row for each word of the source: it looks both ways."
+    back = "A row for each word as it is read: it looks at itself and back."
+    return attention_figure(
+        AttentionMaps("Cross-attention", weights["cross"], written, source_words, across),
+        AttentionMaps(
+            "Encoder self-attention", weights["encoder"], source_words, source_words, both
+        ),
+        AttentionMaps("Decoder self-attention", weights["decoder"], read, read, back),
+        title="Attention of every layer and head",
+    )

@@ -24,11 +24,7 @@ SERIES_COLORS = (POSITIVE_COLOR, NEGATIVE_COLOR, "#4f9d69", "#a566b0", "#8a8f3c"
 # Matplotlib has no word for "the color of the surrounding text", so this one is replaced by it.
 INK_COLOR = "#010203"
 MAX_WIDTH_PX = 354.0  # the most that a figure should take, in pixels: the text of a phone's page
-SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = (
-    8.5,
-    9.0,
-    10.5,
-)  # font sizes, in points, of 4/3 pixels
+SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = 8.5, 9.0, 10.5  # points, of 4/3 pixels
 MIN_SCALE = 8.25 / SMALL_FONT_PT  # the smallest scale, at which small letters have eleven pixels
 
 
@@ -47,20 +43,18 @@ def figure_to_svg(figure: Any) -> str:
     settings = {"svg.fonttype": "none", "svg.hashsalt": "slp", "font.family": "sans-serif"}
     buffer = io.StringIO()
     with import_matplotlib().rc_context(settings):
-        figure.savefig(
-            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
-    return _clean_svg(buffer.getvalue())
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
+    return _clean_svg(buffer.getvalue(), figure.get_figwidth() * 96)
 
 
-def _clean_svg(svg: str) -> str:
+def _clean_svg(svg: str, width: float) -> str:
     """Clean Matplotlib's SVG file so that it can be embedded in a page with other figures."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <", ">\n<")
     # A page may enlarge figures by --slp-figure. Narrower than the least, letters get too small to
     # read: then the figure scrolls instead.
-    width = float(re.search(r'width="([\d.]+)pt"', svg)[1]) * 4 / 3
     style = (
         f"stroke-linejoin: round; flex: none; height: auto; max-width: 100%; "
         f"width: calc(var(--slp-figure, 1) * {width:.0f}px); min-width: {MIN_SCALE * width:.0f}px"
@@ -99,8 +93,8 @@ def draw_box(
     from matplotlib.patches import Rectangle
 
     if width and alpha:
-        options = {"facecolor": color, "alpha": alpha, "linewidth": 0, "clip_on": False}
-        axes.add_patch(Rectangle(corner, width, height, **options))
+        box = Rectangle(corner, width, height, facecolor=color, alpha=alpha)
+        axes.add_patch(box).set(linewidth=0, clip_on=False)
 
 
 def draw_text(

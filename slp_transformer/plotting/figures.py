@@ -30,7 +30,7 @@ class Figure:
         self._draw, self._page = draw, page
 
     def __repr__(self) -> str:
-        return "<Picture>"
+        return "<Figure>"
 
     @cached_property
     def figure(self) -> Any:

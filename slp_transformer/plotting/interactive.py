@@ -28,7 +28,7 @@ class InteractiveFigure:
         self.kind, self.values, self.still_figure = kind, values, still_figure
 
     def __repr__(self) -> str:
-        return "<Touchable>"
+        return f"<InteractiveFigure {self.kind!r}>"
 
     def _repr_html_(self) -> str:
         values = escape(json.dumps(self.values, ensure_ascii=False), quote=True)
@@ -50,8 +50,8 @@ def interactive_weights(alpha: Any, words: Sequence[str], start: int = -1) -> In
     numbers = torch.as_tensor(alpha).detach()
     if numbers.ndim != 3 or numbers.shape[1:] != (len(words), len(words)):
         raise ValueError(
-            f"touch_weights needs [heads × N × N] for {len(words)} words, but the weights came "
-            f"with shape {tuple(numbers.shape)}."
+            f"interactive_weights needs [heads × N × N] for {len(words)} words, but the weights "
+            f"came with shape {tuple(numbers.shape)}."
         )
     chosen = start % len(words)
     names = [f"head {c + 1}" for c in range(len(numbers))]
@@ -112,8 +112,8 @@ def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
     numbers = torch.as_tensor(Q).detach()
     if numbers.ndim != 2 or numbers.shape[1] % num_heads:
         raise ValueError(
-            f"touch_heads needs [N × A·dₖ] for {num_heads} heads, but the matrix came with shape "
-            f"{tuple(numbers.shape)}."
+            f"interactive_heads needs [N × A·dₖ] for {num_heads} heads, but the matrix came with "
+            f"shape {tuple(numbers.shape)}."
         )
     each = numbers.split(numbers.shape[1] // num_heads, dim=1)
     boxes: list[Panel | str] = [Panel(numbers, "Q", "N × Adₖ"), "→"]
@@ -124,9 +124,5 @@ def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
 
 
 def _to_rounded_lists(numbers: torch.Tensor) -> Any:
-    """As lists, with the digits that a page can show."""
-
-    def short(value: Any) -> Any:
-        return [short(one) for one in value] if isinstance(value, list) else round(value, 4)
-
-    return short(numbers.double().cpu().tolist())
+    """Return lists, with the digits that a page can show."""
+    return numbers.double().cpu().round(decimals=4).tolist()

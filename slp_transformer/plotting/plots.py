@@ -23,16 +23,16 @@ from slp_transformer.plotting.matrix_figures import full_color_value
 
 
 def draw_bars(numbers, labels, title, top, decimals) -> Any:
-    """Draw what `plotting.bars` was given: from a zero line, the negative to its left."""
+    """Draw bars from a zero line, the negative to its left."""
     finite = [value for value in numbers if math.isfinite(value)]
     low, high = min([0.0, *finite]), max([0.0, *finite])
     high = top if top else high
     span = (high - low) or 1.0
     shown = [format_number(value, decimals) for value in numbers]
-    beside = max_text_width_px(labels) <= 0.4 * MAX_WIDTH_PX  # else each label stands above its bar
-    left = max_text_width_px(labels) + 8 if beside else 0.0
+    aligned = max_text_width_px(labels) <= 0.4 * MAX_WIDTH_PX  # else each label is above its bar
+    left = max_text_width_px(labels) + 8 if aligned else 0.0
     length = MAX_WIDTH_PX - left - max_text_width_px(shown, SMALL_FONT_PT) - 8
-    step = 24.0 if beside else 40.0
+    step = 24.0 if aligned else 40.0
     axes = make_axes(MAX_WIDTH_PX, -step * len(numbers), 26 if title else 0)
     if title:
         draw_text(axes, left, 14, title, size=LARGE_FONT_PT, weight="bold", align="left")
@@ -45,7 +45,7 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
         )
         draw_box(axes, (left, y), length, 18, INK_COLOR, 0.05)
         draw_box(axes, (start, y), length * abs(share), 18, color, 0.75)
-        if beside:
+        if aligned:
             draw_text(axes, left - 8, y + 9, label, align="right")
         else:
             draw_text(axes, left, y + 27, label, align="left")
@@ -58,7 +58,7 @@ def draw_bars(numbers, labels, title, top, decimals) -> Any:
 
 
 def draw_flow(panel: Any, row: int | None) -> Any:
-    """Draw what `plotting.flow` was given."""
+    """Draw lines from inputs below to outputs above."""
     outputs, inputs = panel.values.shape
     tops = _labels_or_default(panel.rows, "a", outputs)
     lows = _labels_or_default(panel.columns, "x", inputs)
@@ -98,14 +98,12 @@ def draw_flow(panel: Any, row: int | None) -> Any:
 
 
 def draw_lines(curves, x, y, title, levels) -> Any:
-    """Draw what `plotting.lines` was given."""
+    """Draw curves and dashed levels."""
     size = (MAX_WIDTH_PX / 96, 2.75)
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set(color=INK_COLOR, alpha=0.4)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set(color=INK_COLOR, alpha=0.4)
     axes.tick_params(colors=INK_COLOR, labelsize=SMALL_FONT_PT)
     axes.locator_params(axis="x", nbins=6)
     axes.grid(axis="y", color=INK_COLOR, alpha=0.1)

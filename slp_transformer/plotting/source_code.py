@@ -34,16 +34,16 @@ def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
         docstring: keep the docstrings; without them an equation's code fits on one screen.
 
     Returns:
-        an object that a notebook displays; `str()` of it is the code.
+        An object that a notebook displays; `str()` of it is the code.
 
     Raises:
         ValueError: without any object, or for one that has no Python source.
 
     Example:
-        plotting.source(MultiHeadAttention.forward)
+        plotting.show_source(MultiHeadAttention.forward)
     """
     if not objects:
-        raise ValueError("plotting.source needs at least one function, class or method to show.")
+        raise ValueError("show_source needs at least one function, class or method to show.")
     blocks, names = [], []
     for thing in objects:
         if isinstance(thing, property):
@@ -52,7 +52,7 @@ def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
             code = textwrap.dedent(inspect.getsource(thing)).rstrip()
         except (TypeError, OSError):
             raise ValueError(
-                f"plotting.source can show only what was written in Python, and {thing!r} was not."
+                f"show_source can show only what was written in Python, and {thing!r} was not."
             ) from None
         if not docstring:
             code = _strip_docstrings(code)
@@ -69,16 +69,14 @@ def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
 
 
 def _strip_docstrings(code: str) -> str:
-    """The same code, less the docstrings of the definition and of all that stands inside it."""
-    lines = code.splitlines()
+    """Return the same code, less the docstrings of the definition and of all inside it."""
+    lines: list[str | None] = [*code.splitlines()]
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         if ast.get_docstring(node, clean=False) is None or len(node.body) == 1:
             continue
-        text = node.body[0]
-        for number in range(text.lineno - 1, text.end_lineno):
-            lines[number] = None
-        if text.end_lineno < len(lines) and lines[text.end_lineno] == "":
-            lines[text.end_lineno] = None  # the blank line below it
+        start, end = node.body[0].lineno - 1, node.body[0].end_lineno or 0
+        end += lines[end : end + 1] == [""]  # the blank line below it
+        lines[start:end] = [None] * (end - start)
     return "\n".join(line for line in lines if line is not None)

@@ -70,6 +70,13 @@ MODELS = {
         LlamaConfig,
         GROUPED | {"rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 700.0}},
     ),
+    "llama, dynamic scaling": (  # which begins after six tokens
+        LlamaForCausalLM,
+        LlamaConfig,
+        GROUPED
+        | {"max_position_embeddings": 6}
+        | {"rope_parameters": {"rope_type": "dynamic", "factor": 6.9, "rope_theta": 700.0}},
+    ),
     "mistral": (MistralForCausalLM, MistralConfig, GROUPED | {"sliding_window": None}),
     "qwen2": (
         Qwen2ForCausalLM,

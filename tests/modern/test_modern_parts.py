@@ -22,10 +22,10 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 from slp_transformer import KVCache, LayerNorm, MultiHeadAttention, SwiGLU
 from slp_transformer.modern import (
     GroupedQueryAttention,
-    Llama3RopeScaling,
     ModernConfig,
     ModernLM,
     RMSNorm,
+    RopeScaling,
     RotaryPositions,
     repeat_kv,
 )
@@ -79,7 +79,7 @@ def test_rotations_by_hand():
 
 
 @pytest.mark.proves("rope")
-@pytest.mark.parametrize("long", [None, Llama3RopeScaling(8.0, 1.0, 4.0, 13)])
+@pytest.mark.parametrize("long", [None, RopeScaling("llama3", 8.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """Wherever the two stand; and it does depend on that."""
     q, k = normal(1, EVEN).detach(), normal(1, EVEN, seed=1).detach()
@@ -107,7 +107,7 @@ PLAIN = {"rope_type": "default", "rope_theta": 500.0}
 
 
 @pytest.mark.parametrize(
-    ("rope", "long"), [(PLAIN, None), (SCALED, Llama3RopeScaling(8.0, 1.0, 4.0, 101))]
+    ("rope", "long"), [(PLAIN, None), (SCALED, RopeScaling("llama3", 8.0, 101))]
 )
 def test_rotations_are_those_of_hugging_face(rope, long):
     sizes = {"hidden_size": 12, "num_attention_heads": 3, "head_dim": 26}
@@ -139,10 +139,19 @@ def test_rotations_refuse(wrong):
         RotaryPositions(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [(0.0, 1.0, 4.0, 8), (8.0, 4.0, 4.0, 8), (8.0, 1.0, 4.0, 0)])
-def test_a_longer_context_refuses(wrong):
-    with pytest.raises(ValueError, match="factor|old_context"):
-        Llama3RopeScaling(*wrong)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("llama3", 0.0, 8),
+        ("llama3", 8.0, 8, 4.0),
+        ("dynamic", 8.0, 0),
+        ("linear", -1.0),
+        ("yarn", 2.0),
+    ],
+)
+def test_a_longer_context_refuses(wrong, unchecked):
+    with pytest.raises(ValueError, match="factor|original_context_length|rope_type"):
+        RopeScaling(*wrong)
 
 
 # --- Shared keys and values --------------------------------------------------------------------
@@ -263,11 +272,11 @@ def test_configurations_refuse(wrong, unchecked):
         ModernConfig(**SMALL, **wrong)
 
 
-def test_a_configuration_comes_back_from_plain_values():
+def test_a_configuration_comes_back_from_plain_values(unchecked):
     import json
 
     config = ModernConfig(
-        23, key_dim=8, rope_scaling=Llama3RopeScaling(8.0, 1.0, 4.0, 13), end_ids=(1, 2)
+        23, key_dim=8, rope_scaling=RopeScaling("llama3", 8.0, 13), end_ids=(1, 2)
     )
     assert ModernConfig(**json.loads(json.dumps(config.to_dict()))) == config
 

@@ -9,7 +9,7 @@ from comparing import randomized, some_ids
 
 from slp_transformer import EncoderDecoder, TransformerConfig, plotting, record_activations
 from slp_transformer.interpret import attention_weights
-from slp_transformer.plotting.translation_maps import translation_attention_figure
+from slp_transformer.plotting.attention_maps import translation_attention_figure
 
 V, M, N = 23, 5, 4
 SVG = "{http://www.w3.org/2000/svg}"
