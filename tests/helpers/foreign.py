@@ -53,6 +53,7 @@ MODELS = {
         GPT2Config,
         GPT2 | {"tie_word_embeddings": False, "n_inner": D_FF, "activation_function": "relu"},
     ),
+    "gpt2, squared ReLU": (GPT2LMHeadModel, GPT2Config, GPT2 | {"activation_function": "relu2"}),
     "llama": (LlamaForCausalLM, LlamaConfig, GROUPED),
     "llama 3, tied": (
         LlamaForCausalLM,

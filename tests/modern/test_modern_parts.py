@@ -19,7 +19,7 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from slp_transformer import KVCache, LayerNorm, MultiHeadAttention, SwiGLU
+from slp_transformer import FeedForward, KVCache, LayerNorm, MultiHeadAttention, SwiGLU
 from slp_transformer.modern import (
     GroupedQueryAttention,
     ModernConfig,
@@ -261,6 +261,30 @@ def test_without_biases_there_are_none():
     X = torch.randn(N, 5)
     gate = X @ ffn.W_1
     torch.testing.assert_close(ffn(X), (gate * gate.sigmoid() * (X @ ffn.W_2)) @ ffn.W_3)
+
+
+def test_squared_relu_by_hand():
+    ffn = FeedForward(1, 3, "relu2", bias=False)
+    ffn.W_1.data = torch.tensor([[1.0, -1.0, 3.0]])
+    ffn.W_2.data = torch.tensor([[1.0], [10.0], [100.0]])
+    assert ffn(torch.tensor([[2.0]])).item() == 2**2 + 100 * 6**2
+    assert ffn(torch.tensor([[-2.0]])).item() == 10 * 2**2
+
+
+RECIPE = {"activation": "relu2", "qk_norm": True, "zero_init": True, "tied": False}
+
+
+@pytest.mark.parametrize("options", [{"zero_init": True}, RECIPE])
+def test_blocks_whose_projections_start_at_zero_start_as_the_identity_and_learn(options):
+    torch.manual_seed(0)
+    model, ids = ModernLM(ModernConfig(**SMALL, key_dim=4, **options)), torch.randint(23, (B, N))
+    untouched = model.stack.final_norm(model.embedding(ids)) @ model.unembedding.T
+    assert torch.equal(model(ids), untouched)
+    model(ids).square().sum().backward()
+    for block in model.stack.blocks:
+        for sublayer in block.sublayers():
+            assert not sublayer.output_matrix.any() and sublayer.output_matrix.grad.any()
+    assert ModernLM(ModernConfig(**SMALL, key_dim=4)).stack.blocks[0].attention.W_O.any()
 
 
 @pytest.mark.parametrize(
