@@ -567,11 +567,12 @@ function nested(weights) {
   return root;
 }
 
-const float16 = (half) => {
+/** Every number that 16 bits can be as float16, made when the first one is read. */
+const float16 = () => float16.table ??= Float32Array.from({ length: 65536 }, (_, half) => {
   const exponent = (half >> 10) & 31, rest = half & 1023, sign = half >> 15 ? -1 : 1;
   if (exponent === 31) return rest ? NaN : sign * Infinity;
   return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
-};
+});
 const BYTES = { F32: 4, F16: 2, BF16: 2 };
 
 /** The tensors in a safetensors file, in float32. */
@@ -590,16 +591,11 @@ export function readSafetensors(bytes, name = "model.safetensors") {
     const count = sound ? shape.reduce((a, b) => a * b, 1) : NaN;
     if (!(offsets?.[1] - offsets?.[0] === count * BYTES[dtype])) throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
     if (first + offsets[1] > bytes.length) throw new Refusal(`${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file has ${bytes.length}.`);
-    const data = new Float32Array(count), word = new Uint32Array(1), asFloat = new Float32Array(word.buffer);
-    for (let k = 0, at = first + offsets[0]; k < count; k++, at += BYTES[dtype]) {
-      if (dtype === "F32") data[k] = view.getFloat32(at, true);
-      else if (dtype === "F16") data[k] = float16(view.getUint16(at, true));
-      else {
-        word[0] = view.getUint16(at, true) << 16;
-        data[k] = asFloat[0];
-      }
-      if (!Number.isFinite(data[k])) throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
-    }
+    const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer; // aligned, and little-endian as all browsers are
+    let data = new Float32Array(dtype === "F32" ? own : count);
+    if (dtype === "F16") new Uint16Array(own).forEach((half, k) => { data[k] = float16()[half]; });
+    if (dtype === "BF16") data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
+    if (!data.every(Number.isFinite)) throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
     tensors[tensor] = new Tensor(shape, data);
   }
   return tensors;
