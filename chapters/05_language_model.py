@@ -480,4 +480,6 @@ plotting.bars(
 #
 #    </details>
 #
+# In [One sentence](../docs/model.md) this model runs in the page, and each of its numbers says how it was made.
+#
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -356,7 +356,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # | three of these, and a quarter of the costs above | **87.9, 85.7** | 82.7, 73.7 |
 #
 # *Costs that were learned* keeps the states and moves of this chapter, a grip and a place of the
-# hand, and learns what each is worth from written tab: 15,100 numbers, most of them relative, such
+# hand, and learns what each is worth from written tab: 14,925 numbers, most of them relative, such
 # as which finger takes a note rather than which fret. An encoder in front of it, which read the
 # notes around, came to know its own pieces ever better and did worse on others. The encoder-decoder,
 # which learned practice pieces so well, stays behind costs that were thought out, after four minutes

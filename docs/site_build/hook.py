@@ -23,6 +23,7 @@ import notebook_html
 import pages
 import postprocess
 import reference
+import sentence_page
 from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
@@ -54,6 +55,7 @@ def on_config(config):
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
+        {"One sentence": "model.md"},
         {"Hear it": "hear.md"},
         {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
@@ -206,6 +208,8 @@ def on_page_content(content, page, config, files):
             content = content.replace(audio_page.MARK, heard)
         if uri == "break-it.md":
             content = mistakes_page.fill(content, site.root)
+        if uri == "model.md":
+            content = pages.with_sentence(content, page)
         return _reported(postprocess.drawn, pages.resolved(content, page), uri)
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
@@ -251,6 +255,10 @@ def on_post_page(output, page, config):
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if audio_page.STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
+    if sentence_page.STAGE in output:
+        folder = relative("assets/model/", page)
+        page_js += f'<link rel="stylesheet" href="{folder}sentence.css">'
+        page_js += f'<script src="{folder}sentence.js" type="module"></script>'
     return output.replace("</head>", f"{page_js}</head>", 1)
 
 

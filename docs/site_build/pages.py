@@ -15,6 +15,7 @@ import links
 import nbformat
 import notebook_html
 import reference
+import sentence_page
 from chapter_source import Chapter
 from diagrams import Link
 from mkdocs.exceptions import PluginError
@@ -62,11 +63,28 @@ def with_proofs(body: str, page) -> str:
         if proofs:
             url = f"{relative('proofs/', page)}#{proofs[0].name}"
             found.append(f'<a href="{url}">proof</a>')
+        if place := sentence_page.places().get(match[2]):
+            found.append(f'<a href="{relative("model/", page)}#{place}">numbers</a>')
         if not found:
             return match[0]
         return f'{match[0]} <span class="slp-ways-on" data-search-exclude>{" ".join(found)}</span>'
 
     return re.sub(r'(<span class="eq" id="eq-([^"]+)">.*?</span>)', ways, body)
+
+
+def with_sentence(content: str, page) -> str:
+    """The page "One sentence" with its map and its matrices."""
+    try:
+        return sentence_page.fill(
+            content,
+            site.root,
+            site.equations,
+            link_from(page),
+            lambda name: links.source_of(name, site.root),
+            relative("assets/model/", page),
+        )
+    except (KeyError, ValueError) as error:
+        raise PluginError(f"docs/model.md: {error}") from None
 
 
 def notes(chapter: Chapter) -> str:

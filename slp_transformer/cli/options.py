@@ -5,10 +5,11 @@
 
 import argparse
 import contextlib
+import difflib
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -21,6 +22,7 @@ from slp_transformer.tasks.base import TASKS, DataSettings, Positional, load_tas
 from slp_transformer.tasks.loaded_run import config_from_run, find_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
+    GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
@@ -395,12 +397,17 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         if not ended.code or rank() > 0:
             raise
         box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
-        message, *more = re.split("─{9,}", box.partition("\n")[2])
-        sentence = " ".join(message.split())
+        sentence = " ".join(box.partition("\n")[2].partition("─────")[0].split())
         if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
             raise ValueError(found[1]) from None  # one of our own sentences
-        meant = re.search(r"Perhaps you meant:\s+(-[\w-]+)", " ".join(more))
-        end = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
+        groups = [options] if default is None else [default, default.run]
+        groups += [getattr(default.run, group) for group in GROUPS] if default else []
+        known = [f"--{field.name.replace('_', '-')}" for group in groups for field in fields(group)]
+        meant: list[str] = []
+        if unknown := re.match(r"Unrecognized options: (--[\w-]+)", sentence):
+            sentence = f"There is no option {unknown[1]}"
+            meant = difflib.get_close_matches(unknown[1], known, n=1)
+        end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
         raise ValueError(sentence.rstrip(".") + end) from None
 
 

@@ -150,11 +150,7 @@ class ProgressBar(Callback):
             tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
-        self.reset()
-
-    def reset(self) -> None:
-        """Measure speed from now on."""
-        self.since, self.tokens = time.perf_counter(), 0
+        self.updated = time.perf_counter()
 
     def on_log(self, trainer: "Trainer", text: str) -> None:
         """Show a line of text above the bar."""
@@ -166,20 +162,15 @@ class ProgressBar(Callback):
 
     def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
         """Advance the bar."""
-        self.tokens += num_targets
         if self.bar is None:
             return
         with ignore_display_errors():
             self.bar.update(1)
-            if time.perf_counter() - self.since > BAR_INTERVAL:
+            if time.perf_counter() - self.updated > BAR_INTERVAL:
                 value = loss.item()  # waits for an accelerator; the clock is read after it
-                speed = format_speed(self.tokens / (time.perf_counter() - self.since))
+                self.updated = time.perf_counter()
+                speed = format_speed(trainer.tokens / (self.updated - trainer.since))
                 self.bar.set_postfix_str(f"loss {value:.3f}, {speed}")
-                self.reset()
-
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Leave the time of the evaluation out of the speed."""
-        self.reset()
 
     def on_fit_end(self, trainer: "Trainer") -> None:
         """Leave the bar as it is."""

@@ -47,7 +47,6 @@ from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.devices import check_memory, cpu_default_device
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
-    FORMAT,
     KEPT_FILE,
     LORA_BASE_FILE,
     LORA_WEIGHTS_FILE,
@@ -57,6 +56,7 @@ from slp_transformer.training.run_folder import (
     WEIGHTS_FILE,
     CheckpointChoice,
     LoraBase,
+    Manifest,
     ModelSpec,
     checkpoint_folder,
     delete_old_checkpoints,
@@ -159,7 +159,7 @@ def write_files(
         shutil.copymode(folder / "config.json", folder / name)
         fsync_path(folder / name)
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    write_json(folder / MANIFEST_FILE, {"format": FORMAT, "step": step, "files": sizes})
+    write_json(folder / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -20,7 +20,6 @@ from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfi
 
 CheckpointChoice = Literal["last", "best", "average"]
 
-FORMAT = 1
 MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 TEMP_FOLDER = ".writing"
@@ -113,21 +112,9 @@ class Manifest:
         files: the size of each file in bytes.
     """
 
-    format: int
-    step: int = 0
-    files: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self):
-        """Refuse another format.
-
-        Raises:
-            ValueError: naming both.
-        """
-        if self.format != FORMAT:
-            raise ValueError(
-                f"this is not a checkpoint that this version can read: it says format "
-                f"{self.format}, not {FORMAT}."
-            )
+    format: Literal[1]
+    step: int
+    files: dict[str, int]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does no
 CONNECTION_LOST_PATTERN = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
 
 
-class SingleProcess:
+class SingleProcess(AbstractContextManager["SingleProcess"]):
     """One process on one device.
 
     Attributes:
@@ -54,17 +54,13 @@ class SingleProcess:
         """Use a device."""
         self.device = device
 
-    def __enter__(self) -> "SingleProcess":
-        """Connect to the other processes."""
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Disconnect."""
+        """Disconnect from the other processes, to which `__enter__` connects."""
 
     def __str__(self) -> str:
         """Return the devices, as in "2 × CUDA"."""
@@ -255,18 +251,10 @@ class DDPStrategy(SingleProcess):
     def wrap(self, model: nn.Module) -> nn.Module:
         """Return a replica with rank 0's weights."""
         device_ids = [self.device] if self.device.type == "cuda" else None
-        self.broadcast_weights(model)
         self.module: nn.Module = nn.parallel.DistributedDataParallel(
             model.to(self.device), device_ids, gradient_as_bucket_view=True
         )
         return self.module
-
-    def broadcast_weights(self, model: nn.Module) -> None:
-        """Send rank 0's weights to the others, one at a time."""
-        for tensor in (*model.parameters(), *model.buffers()):
-            there = tensor.detach().to(self.device)
-            dist.broadcast(there, 0)
-            tensor.detach().copy_(there)
 
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """Return a context in which gradients are synchronized, or accumulated for later."""
@@ -362,7 +350,10 @@ class FSDPStrategy(DDPStrategy):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        self.broadcast_weights(model)
+        for tensor in (*model.parameters(), *model.buffers()):
+            there = tensor.detach().to(self.device)
+            dist.broadcast(there, 0)
+            tensor.detach().copy_(there)
         self.mesh = init_device_mesh(self.device.type, (self.world_size,))
         self.module = deepcopy(model)
         for part in self.module.modules():

@@ -292,30 +292,3 @@ def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
     assert tokenizers[0] == tokenizers[1]
     fine("train", "--config", "b/config.toml", "--out-dir", "c", "--quiet")  # and is repeated
     assert weights("c") == weights("b")
-    for words, sentence in (
-        (["--num-blocks", "3"], "has num_blocks 1, not 3: leave out --num-blocks"),
-        (["--tokenizer", "bpe"], "has tokenizer characters, not bpe: leave out --tokenizer"),
-    ):
-        said = refused(
-            capsys, "train", "text", "wolf.txt", "--init-from", "a", "--out-dir", "d", *words
-        )
-        assert sentence in said and not Path("d").exists()
-    assert "There is no folder" in refused(
-        capsys, "train", "text", "fox.txt", "--init-from", "x", "--out-dir", "d"
-    )
-
-
-def test_flags_that_would_be_forgotten_are_refused(run, capsys):
-    for words, sentence in (
-        (
-            ["generate", "a", "--tuning", "drop-D"],
-            "--tuning has no effect here: a writes text, not tabs",
-        ),
-        (["generate", "a", "--capo", "2"], "--capo has no effect here"),
-        (
-            ["evaluate", "a", "--max-new-tokens", "3"],
-            "--max-new-tokens has no effect here: it is for --samples N",
-        ),
-        (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "g"], "--tokenizer"),
-    ):
-        assert sentence in refused(capsys, *words)

@@ -1,0 +1,109 @@
+"""How fast the page's engine writes, and how near it is to PyTorch: Chromium, in a worker.
+
+    python benchmarks/page_engine.py --out benchmarks/results/page_engine/result.json
+
+A model of a million random weights is loaded from its files and writes 200 tokens with its cache,
+several times; its logits are compared with PyTorch's in float32.
+"""
+
+import argparse
+import gzip
+import json
+import platform
+import shutil
+import statistics
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+from playwright.sync_api import Route, sync_playwright
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal.atomic_write import write_json
+from slp_transformer.training.checkpoints import save_checkpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "assets" / "model"
+CONFIG = TransformerConfig(96, 256, model_dim=144, num_heads=6, num_blocks=4)
+IDS = [k * 37 % 96 for k in range(101)]
+WORKER = """
+import * as M from "/engine.js";
+onmessage = async ({ data: { ids, rounds } }) => {
+  const begin = performance.now();
+  const read = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
+  const [config, weights] = await Promise.all(["/config.json", "/model.safetensors"].map(read));
+  const model = M.readModel(M.readJSON(config, "config.json"), weights);
+  const [first] = M.generate(model, [1], { count: 1 });
+  const start_ms = performance.now() - begin, tokens_per_second = [];
+  for (let seed = 0; seed < rounds; seed++) {
+    const from = performance.now();
+    const written = [...M.generate(model, [1], { count: 200, random: M.seeded(seed) })];
+    tokens_per_second.push((1000 * written.length) / (performance.now() - from));
+  }
+  postMessage({ start_ms, tokens_per_second, logits: [...model.forward(ids).data] });
+};"""
+RUN = """given => new Promise((done) => {
+  const worker = new Worker("/worker.js", { type: "module" });
+  worker.onmessage = ({ data }) => done(data);
+  worker.postMessage(given);
+})"""
+
+
+def in_chromium(files: dict[str, bytes], rounds: int) -> tuple[dict, str]:
+    """Run the worker in a page that has these files, and return what it says."""
+    kinds = {".js": "text/javascript", "": "text/html"}
+
+    def answer(route: Route) -> None:
+        name = route.request.url.rpartition("/")[2]
+        kind = kinds.get(Path(name).suffix, "application/octet-stream")
+        route.fulfill(body=files.get(name, b"<!doctype html>"), content_type=kind)
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"))
+        context = browser.new_context()
+        context.route("**/*", answer)
+        page = context.new_page()
+        page.goto("http://engine.test/")
+        found = page.evaluate(RUN, {"ids": IDS, "rounds": rounds})
+        version = browser.version
+        browser.close()
+    return found, version
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    model = TransformerLM(CONFIG).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        run = save_checkpoint(folder, 0, model)
+        files = {n: (run / n).read_bytes() for n in ("config.json", "model.safetensors")}
+    files |= {"engine.js": (FOLDER / "engine.js").read_bytes(), "worker.js": WORKER.encode()}
+    found, version = in_chromium(files, options.rounds)
+    with torch.no_grad():
+        U = model(torch.tensor(IDS))
+    sizes = {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.*s"))}
+    result = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "chromium": version,
+        "machine": platform.machine(),
+        "weights": sum(W.numel() for W in model.parameters()),
+        "start_ms": round(found["start_ms"]),
+        "tokens_per_second": sorted(round(speed) for speed in found["tokens_per_second"]),
+        "median": round(statistics.median(found["tokens_per_second"])),
+        "largest_difference": (torch.tensor(found["logits"]).view(U.shape) - U).abs().max().item(),
+        "bytes_gzipped": {name: len(gzip.compress(text)) for name, text in sizes.items()},
+    }
+    print(json.dumps(result, indent=1))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        write_json(options.out, result)
+
+
+if __name__ == "__main__":
+    main()

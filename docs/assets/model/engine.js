@@ -1,0 +1,749 @@
+/* The Transformer of the book in a page: its letters, its order, no library.
+   The slug after "Source:" names an equation, as everywhere in slp_transformer; in the site's index
+   of equations it has its numbers. A matrix has a token in each row, as X [N×d].
+   At the end: reading what a training run keeps. */
+
+/** What a reader is told, in one sentence, when something cannot be used. */
+export class Refusal extends Error {}
+
+// --- Tensors -----------------------------------------------------------------------------------
+
+/** Numbers in float32 and their shape; the last axis lies together. */
+export class Tensor {
+  constructor(shape, data = new Float32Array(shape.reduce((a, b) => a * b, 1))) {
+    this.shape = shape;
+    this.data = data;
+  }
+  get rows() { return this.shape.length > 1 ? this.shape.at(-2) : 1; }
+  get columns() { return this.shape.at(-1); }
+  row(i) { return this.data.subarray(i * this.columns, (i + 1) * this.columns); }
+  /** A view of head c of [A×N×d]. */
+  matrix(c) {
+    const size = this.rows * this.columns;
+    return new Tensor([this.rows, this.columns], this.data.subarray(c * size, (c + 1) * size));
+  }
+  copy() { return new Tensor(this.shape, this.data.slice()); }
+  map(f) { return new Tensor(this.shape, this.data.map(f)); }
+  /** The transpose, made once: a product reads the columns of a weight matrix as rows. */
+  get T() {
+    if (!this.turned) {
+      const { rows, columns, data } = this, T = new Tensor([columns, rows]);
+      for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) T.data[j * rows + i] = data[i * columns + j];
+      this.turned = T;
+    }
+    return this.turned;
+  }
+}
+
+function dot(a, i, b, j, n) {
+  let s = 0, t = 0, u = 0, v = 0, k = 0;
+  for (; k + 3 < n; k += 4) {
+    s += a[i + k] * b[j + k];
+    t += a[i + k + 1] * b[j + k + 1];
+    u += a[i + k + 2] * b[j + k + 2];
+    v += a[i + k + 3] * b[j + k + 3];
+  }
+  for (; k < n; k++) s += a[i + k] * b[j + k];
+  return s + t + (u + v);
+}
+
+/** X Wᵀ, each row of X with each row of W. */
+function timesTransposed(X, W) {
+  const n = X.columns, m = W.rows, Y = new Tensor([X.rows, m]);
+  for (let i = 0; i < X.rows; i++) for (let j = 0; j < m; j++) Y.data[i * m + j] = dot(X.data, i * n, W.data, j * n, n);
+  return Y;
+}
+
+/** X W + b; without b, X W. */
+export function affine(X, W, b) {
+  const Y = timesTransposed(X, W.T), m = W.columns;
+  if (b) for (let k = 0; k < Y.data.length; k++) Y.data[k] += b.data[k % m];
+  return Y;
+}
+
+export function add(X, Y) {
+  return X.map((x, k) => x + Y.data[k]);
+}
+
+/** A heads of d_k columns out of [N×Ad_k], from a column on: [A×N×d_k]. Source: `mh-par-qkv` */
+export function splitHeads(X, A, share, from = 0) {
+  const N = X.rows, heads = new Tensor([A, N, share]);
+  for (let c = 0; c < A; c++) {
+    for (let i = 0; i < N; i++) {
+      const begin = i * X.columns + from + c * share;
+      heads.data.set(X.data.subarray(begin, begin + share), (c * N + i) * share);
+    }
+  }
+  return heads;
+}
+
+/** Heads side by side, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v]. Source: `mh-concat` */
+export function joinHeads(heads) {
+  const [A, N, share] = heads.shape, X = new Tensor([N, A * share]);
+  for (let c = 0; c < A; c++) for (let i = 0; i < N; i++) X.data.set(heads.data.subarray((c * N + i) * share, (c * N + i + 1) * share), i * A * share + c * share);
+  return X;
+}
+
+function stacked(matrices) {
+  const { rows, columns } = matrices[0], X = new Tensor([matrices.length, rows, columns]);
+  matrices.forEach((M, c) => X.data.set(M.data, c * rows * columns));
+  return X;
+}
+
+// --- Attention ---------------------------------------------------------------------------------
+
+/** 0 where query i may see key j, −∞ in its future; the queries are the last N of M tokens. Source: `mask` */
+export function causalMask(N, M) {
+  const mask = new Tensor([N, M]);
+  for (let i = 0; i < N; i++) mask.row(i).fill(-Infinity, M - N + i + 1);
+  return mask;
+}
+
+/** Q Kᵀ / √d_k. Source: `QK^T`, `mh-score` */
+export function scoresOf(Q, K, scaled = true) {
+  const scores = timesTransposed(Q, K);
+  const root = scaled ? Math.sqrt(Q.columns) : 1;
+  for (let k = 0; k < scores.data.length; k++) scores.data[k] /= root;
+  return scores;
+}
+
+/** e^u over the sum of its row. A row of nothing but −∞ becomes zeros. Source: `probs`, `mh-alpha` */
+export function softmax(U) {
+  const Y = new Tensor(U.shape);
+  for (let i = 0; i * U.columns < U.data.length; i++) {
+    const u = U.row(i), y = Y.row(i);
+    let top = -Infinity, sum = 0;
+    for (const x of u) if (x > top) top = x;
+    if (top === -Infinity) continue;
+    for (let j = 0; j < u.length; j++) sum += y[j] = Math.exp(u[j] - top);
+    for (let j = 0; j < u.length; j++) y[j] /= sum;
+  }
+  return Y;
+}
+
+/** α = softmax(mask(scores)). Source: `mh-alpha` */
+export function weightsOf(scores, mask) {
+  return softmax(mask ? add(scores, mask) : scores);
+}
+
+/** α V, the values that each query gathers. Source: `mh-par-head` */
+export function gather(alpha, V) {
+  const d = V.columns, head = new Tensor([alpha.rows, d]);
+  for (let i = 0; i < alpha.rows; i++) {
+    const sum = head.row(i), a = alpha.row(i);
+    for (let j = 0; j < a.length; j++) {
+      const weight = a[j];
+      if (weight !== 0) for (let f = 0; f < d; f++) sum[f] += weight * V.data[j * d + f];
+    }
+  }
+  return head;
+}
+
+/** head = softmax(mask(Q Kᵀ / √d_k)) V, and its weights. Source: `head-par` */
+export function attention(Q, K, V, mask) {
+  const alpha = weightsOf(scoresOf(Q, K), mask);
+  return [gather(alpha, V), alpha];
+}
+
+/** (head¹ ⊕ … ⊕ headᴬ) W^O. Source: `mh-par-qkv`, `mh-par-head`, `mh-par-out` */
+export function multiHeadAttention(X, W, pass) {
+  const { A, G, dk, dv, rope } = pass.sizes, { point } = pass;
+  const QKV = affine(X, W.W_QKV, W.b_QKV);
+  let Q = splitHeads(QKV, A, dk), K = splitHeads(QKV, G, dk, A * dk), V = splitHeads(QKV, G, dv, (A + G) * dk);
+  if (W.norm_Q) {
+    Q = rmsNorm(Q, W.norm_Q, pass.sizes.eps);
+    K = rmsNorm(K, W.norm_K, pass.sizes.eps);
+  }
+  if (rope) {
+    Q = rotate(Q, pass.start, rope);
+    K = rotate(K, pass.start, rope);
+  }
+  Q = point("Q", Q);
+  K = point("K", K);
+  V = point("V", V);
+  const [keys, values] = pass.cache ? pass.cache.update(pass.block, K, V) : [matricesOf(K), matricesOf(V)];
+  const group = (c) => Math.floor((c * G) / A); // heads of a group share keys and values
+  const heads = [...Array(A).keys()];
+  const scores = point("scores", stacked(heads.map((c) => scoresOf(Q.matrix(c), keys[group(c)], pass.scaled))));
+  const alpha = point("alpha", stacked(heads.map((c) => weightsOf(scores.matrix(c), pass.mask))));
+  const head = point("head", stacked(heads.map((c) => gather(alpha.matrix(c), values[group(c)]))));
+  return affine(joinHeads(head), W.W_O, W.b_O);
+}
+
+function matricesOf(X) {
+  return [...Array(X.shape[0]).keys()].map((c) => X.matrix(c));
+}
+
+/** Turn the pairs (i, i + d_k/2) of each row by an angle that grows with its position. Source: `rope` */
+export function rotate(X, start, thetas) {
+  const [A, N, d] = X.shape, half = d / 2, Y = new Tensor(X.shape);
+  for (let c = 0; c < A; c++) {
+    for (let i = 0; i < N; i++) {
+      const begin = (c * N + i) * d;
+      for (let k = 0; k < half; k++) {
+        const angle = Math.fround((start + i) * thetas[k]), cos = Math.cos(angle), sin = Math.sin(angle);
+        const x = X.data[begin + k], y = X.data[begin + half + k];
+        Y.data[begin + k] = x * cos - y * sin;
+        Y.data[begin + half + k] = y * cos + x * sin;
+      }
+    }
+  }
+  return Y;
+}
+
+/** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked for. */
+export function rotaryAngles(dk, base, scaling) {
+  return Float32Array.from({ length: dk / 2 }, (_, k) => {
+    const theta = base ** -((2 * k) / dk);
+    if (!scaling) return theta;
+    if (scaling.low_freq_factor === undefined) return theta / scaling.factor;
+    const turns = (scaling.original_context_length * theta) / (2 * Math.PI);
+    const between = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+    const keep = Math.min(1, Math.max(0, between));
+    return keep * theta + ((1 - keep) * theta) / scaling.factor;
+  });
+}
+
+/** The keys and values of all tokens so far. Source: `kv-attn` */
+export class KVCache {
+  length = 0;
+  kept = [];
+  /** Add those of the next tokens to block l's; return, head by head, those of all. */
+  update(l, K, V) {
+    const total = this.length + K.rows, kept = (this.kept[l] ??= { K: [], V: [] });
+    const grown = (rooms, X) => matricesOf(X).map((M, g) => {
+      let room = rooms[g];
+      if (!room || room.length < total * M.columns) {
+        room = new Float32Array(Math.max(total, 2 * this.length, 64) * M.columns);
+        if (rooms[g]) room.set(rooms[g].subarray(0, this.length * M.columns));
+        rooms[g] = room;
+      }
+      room.set(M.data, this.length * M.columns);
+      return new Tensor([total, M.columns], room.subarray(0, total * M.columns));
+    });
+    return [grown(kept.K, K), grown(kept.V, V)];
+  }
+}
+
+// --- The block and the stack -------------------------------------------------------------------
+
+/** γ (x − μ)/σ + β for each row. Source: `ln-mean` to `ln` */
+export function layerNorm(X, { gamma, beta }, eps) {
+  const d = X.columns, Y = new Tensor(X.shape);
+  for (let begin = 0; begin < X.data.length; begin += d) {
+    let mean = 0, variance = 0;
+    for (let j = 0; j < d; j++) mean += X.data[begin + j] / d;
+    for (let j = 0; j < d; j++) variance += (X.data[begin + j] - mean) ** 2 / d;
+    const sigma = Math.sqrt(variance + eps);
+    for (let j = 0; j < d; j++) Y.data[begin + j] = (gamma.data[j] * (X.data[begin + j] - mean)) / sigma + beta.data[j];
+  }
+  return Y;
+}
+
+/** γ x over its root mean square, for each row (Zhang and Sennrich 2019). */
+export function rmsNorm(X, { gamma }, eps) {
+  const d = X.columns, Y = new Tensor(X.shape);
+  for (let begin = 0; begin < X.data.length; begin += d) {
+    const root = Math.sqrt(dot(X.data, begin, X.data, begin, d) / d + eps);
+    for (let j = 0; j < d; j++) Y.data[begin + j] = (gamma.data[j] * X.data[begin + j]) / root;
+  }
+  return Y;
+}
+
+const norm = (X, W, eps) => (W.beta ? layerNorm : rmsNorm)(X, W, eps);
+
+/** Abramowitz and Stegun 7.1.26, to 1.5e-7. */
+function erf(x) {
+  const t = 1 / (1 + 0.3275911 * Math.abs(x));
+  const rest = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+  return Math.sign(x) * (1 - rest * Math.exp(-x * x));
+}
+
+export const ACTIVATIONS = {
+  relu: (x) => Math.max(0, x),
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  swiglu: (x) => x / (1 + Math.exp(-x)), // Swish, of the gate. Source: `swish`
+};
+
+/** ReLU(x W₁ + b₁) W₂ + b₂, or with a gate. Source: `ffn`, `swiglu` */
+export function ffn(X, W, pass) {
+  let hidden = affine(X, W.W_1, W.b_1).map(ACTIVATIONS[pass.sizes.activation]);
+  if (W.W_3) {
+    const gated = affine(X, W.W_2, W.b_2);
+    hidden = hidden.map((gate, k) => gate * gated.data[k]);
+  }
+  hidden = pass.point("hidden", hidden);
+  return W.W_3 ? affine(hidden, W.W_3, W.b_3) : affine(hidden, W.W_2, W.b_2);
+}
+
+/** One block of the residual stream. Source: `T1` to `T-H`; post-norm: `postnorm-t` */
+export function block(X, W, pass) {
+  const { point } = pass, { eps } = pass.sizes;
+  X = point("X", X);
+  if (pass.sizes.norm === "post") {
+    const T1 = point("T1", multiHeadAttention(X, W.attention, pass));
+    const T2 = point("T2", add(T1, X));
+    const T3 = point("T3", norm(T2, W.norm_1, eps));
+    const T4 = point("T4", ffn(T3, W.ffn, pass));
+    const T5 = point("T5", add(T4, T3));
+    return point("H", norm(T5, W.norm_2, eps));
+  }
+  const T1 = point("T1", norm(X, W.norm_1, eps));
+  const T2 = point("T2", multiHeadAttention(T1, W.attention, pass));
+  const T3 = point("T3", add(T2, X));
+  const T4 = point("T4", norm(T3, W.norm_2, eps));
+  const T5 = point("T5", ffn(T4, W.ffn, pass));
+  return point("H", add(T5, T3));
+}
+
+/** Block after block, then in pre-norm the final norm. Source: `stack`, `final-ln` */
+export function stack(X, W, pass) {
+  W.blocks.forEach((own, l) => {
+    pass.block = l;
+    X = block(X, own, pass);
+  });
+  pass.block = null;
+  if (W.final_norm && pass.finalNorm) X = norm(X, W.final_norm, pass.sizes.eps);
+  return pass.point("final", X);
+}
+
+/** u = h Eᵀ. Source: `logits` */
+export function lmHead(H, E) {
+  return timesTransposed(H, E);
+}
+
+/** Row `position` of the fixed positions. Source: `sinusoid` */
+export function sinusoid(position, d) {
+  return Float32Array.from({ length: d }, (_, k) => {
+    const angle = position * Math.exp((k - (k % 2)) * (-Math.log(10000) / d));
+    return k % 2 ? Math.cos(angle) : Math.sin(angle);
+  });
+}
+
+/** A language model: its settings, and its weights by the names of slp_transformer. */
+export class LanguageModel {
+  constructor(config, weights) {
+    this.config = config;
+    this.sizes = sizesOf(config);
+    this.weights = nested(weights);
+  }
+  get E() { return this.weights.embedding.tokens.E; }
+  /** X = E[id] + P[i]. Source: `X` */
+  embed(ids, start, point) {
+    const { model_dim: d, vocab_size, context_length, positions, scaled_embeddings } = this.config;
+    if (start + ids.length > context_length) throw new Refusal(`The model has ${context_length} positions, and ${start + ids.length} tokens do not fit.`);
+    const E = new Tensor([ids.length, d]), P = new Tensor([ids.length, d]);
+    ids.forEach((id, i) => {
+      if (!Number.isInteger(id) || id < 0 || id >= vocab_size) throw new Refusal(`Ids go from 0 to ${vocab_size - 1}, not ${id}.`);
+      E.row(i).set(this.E.row(id));
+      if (positions === "learned") P.row(i).set(this.weights.embedding.positions.P.row(start + i));
+      if (positions === "sinusoidal") P.row(i).set(sinusoid(start + i, d));
+    });
+    const tokens = point("E", scaled_embeddings ? E.map((x) => x * Math.sqrt(d)) : E);
+    return positions === "rotary" ? tokens : add(tokens, point("P", P));
+  }
+  /** The logits U of the word after each of these ids; with a cache they go on from its tokens.
+
+      `hook(name, tensor, block)` is called at each named point and may return another tensor of the same shape.
+      The points are those of slp_transformer.hooks (X, T1 to T5 and H, Q, K, V, alpha, head), counted by block
+      from 0, and six more: scores (before the mask), hidden (of the feedforward layer), and outside of blocks, where
+      block is null, E, P, final and U.
+      `causal`, `scaled` (by √d_k) and `finalNorm` can be turned off; `last` asks for the last row alone. */
+  forward(ids, { cache = null, hook = null, causal = true, scaled = true, finalNorm = true, last = false } = {}) {
+    const start = cache ? cache.length : 0, N = ids.length;
+    const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
+    pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
+    pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
+    const X = this.embed(ids, start, pass.point);
+    let H = stack(X, this.weights.stack, pass);
+    if (cache) cache.length += N;
+    if (last) H = new Tensor([1, H.columns], H.row(N - 1));
+    return pass.point("U", lmHead(H, this.weights.E_out ?? this.E));
+  }
+}
+
+function sameShape(name, X, other) {
+  if (!other) return X;
+  if (String(other.shape) !== String(X.shape)) throw new Refusal(`The hook at ${name} returned ${other.shape.join(" × ")} in place of ${X.shape.join(" × ")}.`);
+  return other;
+}
+
+/** A hook that turns heads off: their output becomes zeros. */
+export function headsOff(heads) {
+  return (name, X, l) => {
+    const off = heads.filter((one) => name === "head" && one.block === l);
+    if (!off.length) return undefined;
+    const Y = X.copy();
+    off.forEach(({ head }) => Y.matrix(head).data.fill(0));
+    return Y;
+  };
+}
+
+// --- Choosing the next word --------------------------------------------------------------------
+
+/** u/τ. Source: `temperature` */
+export const temperature = (u, tau) => u.map((x) => x / tau);
+
+const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
+const keeping = (u, kept) => { const some = new Set(kept); return u.map((x, w) => (some.has(w) ? x : -Infinity)); };
+
+/** Keep the k largest; the others become −∞. Source: `top-k` */
+export const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
+
+/** Keep the fewest words whose probabilities sum to at least p. Source: `top-p` */
+export function topP(u, p) {
+  if (p >= 1) return u;
+  const y = softmax(new Tensor([1, u.length], u)).data;
+  let before = 0;
+  return keeping(u, ordered(u).filter((w) => { const stays = before < p; before += y[w]; return stays; }));
+}
+
+/** The most probable word. Source: `greedy` */
+export const greedy = (u) => u.reduce((best, x, w) => (x > u[best] ? w : best), 0);
+
+/** A word drawn as often as its probability says; `random` gives numbers from 0 to 1. Source: `random` */
+export function sample(u, random) {
+  const y = softmax(new Tensor([1, u.length], u)).data;
+  let left = random(), drawn = greedy(u);
+  for (let w = 0; w < y.length; w++) {
+    if (y[w] === 0) continue;
+    drawn = w;
+    left -= y[w];
+    if (left < 0) break;
+  }
+  return drawn;
+}
+
+/** The same numbers from 0 to 1 for the same seed (mulberry32). */
+export function seeded(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
+    `tau` 0 takes the most probable word; `allowed(ids)` may name the words that can come next. */
+export function* generate(model, ids, { count = Infinity, tau = 1, k = Infinity, p = 1, stop = [], random = Math.random, allowed = null, ...how } = {}) {
+  if (!ids.length) throw new Refusal("A model goes on from one token at least.");
+  const cache = new KVCache(), text = [...ids];
+  let next = text;
+  while (count-- > 0 && text.length < model.config.context_length) {
+    let u = model.forward(next, { ...how, cache, last: true }).row(0);
+    if (allowed) u = keeping(u, allowed(text));
+    const id = tau === 0 ? greedy(u) : sample(topP(topK(temperature(u, tau), k), p), random);
+    text.push(id);
+    next = [id];
+    yield id;
+    if (stop.includes(id)) return;
+  }
+}
+
+// --- What a training run keeps -----------------------------------------------------------------
+
+const MAX_BYTES = 1 << 28;
+const size = (least = 1) => (x) => Number.isSafeInteger(x) && x >= least;
+const orNull = (check) => (x) => x === null || check(x);
+const oneOf = (...choices) => Object.assign((x) => choices.includes(x), { choices });
+const bool = oneOf(true, false);
+const anything = () => true;
+
+// Each setting of a configuration: what it may be, and what it is where it is missing.
+const BOOK = {
+  vocab_size: [size()],
+  context_length: [size(), 128],
+  model_dim: [size(), 128],
+  num_heads: [size(), 4],
+  num_blocks: [size(), 4],
+  key_dim: [orNull(size()), null],
+  value_dim: [orNull(size()), null],
+  hidden_dim: [orNull(size()), null],
+  activation: [oneOf("relu", "gelu", "swiglu"), "relu"],
+  norm: [oneOf("pre", "post"), "pre"],
+  positions: [oneOf("learned", "sinusoidal"), "learned"],
+  eps: [(x) => typeof x === "number" && x >= 0, 1e-5],
+  scaled_embeddings: [bool, false],
+  ...Object.fromEntries(["dropout", "initialization", "source_vocab_size", "num_encoder_blocks"].map((name) => [name, [anything, null]])),
+};
+const MODERN = {
+  ...BOOK,
+  activation: [oneOf("relu", "gelu", "gelu_tanh", "swiglu"), "swiglu"],
+  positions: [oneOf("learned", "sinusoidal", "rotary"), "rotary"],
+  eps: [BOOK.eps[0], 1e-6],
+  scaled_embeddings: [oneOf(false), false],
+  normalization: [oneOf("rms", "layer"), "rms"],
+  num_kv_heads: [orNull(size()), null],
+  qk_norm: [bool, false],
+  attention_bias: [oneOf(true, false, "qkv"), false],
+  ffn_bias: [bool, false],
+  tied: [bool, true],
+  rope_base: [(x) => typeof x === "number" && x > 1, 10000],
+  rope_scaling: [orNull((x) => ["factor", "factor,high_freq_factor,low_freq_factor,original_context_length"].includes(Object.keys(x).sort().join()) && Object.values(x).every((y) => y > 0)), null],
+  begin_id: [anything, null],
+  end_ids: [anything, null],
+};
+const MODELS = { TransformerLM: BOOK, ModernLM: MODERN };
+
+const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
+
+/** The JSON in a file. */
+export function readJSON(bytes, name) {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new Refusal(`${name} is no JSON.`);
+  }
+}
+
+/** The settings in config.json, each of them checked. */
+export function readConfig(content) {
+  if (!isObject(content) || !("model" in content)) throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
+  const settings = Object.hasOwn(MODELS, content.model) ? MODELS[content.model] : null;
+  if (!settings || !isObject(content.config)) throw new Refusal(`config.json names ${JSON.stringify(content.model)}; this page reads language models, ${Object.keys(MODELS).join(" and ")}.`);
+  for (const name of Object.keys(content.config)) if (!Object.hasOwn(settings, name)) throw new Refusal(`config.json has ${name}, which this page does not know.`);
+  const config = { normalization: "layer", attention_bias: false, ffn_bias: true, tied: true, num_kv_heads: null, qk_norm: false };
+  for (const [name, [check, missing]] of Object.entries(settings)) {
+    config[name] = content.config[name] === undefined ? missing : content.config[name];
+    if (config[name] === undefined || !check(config[name])) {
+      const known = check.choices ? `: this page knows ${check.choices.join(", ")}` : "";
+      throw new Refusal(`config.json says ${name} = ${JSON.stringify(config[name])}, which cannot be used${known}.`);
+    }
+  }
+  const { A, G, dk } = sizesOf(config);
+  if (!Number.isInteger(dk)) throw new Refusal(`${A} heads do not divide model_dim = ${config.model_dim}.`);
+  if (A % G) throw new Refusal(`num_kv_heads = ${G} does not divide num_heads = ${A}.`);
+  if (config.positions === "rotary" && dk % 2) throw new Refusal(`Rotary positions turn pairs, and key_dim = ${dk} is odd.`);
+  return config;
+}
+
+function sizesOf(config) {
+  const { model_dim: d, num_heads: A, activation, norm, eps } = config;
+  const dk = config.key_dim ?? d / A, dv = config.value_dim ?? d / A, G = config.num_kv_heads ?? A;
+  const hidden = config.hidden_dim ?? (activation === "swiglu" ? Math.ceil((8 * d) / 3) : 4 * d);
+  const rope = config.positions === "rotary" && Number.isInteger(dk) ? rotaryAngles(dk, config.rope_base, config.rope_scaling) : null;
+  return { A, G, dk, dv, hidden, activation, norm, eps, rope };
+}
+
+/** The shape of each tensor that a model of these settings has, by its name. */
+export function shapesOf(config) {
+  const { model_dim: d, vocab_size: V } = config, { A, G, dk, dv, hidden } = sizesOf(config);
+  const shapes = { "embedding.tokens.E": [V, d] };
+  const normOf = (name) => {
+    shapes[`${name}.gamma`] = [d];
+    if (config.normalization === "layer") shapes[`${name}.beta`] = [d];
+  };
+  if (config.positions === "learned") shapes["embedding.positions.P"] = [config.context_length, d];
+  for (let l = 0; l < config.num_blocks; l++) {
+    const own = `stack.blocks.${l}`, across = A * dk + G * (dk + dv);
+    shapes[`${own}.attention.W_QKV`] = [d, across];
+    shapes[`${own}.attention.W_O`] = [A * dv, d];
+    if (config.attention_bias) shapes[`${own}.attention.b_QKV`] = [across];
+    if (config.attention_bias === true) shapes[`${own}.attention.b_O`] = [d];
+    if (config.qk_norm) shapes[`${own}.attention.norm_Q.gamma`] = shapes[`${own}.attention.norm_K.gamma`] = [dk];
+    normOf(`${own}.norm_1`);
+    const matrices = config.activation === "swiglu" ? [[d, hidden], [d, hidden], [hidden, d]] : [[d, hidden], [hidden, d]];
+    matrices.forEach(([rows, columns], k) => {
+      shapes[`${own}.ffn.W_${k + 1}`] = [rows, columns];
+      if (config.ffn_bias) shapes[`${own}.ffn.b_${k + 1}`] = [columns];
+    });
+    normOf(`${own}.norm_2`);
+  }
+  if (config.norm === "pre") normOf("stack.final_norm");
+  if (!config.tied) shapes.E_out = [V, d];
+  return shapes;
+}
+
+/** {"stack.blocks.0.ffn.W_1": W} as {stack: {blocks: [{ffn: {W_1: W}}]}}. */
+function nested(weights) {
+  const root = {};
+  for (const [name, W] of Object.entries(weights)) {
+    const way = name.split("."), last = way.pop();
+    way.reduce((at, step, k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
+  }
+  return root;
+}
+
+/** Every number that 16 bits can be as float16, made when the first one is read. */
+const float16 = () => float16.table ??= Float32Array.from({ length: 65536 }, (_, half) => {
+  const exponent = (half >> 10) & 31, rest = half & 1023, sign = half >> 15 ? -1 : 1;
+  if (exponent === 31) return rest ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
+});
+const BYTES = { F32: 4, F16: 2, BF16: 2 };
+
+/** The tensors in a safetensors file, in float32. */
+export function readSafetensors(bytes, name = "model.safetensors") {
+  if (bytes.length < 8) throw new Refusal(`${name} is no safetensors file: it has ${bytes.length} bytes.`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), length = view.getBigUint64(0, true);
+  if (length > BigInt(bytes.length - 8)) throw new Refusal(`${name} is damaged: its header claims ${length} bytes, but the file has ${bytes.length}.`);
+  const first = 8 + Number(length), header = readJSON(bytes.subarray(8, first), `The header of ${name}`);
+  if (!isObject(header)) throw new Refusal(`The header of ${name} is no object.`);
+  const tensors = {};
+  for (const [tensor, entry] of Object.entries(header)) {
+    if (tensor === "__metadata__") continue;
+    const { dtype, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
+    if (!Object.hasOwn(BYTES, dtype)) throw new Refusal(`${name} has ${tensor} in ${dtype}; this page reads ${Object.keys(BYTES).join(", ")}.`);
+    const sound = Array.isArray(shape) && shape.every(size(0)) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(size(0));
+    const count = sound ? shape.reduce((a, b) => a * b, 1) : NaN;
+    if (!(offsets?.[1] - offsets?.[0] === count * BYTES[dtype])) throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
+    if (first + offsets[1] > bytes.length) throw new Refusal(`${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file has ${bytes.length}.`);
+    const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer; // aligned, and little-endian as all browsers are
+    let data = new Float32Array(dtype === "F32" ? own : count);
+    if (dtype === "F16") new Uint16Array(own).forEach((half, k) => { data[k] = float16()[half]; });
+    if (dtype === "BF16") data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
+    if (!data.every(Number.isFinite)) throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
+    tensors[tensor] = new Tensor(shape, data);
+  }
+  return tensors;
+}
+
+/** A model from its settings and a safetensors file, if they fit. */
+export function readModel(content, bytes, name = "model.safetensors") {
+  if (bytes.length > MAX_BYTES) throw new Refusal(`${name} has ${bytes.length} bytes; this page reads up to ${MAX_BYTES}.`);
+  const config = readConfig(content);
+  const numbers = config.num_blocks * config.model_dim; // before that many names are listed
+  if (numbers > bytes.length || config.vocab_size > bytes.length) throw new Refusal(`config.json describes a larger model than ${name}, which has ${bytes.length} bytes.`);
+  const weights = readSafetensors(bytes, name), shapes = shapesOf(config);
+  for (const one of new Set([...Object.keys(shapes), ...Object.keys(weights)])) {
+    const here = shapes[one]?.join(" × ") ?? "no such tensor", there = weights[one]?.shape.join(" × ") ?? "no such tensor";
+    if (here !== there) throw new Refusal(`${name} does not fit config.json: ${one} is ${there}, not ${here}.`);
+  }
+  return new LanguageModel(config, weights);
+}
+
+/** The model and the tokenizer of a run, from the files of a checkpoint's folder by their names. */
+export function readRun(files) {
+  if (files["lora.safetensors"]) throw new Refusal("This run keeps only the matrices of LoRA: take the run that it was trained on.");
+  for (const name of ["config.json", "tokenizer.json", "model.safetensors"]) if (!files[name]) throw new Refusal(`The folder has no ${name}.`);
+  const model = readModel(readJSON(files["config.json"], "config.json"), files["model.safetensors"]);
+  const tokenizer = readTokenizer(readJSON(files["tokenizer.json"], "tokenizer.json"));
+  const { vocab_size } = model.config, words = tokenizer.vocabulary.length;
+  if (words !== vocab_size) throw new Refusal(`tokenizer.json has ${words} tokens, but the model ${vocab_size}.`);
+  return { model, tokenizer };
+}
+
+// --- Tokens ------------------------------------------------------------------------------------
+
+const END = "<|end|>", UNK = "[UNK]", SILENT = new Set([END, "[PAD]", "[SOS]", "[EOS]"]);
+const SPACE = "\\p{White_Space}", LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
+const pattern = (text) => new RegExp(text, "gu");
+const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|${SPACE}`);
+const GPT2 = pattern(`'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
+const MARKS = pattern(`'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
+
+/** The character that stands for each byte in a BPE token, as GPT-2 has it. */
+const BYTE_CHARACTERS = (() => {
+  let others = 256;
+  const prints = (b) => (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+  return Array.from({ length: 256 }, (_, b) => String.fromCharCode(prints(b) ? b : others++));
+})();
+const BYTE_OF = new Map(BYTE_CHARACTERS.map((character, b) => [character, b]));
+
+/** Text as ids and back: characters, words or BPE. */
+class TextTokenizer {
+  constructor(kind, vocabulary, merges, marks) {
+    Object.assign(this, { kind, vocabulary, pattern: kind === "words" ? WORDS : marks ? MARKS : GPT2 });
+    this.ids = new Map(vocabulary.map((token, id) => [token, id]));
+    this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
+    this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get("<unk>") : undefined);
+  }
+  get end() { return this.ids.get(END); }
+  encode(text) {
+    if (this.kind === "bpe") return (text.match(this.pattern) ?? []).flatMap((word) => this.merged(word)).map((token) => this.ids.get(token)).filter((id) => id !== undefined);
+    return (this.kind === "words" ? text.match(this.pattern) ?? [] : [...text]).map((token) => {
+      const id = this.ids.get(token) ?? this.unknown;
+      if (id === undefined) throw new Refusal(`The model was not trained on the character ${JSON.stringify(token)}.`);
+      return id;
+    });
+  }
+  /** Join the pair that was merged first, until none is left. */
+  merged(word) {
+    const parts = Array.from(new TextEncoder().encode(word), (b) => BYTE_CHARACTERS[b]);
+    for (;;) {
+      let best = Infinity, at = -1;
+      for (let k = 0; k + 1 < parts.length; k++) {
+        const rank = this.ranks.get(`${parts[k]} ${parts[k + 1]}`);
+        if (rank < best) [best, at] = [rank, k];
+      }
+      if (at < 0) return parts;
+      parts.splice(at, 2, parts[at] + parts[at + 1]);
+    }
+  }
+  decode(ids) {
+    const tokens = Array.from(ids, (id) => this.vocabulary[id]).filter((token) => !SILENT.has(token));
+    if (this.kind !== "bpe") return tokens.join("");
+    const bytes = tokens.flatMap((token) => (token === UNK ? [...new TextEncoder().encode(token)] : [...token].map((c) => BYTE_OF.get(c))));
+    return new TextDecoder().decode(Uint8Array.from(bytes));
+  }
+}
+
+/** The names of tab tokens as ids and back, spaces between them. */
+class TabTokenizer {
+  kind = "tab tokens";
+  constructor(vocabulary) {
+    this.vocabulary = vocabulary;
+    this.ids = new Map(vocabulary.map((token, id) => [token, id]));
+  }
+  get end() { return this.ids.get("<eos>"); }
+  encode(text) {
+    return text.split(/\s+/).filter(Boolean).map((token) => {
+      if (!this.ids.has(token)) throw new Refusal(`${token} is no tab token of this model.`);
+      return this.ids.get(token);
+    });
+  }
+  decode(ids) { return Array.from(ids, (id) => this.vocabulary[id]).join(" "); }
+}
+
+const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
+const NOTES = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
+const METRES = [[2, [2, 3, 4]], [4, [2, 3, 4, 5, 6]], [8, [3, 5, 6, 7, 9, 12]]];
+
+/** The vocabulary of guitar tabs, from its settings. */
+function tabVocabulary({ max_fret, max_position, max_capo, tunings, units, code, styles }) {
+  const named = (kind, values) => values.map((value) => `${kind}<${value}>`);
+  const places = [6, 5, 4, 3, 2, 1].flatMap((string) => upTo(0, max_fret).map((fret) => `${string},${fret}`));
+  const positions = upTo(1, max_position);
+  const header = ["<pad>", "<bos>", "<eos>", ...named("TUNING", Object.keys(tunings)), ...named("OPEN", upTo(28, 76)),
+    ...named("CAPO", upTo(0, max_capo)), ...(units.length ? ["COLUMNS", ...named("STEPS", units)] : [])];
+  if (code === "plain") return [...header, "BAR", "LONG", ...named("POS", positions), ...named("TAB", places)];
+  return [...header, ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)), "METRE<none>",
+    ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]), ...named("BAR", positions), "LONGER", "LONG",
+    ...named("POS", positions), ...named("SAME", upTo(1, 128)), ...named("TAB", places), ...named("WITH", places),
+    ...(styles.length ? named("STYLE", [...styles, "none"]) : [])];
+}
+
+/** The tokenizer in tokenizer.json. */
+export function readTokenizer(content) {
+  const refuse = (why) => { throw new Refusal(`tokenizer.json ${why}.`); };
+  if (!isObject(content)) refuse("is no object");
+  if (content.kind === "tab tokens") {
+    const lists = isObject(content.tunings) && Array.isArray(content.units) && Array.isArray(content.styles);
+    const limits = ["max_fret", "max_position", "max_capo"].every((name) => size(0)(content[name]) && content[name] <= 65536);
+    if (!lists || !limits || !["plain", "placed"].includes(content.code)) refuse("has settings of tab tokens that cannot be used");
+    return new TabTokenizer(tabVocabulary(content));
+  }
+  if (content.format !== "slp-transformer text tokenizer 1") refuse(`is of the format ${JSON.stringify(content.format ?? content.kind ?? null)}, which this page does not read`);
+  const { kind, vocabulary, merges = [], marks = false } = content;
+  if (!["characters", "words", "bpe"].includes(kind)) refuse(`says kind = ${JSON.stringify(kind)}; this page reads characters, words and bpe`);
+  if (!Array.isArray(vocabulary) || !vocabulary.length) refuse("has no vocabulary");
+  const seen = new Map();
+  for (let id = 0; id < vocabulary.length; id++) {
+    const token = vocabulary[id];
+    if (typeof token !== "string") refuse(`has a hole: id ${id} is no token`);
+    if (seen.has(token)) refuse(`has the token ${JSON.stringify(token)} twice`);
+    seen.set(token, id);
+    if (SILENT.has(token) || token === UNK) continue;
+    if (kind === "characters" && [...token].length !== 1) refuse(`has ${JSON.stringify(token)}, which is no single character`);
+    if (kind === "bpe" && ![...token].every((c) => BYTE_OF.has(c))) refuse(`has ${JSON.stringify(token)}, which is no row of bytes`);
+  }
+  if (kind === "words" && !seen.has("<unk>") && !seen.has(UNK)) refuse("lacks <unk>, which stands for every other word");
+  if (!Array.isArray(merges)) refuse("has merges that are no list");
+  for (const pair of merges) {
+    if (!Array.isArray(pair) || pair.length !== 2 || !seen.has(pair[0]) || !seen.has(pair[1]) || !seen.has(pair[0] + pair[1])) refuse(`merges ${JSON.stringify(pair)}, which has no token`);
+  }
+  return new TextTokenizer(kind, vocabulary, merges, marks);
+}

@@ -1,0 +1,433 @@
+/* One sentence, every number: chapter 5's model, each of its matrices, and how each number is made. */
+
+import { Tensor, headsOff, readJSON, readModel, softmax } from "./engine.js";
+
+const stage = document.getElementById("slp-sentence");
+const find = (name) => document.getElementById(`sl-${name}`);
+const make = (tag, given = {}, ...inside) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null) made.setAttribute(name, value);
+  }
+  made.append(...inside);
+  return made;
+};
+const shown = (x) => {
+  if (x === -Infinity) return "−∞";
+  const text = x.toFixed(2).replace("-", "−");
+  return text === "−0.00" ? "0.00" : text;
+};
+
+let model, vocabulary, now, was;
+let at = { l: 0, c: 0 }; // the block and the head that are shown
+let chosen = null, lit = [], before = []; // the number that is explained, what made it, and those looked at before it
+
+// --- What the model computes -----------------------------------------------------------------
+
+/** All that a sentence and the switches give. */
+function computed(words, switches) {
+  const points = {}, { off, tau, ...how } = switches;
+  const zero = headsOff(off === null ? [] : [{ block: off >> 1, head: off & 1 }]);
+  const hook = (name, X, l) => {
+    const Y = zero(name, X, l) ?? X;
+    points[l === null ? name : `${name} ${l}`] = Y;
+    return Y;
+  };
+  const ids = words.map((word) => vocabulary.indexOf(word));
+  const U = model.forward(ids, { ...how, hook });
+  return { words, ids, switches, points, U, Y: softmax(U.map((x) => x / tau)) };
+}
+
+const part = (X, from, to) => { // some columns of a matrix
+  const Y = new Tensor([X.rows, to - from]);
+  for (let i = 0; i < X.rows; i++) Y.row(i).set(X.row(i).subarray(from, to));
+  return Y;
+};
+const own = (l) => model.weights.stack.blocks[l];
+const dk = () => model.sizes.dk;
+
+/** The matrix of a name in block l, head c. */
+const MATRICES = {
+  E: () => model.E,
+  P: () => model.weights.embedding.positions.P,
+  X: (s) => s.points["X 0"],
+  X_in: (s, l) => s.points[`X ${l}`],
+  masked: (s, l, c) => {
+    const M = s.points[`scores ${l}`].matrix(c).copy();
+    if (s.switches.causal) for (let i = 0; i < M.rows; i++) M.row(i).fill(-Infinity, i + 1);
+    return M;
+  },
+  final: (s) => s.points.final,
+  u: (s) => s.U,
+  y: (s) => s.Y,
+  W_Q: (s, l, c) => part(own(l).attention.W_QKV, c * dk(), (c + 1) * dk()),
+  W_K: (s, l, c) => part(own(l).attention.W_QKV, (model.sizes.A + c) * dk(), (model.sizes.A + c + 1) * dk()),
+  W_V: (s, l, c) => part(own(l).attention.W_QKV, (2 * model.sizes.A + c) * dk(), (2 * model.sizes.A + c + 1) * dk()),
+  W_O: (s, l) => own(l).attention.W_O,
+  W_1: (s, l) => own(l).ffn.W_1,
+  W_2: (s, l) => own(l).ffn.W_2,
+};
+for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"]) MATRICES[name] = (s, l) => s.points[`${name} ${l}`];
+for (const name of ["Q", "K", "V", "scores", "alpha", "head"]) MATRICES[name] = (s, l, c) => s.points[`${name} ${l}`].matrix(c);
+const BY_HEAD = new Set(["Q", "K", "V", "scores", "masked", "alpha", "head", "W_Q", "W_K", "W_V"]);
+const BY_BLOCK = new Set([...BY_HEAD, "X_in", "T1", "T2", "T3", "T4", "hidden", "T5", "H", "W_O", "W_1", "W_2"]);
+const LETTERS = Object.fromEntries([...document.querySelectorAll(".sl-matrix[data-matrix]")].map((box) => [box.dataset.matrix, box.querySelector(".sl-letter").innerHTML]));
+
+const look = (name, { l = at.l, c = at.c } = {}, s = now) => MATRICES[name](s, l, c);
+const value = ({ name, i, j, ...where }, s = now) => look(name, where, s).row(i)[j];
+const before_ = (cell) => { // what a cell was, in the sentence that is compared with
+  const M = look(cell.name, cell, was);
+  return cell.i < M.rows && cell.j < M.columns ? value(cell, was) : undefined;
+};
+
+const numbers = (count) => Array.from({ length: count }, (_, k) => String(k + 1));
+const OVER_WORDS = new Set(["scores", "masked", "alpha"]), OVER_VOCABULARY = new Set(["u", "y"]);
+function labels(name, M) {
+  const columns = OVER_WORDS.has(name) ? now.words : OVER_VOCABULARY.has(name) ? vocabulary : numbers(M.columns);
+  const rows = name === "E" ? vocabulary : name === "P" || name.startsWith("W_") ? numbers(M.rows) : now.words;
+  return { rows, columns };
+}
+const placeOf = ({ name, i, j }) => {
+  const { rows, columns } = labels(name, look(name));
+  return `[${rows[i]}, ${columns[j]}]`;
+};
+
+// --- How a number is made --------------------------------------------------------------------
+
+const row = (name, where, i, count, from = 0) => Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
+const column = (name, where, j, count, from = 0) => Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
+const signed = (x) => (x < 0 ? `(${shown(x)})` : shown(x));
+
+/** a₁ · b₁ + a₂ · b₂ + …: the four largest products, and the rest. */
+function sumInFigures(products, term) {
+  const order = [...products.keys()].sort((x, y) => Math.abs(products[y]) - Math.abs(products[x]));
+  const some = order.slice(0, 4).map(term), rest = order.slice(4).reduce((sum, k) => sum + products[k], 0);
+  if (order.length > 4) some.push(`${signed(rest)} in ${order.length - 4} smaller terms`);
+  return some.join(" + ");
+}
+
+/** A dot product, with what may be done to it. */
+function product(a, b, { bias = null, over = null, relu = false } = {}) {
+  const products = a.map((cell, k) => value(cell) * value(b[k]));
+  let figures = sumInFigures(products, (k) => `${signed(value(a[k]))} · ${signed(value(b[k]))}`);
+  let number = products.reduce((x, y) => x + y, 0);
+  if (bias !== null) figures += ` + ${signed(bias)} (bias)`;
+  number += bias ?? 0;
+  if (over) figures = `(${figures}) / √${over} = ${shown(number)} / ${shown(Math.sqrt(over))}`;
+  if (relu) figures = `max(0, ${figures}) = max(0, ${shown(number)})`;
+  number /= over ? Math.sqrt(over) : 1;
+  return { figures, number: relu ? Math.max(0, number) : number, strips: [a, b], products };
+}
+
+/** A norm: γ (x − μ)/σ + β, with μ and σ of the row. */
+function norming(name, where, W, cell) {
+  const d = model.config.model_dim, x = look(name, where).row(cell.i), gamma = W.gamma.data[cell.j], beta = W.beta.data[cell.j];
+  const mu = x.reduce((a, b) => a + b, 0) / d;
+  const sigma = Math.sqrt(x.reduce((a, b) => a + (b - mu) ** 2, 0) / d + model.config.eps);
+  return {
+    figures: `γ (x − μ) / σ + β = ${signed(gamma)} · (${shown(x[cell.j])} − ${signed(mu)}) / ${shown(sigma)} + ${signed(beta)}`,
+    say: `μ and σ are the mean and the deviation of the row of ${d} numbers; γ and β are learned.`,
+    number: (gamma * (x[cell.j] - mu)) / sigma + beta,
+    strips: [row(name, where, cell.i, d)],
+  };
+}
+
+/** A softmax: e to the power of one score, over the sum of these powers. */
+function softened(cells, j, tau = 1) {
+  const powers = cells.map((cell) => Math.exp(value(cell) / tau)), sum = powers.reduce((a, b) => a + b, 0);
+  const power = (k) => `e<sup>${shown(value(cells[k]))}${tau === 1 ? "" : `/${tau}`}</sup>`;
+  return {
+    figures: `${power(j)} / (${sumInFigures(powers, power)}) = ${shown(powers[j])} / ${shown(sum)}`,
+    number: powers[j] / sum,
+    strips: [cells],
+  };
+}
+
+const adding = (a, b) => ({ figures: `${signed(value(a))} + ${signed(value(b))}`, number: value(a) + value(b), strips: [[a], [b]] });
+const same = (a, whose) => ({ figures: `the same number as ${whose}`, number: value(a), strips: [[a]] });
+const learned = (figures) => (cell) => ({ figures: figures(cell), number: value(cell), strips: [] });
+const projecting = (W, { l, c, i, j }) => product(row("T1", { l }, i, model.config.model_dim), column(W, { l, c }, j, model.config.model_dim));
+const future = ({ i, j }) => now.switches.causal && j > i;
+
+const EXPLAIN = {
+  E: learned(({ i }) => `learned in training; row ${i + 1} is “${vocabulary[i]}”`),
+  P: learned(({ i }) => `learned in training; row ${i + 1} is for token ${i + 1}`),
+  X: ({ i, j }) => adding({ name: "E", i: now.ids[i], j }, { name: "P", i, j }),
+  X_in: ({ l, i, j }) => (l ? same({ name: "H", l: l - 1, i, j }, `H of block ${l}`) : same({ name: "X", i, j }, "X")),
+  T1: (cell) => norming("X_in", { l: cell.l }, own(cell.l).norm_1, cell),
+  Q: (cell) => projecting("W_Q", cell),
+  K: (cell) => projecting("W_K", cell),
+  V: (cell) => projecting("W_V", cell),
+  scores: ({ l, c, i, j }) => product(row("Q", { l, c }, i, dk()), row("K", { l, c }, j, dk()), now.switches.scaled ? { over: dk() } : {}),
+  masked: (cell) => (future(cell)
+    ? { figures: `“${now.words[cell.j]}” comes after “${now.words[cell.i]}”: its score`, number: -Infinity, strips: [] }
+    : same({ ...cell, name: "scores" }, "the score")),
+  alpha: ({ l, c, i, j }) => softened(now.words.map((_, k) => ({ name: future({ i, j: k }) ? "masked" : "scores", l, c, i, j: k })), j),
+  head: ({ l, c, i, j }) => (now.switches.off === l * 2 + c
+    ? { figures: "this head is off: its output", number: 0, strips: [] }
+    : product(row("alpha", { l, c }, i, now.words.length), column("V", { l, c }, j, now.words.length))),
+  T2: ({ l, i, j }) => {
+    const heads = Array.from({ length: model.sizes.A }, (_, c) => row("head", { l, c }, i, model.sizes.dv)).flat();
+    return product(heads, column("W_O", { l }, j, heads.length));
+  },
+  T3: ({ l, i, j }) => adding({ name: "T2", l, i, j }, { name: "X_in", l, i, j }),
+  T4: (cell) => norming("T3", { l: cell.l }, own(cell.l).norm_2, cell),
+  hidden: ({ l, i, j }) => product(row("T4", { l }, i, model.config.model_dim), column("W_1", { l }, j, model.config.model_dim), { bias: own(l).ffn.b_1.data[j], relu: true }),
+  T5: ({ l, i, j }) => product(row("hidden", { l }, i, model.sizes.hidden), column("W_2", { l }, j, model.sizes.hidden), { bias: own(l).ffn.b_2.data[j] }),
+  H: ({ l, i, j }) => adding({ name: "T5", l, i, j }, { name: "T3", l, i, j }),
+  final: (cell) => {
+    const top = { l: model.config.num_blocks - 1 };
+    return now.switches.finalNorm ? norming("H", top, model.weights.stack.final_norm, cell) : same({ ...cell, ...top, name: "H" }, "H of the last block");
+  },
+  u: ({ i, j }) => product(row("final", {}, i, model.config.model_dim), row("E", {}, j, model.config.model_dim)),
+  y: ({ i, j }) => softened(row("u", {}, i, vocabulary.length), j, now.switches.tau),
+};
+for (const W of ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"]) EXPLAIN[W] = learned(() => "learned in training");
+
+// --- Drawing ---------------------------------------------------------------------------------
+
+const nameOf = (name, l, c) => {
+  const where = [BY_BLOCK.has(name) ? `block ${l + 1}` : "", BY_HEAD.has(name) ? `head ${c + 1}` : ""].filter(Boolean);
+  return where.length ? `, ${where.join(", ")}` : "";
+};
+
+/** Draw the matrix of a box that is open. */
+function drawMatrix(box) {
+  const name = box.dataset.matrix, M = look(name), { rows, columns } = labels(name, M);
+  box.querySelector(".sl-size").textContent = `${M.rows} × ${M.columns}`;
+  if (!box.open) return;
+  const place = box.querySelector(".sl-place"), hadFocus = place.contains(document.activeElement) && document.activeElement.dataset;
+  const finite = M.data.filter(Number.isFinite), top = name === "alpha" || name === "y" ? 1 : Math.max(...finite.map(Math.abs)) || 1;
+  const old = look(name, {}, was), litHere = new Set(lit.filter((cell) => cell.name === name && (cell.l ?? at.l) === at.l && (cell.c ?? at.c) === at.c).map(({ i, j }) => `${i} ${j}`));
+  const mine = chosen && chosen.name === name && (chosen.l ?? at.l) === at.l && (chosen.c ?? at.c) === at.c ? chosen : null;
+  const head = columns.map((label) => `<th scope="col"><span>${label}</span></th>`).join("");
+  const body = rows.map((label, i) => {
+    const cells = columns.map((_, j) => {
+      const x = M.row(i)[j], text = shown(x), once = i < old.rows && j < old.columns ? shown(old.row(i)[j]) : "not there";
+      const kinds = [x < 0 ? "sl-neg" : "", litHere.has(`${i} ${j}`) ? "sl-lit" : "", mine?.i === i && mine.j === j ? "sl-chosen" : "", once !== text ? "sl-new" : ""].filter(Boolean).join(" ");
+      const share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / top) : 0;
+      const marked = once === text ? "" : ` title="was ${once}"`;
+      return `<td tabindex="-1" data-i="${i}" data-j="${j}" style="--a:${share}%"${kinds ? ` class="${kinds}"` : ""}${marked}>${text}${once === text ? "" : `<span class="slp-only-read">, was ${once}</span>`}</td>`;
+    });
+    return `<tr><th scope="row">${label}</th>${cells.join("")}</tr>`;
+  });
+  const said = `${box.querySelector(".sl-letter").textContent}${nameOf(name, at.l, at.c)}, ${M.rows} by ${M.columns}`;
+  let scroll = place.querySelector(".sl-scroll");
+  if (!scroll) place.append(scroll = make("div", { class: "sl-scroll" }));
+  scroll.innerHTML = `<table class="sl-table${OVER_WORDS.has(name) || OVER_VOCABULARY.has(name) ? " sl-upright" : ""}" role="grid" aria-label="${said}"><thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+  const [i, j] = hadFocus ? [hadFocus.i, hadFocus.j] : mine ? [mine.i, mine.j] : [0, 0];
+  const cell = scroll.querySelector(`td[data-i="${i}"][data-j="${j}"]`) ?? scroll.querySelector("td[data-i]");
+  cell.tabIndex = 0;
+  if (hadFocus) cell.focus({ preventScroll: true });
+}
+
+function drawMatrices() {
+  for (const box of stage.querySelectorAll(".sl-matrix[data-matrix]")) drawMatrix(box);
+}
+
+function drawTokens() {
+  stage.querySelector(".sl-tokens").replaceChildren(...now.words.map((word, i) => make("li", {}, make("b", {}, word), ` id ${now.ids[i]}`)));
+}
+
+function drawNext() {
+  const y = now.Y.row(now.words.length - 1), once = was.Y.row(was.words.length - 1);
+  const full = now.words.length >= model.config.context_length;
+  const place = stage.querySelector(".sl-next"), focused = [...place.children].indexOf(document.activeElement);
+  place.replaceChildren(...vocabulary.map((word, w) => {
+    const changed = shown(y[w]) !== shown(once[w]);
+    return make("button", { type: "button", disabled: full ? "" : false, style: `--share:${(100 * y[w]).toFixed(1)}%; --was:${(100 * once[w]).toFixed(1)}%`, class: changed ? "sl-changed" : "", onclick: () => write([...now.words, word]) },
+      make("span", {}, word), make("span", {}, shown(y[w]), ...(changed ? [make("span", { class: "slp-only-read" }, `, was ${shown(once[w])}`)] : [])));
+  }));
+  place.children[focused]?.focus();
+  const best = [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2).filter((w) => y[w] >= 0.005).map((w) => `${vocabulary[w]} ${shown(y[w])}`);
+  stage.querySelector(".sl-said").textContent = `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " Its ten positions are full." : ""}`;
+  const altered = describe(was.switches), same = was.words.join(" ") === now.words.join(" ") && altered === describe(now.switches);
+  stage.querySelector(".sl-compared").textContent = same ? "Numbers that change will be underlined; each says what it was." : `Underlined: what differs from “${was.words.join(" ")}”, ${altered}.`;
+}
+
+function describe({ causal, scaled, finalNorm, off, tau }) {
+  const changes = [causal ? "" : "without the mask", scaled ? "" : "without √dₖ", finalNorm ? "" : "without the final norm",
+    off === null ? "" : `with head ${(off & 1) + 1} of block ${(off >> 1) + 1} off`, tau === 1 ? "" : `at τ = ${tau}`].filter(Boolean);
+  return changes.join(", ") || "as trained";
+}
+
+/** What made the number that was touched: figures, equation, code, and its row and column. */
+function drawDock() {
+  const dock = stage.querySelector(".sl-dock");
+  dock.hidden = !chosen;
+  document.documentElement.classList.toggle("sl-docked", Boolean(chosen));
+  if (!chosen) return;
+  const made = EXPLAIN[chosen.name](chosen), x = value(chosen), once = before_(chosen);
+  lit = made.strips.flat();
+  const title = make("p", { class: "sl-title" });
+  title.innerHTML = `<b>${LETTERS[chosen.name]}</b> <span></span> <b class="sl-value">= ${shown(x)}</b>`;
+  title.children[1].textContent = `${placeOf(chosen)}${nameOf(chosen.name, chosen.l, chosen.c)}`;
+  if (once === undefined || shown(once) !== shown(x)) title.append(make("span", { class: "sl-was" }, once === undefined ? " was not there" : ` was ${shown(once)}`));
+  const buttons = make("span", { class: "sl-buttons" },
+    make("button", { type: "button", disabled: before.length ? false : "", onclick: () => select(before.pop(), false) }, "Back"),
+    make("button", { type: "button", onclick: close }, "Close"));
+  const from = document.querySelector(`#m-${chosen.name} .sl-equation`);
+  const about = make("div", { class: "sl-about" });
+  if (from) about.append(...[...from.children].map((one) => one.cloneNode(true)));
+  const figures = make("p", { class: "sl-figures", role: "status" });
+  figures.innerHTML = `${made.figures} = ${shown(x)}`;
+  dock.replaceChildren(make("div", { class: "sl-head" }, title, buttons), figures, ...(made.say ? [make("p", { class: "sl-say" }, made.say)] : []),
+    ...(made.strips.length ? [strips(made)] : []), about);
+}
+
+/** The row and the column as two strips of numbers to follow, and their products. */
+function strips({ strips: cells, products }) {
+  const table = make("table", { class: "sl-table sl-strips" });
+  cells.forEach((strip) => {
+    const tops = Math.max(...strip.map((cell) => Math.abs(value(cell))).filter(Number.isFinite), 1e-9), { name, l, c } = strip[0];
+    const label = make("th", { scope: "row" });
+    label.innerHTML = LETTERS[name];
+    table.append(make("tr", {}, label, ...strip.map((cell) => {
+      const x = value(cell), share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / tops) : 0;
+      const where = `${document.querySelector(`#m-${name} .sl-letter`).textContent} ${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
+      return make("td", { style: `--a:${share}%`, class: x < 0 ? "sl-neg" : "" },
+        make("button", { type: "button", "aria-label": where, title: where, onclick: () => select({ l: at.l, c: at.c, ...cell }) }, shown(x)));
+    })));
+  });
+  if (products && cells[0].length > 1) table.append(make("tr", {}, make("th", { scope: "row" }, "product"), ...products.map((x) => make("td", {}, shown(x)))));
+  return make("div", { class: "sl-scroll", tabindex: "0", role: "group", "aria-label": "The numbers that made it" }, table);
+}
+
+/** Explain a number, and show its matrix. */
+function select(cell, remember = true) {
+  if (!cell) return;
+  if (remember && chosen) before.push(chosen);
+  chosen = cell;
+  if (BY_BLOCK.has(cell.name)) at.l = cell.l ?? at.l;
+  if (BY_HEAD.has(cell.name)) at.c = cell.c ?? at.c;
+  chosen = { ...cell, l: cell.l ?? at.l, c: cell.c ?? at.c };
+  radios();
+  drawDock();
+  const box = document.getElementById(`m-${cell.name}`);
+  for (let up = box; up && up !== stage; up = up.parentElement) if (up.matches("details")) up.open = true;
+  drawMatrices();
+  const there = box.querySelector(".sl-chosen");
+  there?.scrollIntoView({ block: "nearest", inline: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+}
+
+function close() {
+  const { name, i, j } = chosen;
+  chosen = null;
+  lit = [];
+  before = [];
+  drawDock();
+  drawMatrices();
+  document.querySelector(`#m-${name} td[data-i="${i}"][data-j="${j}"]`)?.focus({ preventScroll: true });
+}
+
+// --- What the reader changes -----------------------------------------------------------------
+
+const switches = () => ({
+  causal: find("causal").checked, scaled: find("scaled").checked, finalNorm: find("finalNorm").checked,
+  off: find("off").value === "" ? null : Number(find("off").value), tau: Number(find("tau").value),
+});
+
+function refresh(words = now.words) {
+  now = computed(words, switches());
+  if (chosen) { // what is explained may be gone
+    const M = look(chosen.name, chosen);
+    if (chosen.i >= M.rows || chosen.j >= M.columns) [chosen, lit, before] = [null, [], []];
+    before = before.filter((cell) => cell.i < look(cell.name, cell).rows && cell.j < look(cell.name, cell).columns);
+  }
+  stage.querySelector(".sl-switches output").textContent = now.switches.tau.toFixed(1);
+  find("back").disabled = words.length < 2;
+  drawTokens();
+  drawNext();
+  drawDock();
+  drawMatrices();
+}
+
+function read() {
+  const words = find("text").value.toLowerCase().replace(/\./g, " . ").split(/\s+/).filter(Boolean);
+  const strange = words.find((word) => !vocabulary.includes(word)), most = model.config.context_length;
+  const wrong = strange ? `The model has never read “${strange}”. It knows ${vocabulary.join(" ")}`
+    : !words.length ? "Write one word at least." : words.length > most ? `The model has ${most} positions, and these are ${words.length} words.` : "";
+  find("note").textContent = wrong;
+  find("text").setAttribute("aria-invalid", String(Boolean(wrong)));
+  if (!wrong) refresh(words);
+}
+
+function write(words) {
+  find("text").value = words.join(" ");
+  read();
+}
+
+function radios() {
+  for (const input of stage.querySelectorAll("#sl-block input")) input.checked = Number(input.value) === at.l;
+  for (const input of stage.querySelectorAll("#sl-head input")) input.checked = Number(input.value) === at.c;
+}
+
+function listen() {
+  const { num_blocks: L } = model.config, { A } = model.sizes;
+  const choices = (id, count, key) => find(id).append(...numbers(count).map((label, k) => make("label", {},
+    make("input", { type: "radio", name: `sl-${id}`, value: k, onchange: () => { at[key] = k; drawMatrices(); } }), ` ${label}`)));
+  choices("block", L, "l");
+  choices("head", A, "c");
+  radios();
+  find("off").append(make("option", { value: "" }, "none"), ...Array.from({ length: L * A }, (_, k) => make("option", { value: k }, `block ${Math.floor(k / A) + 1}, head ${(k % A) + 1}`)));
+  find("text").addEventListener("input", read);
+  find("back").addEventListener("click", () => write(now.words.slice(0, -1)));
+  for (const name of ["causal", "scaled", "finalNorm", "off", "tau"]) find(name).addEventListener("input", () => refresh());
+  find("trained").addEventListener("click", () => {
+    for (const name of ["causal", "scaled", "finalNorm"]) find(name).checked = true;
+    find("off").value = "";
+    find("tau").value = 1;
+    refresh();
+  });
+  find("pin").addEventListener("click", () => { was = now; refresh(); });
+  for (const box of stage.querySelectorAll(".sl-matrix[data-matrix]")) {
+    box.addEventListener("toggle", () => drawMatrix(box));
+    const cellOf = (event) => event.target.closest("td[data-i]");
+    box.addEventListener("click", (event) => {
+      const cell = cellOf(event);
+      if (cell) select({ name: box.dataset.matrix, ...at, i: Number(cell.dataset.i), j: Number(cell.dataset.j) });
+    });
+    box.addEventListener("keydown", (event) => {
+      const cell = cellOf(event);
+      if (!cell) return;
+      const i = Number(cell.dataset.i), j = Number(cell.dataset.j), M = look(box.dataset.matrix);
+      const to = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1], Home: [i, 0], End: [i, M.columns - 1] }[event.key];
+      if (to) {
+        const next = box.querySelector(`td[data-i="${to[0]}"][data-j="${to[1]}"]`);
+        if (next) { cell.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+      } else if (event.key === "Enter" || event.key === " ") cell.click();
+      else return;
+      event.preventDefault();
+    });
+  }
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && chosen) close(); });
+  addEventListener("hashchange", follow);
+}
+
+/** Open the matrix that the address names. */
+function follow() {
+  const box = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (box?.matches(".sl-matrix")) { box.open = true; box.scrollIntoView(); }
+}
+
+async function begin() {
+  const fetched = ["config.json", "words.json", "model.safetensors"].map(async (name) => {
+    const answer = await fetch(`${stage.dataset.assets}chapter5/${name}`);
+    if (!answer.ok) throw new Error(`${name} cannot be fetched`);
+    return new Uint8Array(await answer.arrayBuffer());
+  });
+  const [config, words, weights] = await Promise.all(fetched);
+  model = readModel(readJSON(config, "config.json"), weights);
+  ({ vocabulary } = readJSON(words, "words.json"));
+  listen();
+  now = was = computed(stage.dataset.first.split(" "), switches());
+  for (const hidden of stage.querySelectorAll(".sl-live")) hidden.hidden = false;
+  stage.classList.add("sl-alive");
+  document.getElementById("m-alpha").open = true;
+  read();
+  follow();
+}
+
+export const inside = { EXPLAIN, MATRICES, LETTERS, value, look, select }; // for tests
+export const ready = begin().catch((error) => { stage.prepend(make("p", { class: "sl-note" }, `The model could not be loaded: ${error.message}.`)); });

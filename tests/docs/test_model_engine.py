@@ -1,0 +1,551 @@
+"""The engine that computes models in a page gives PyTorch's numbers, for every form of model."""
+
+import json
+import re
+import struct
+import unicodedata
+from functools import cache
+
+import pytest
+import torch
+from js_engines import Chromium, Racer
+
+from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
+from slp_transformer.generation import generate
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer
+from slp_transformer.hooks import HookedModule
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.language_model import ModernLM
+from slp_transformer.sampling import filter_logits
+from slp_transformer.training.checkpoints import save_checkpoint
+
+pytest.importorskip("py_mini_racer", reason="the engine runs in V8")
+pytest.importorskip("safetensors")
+
+V, N = 23, 19
+ODD = {"model_dim": 13, "num_heads": 3, "key_dim": 5, "value_dim": 7, "hidden_dim": 17}
+EVEN = ODD | {"key_dim": 10}
+SMALL = {"num_blocks": 2}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+FORMS = {
+    "the book's": TransformerConfig(V, N, **ODD, **SMALL),
+    "sizes by default": TransformerConfig(V, N, model_dim=14, num_heads=2, **SMALL),
+    "of 2017": TransformerConfig.of_2017(V, N, **ODD, **SMALL),
+    "gelu, post-norm": TransformerConfig(V, N, activation="gelu", norm="post", **ODD, **SMALL),
+    "swiglu": TransformerConfig(
+        V, N, model_dim=13, num_heads=1, activation="swiglu", positions="sinusoidal", eps=0.0
+    ),
+    "gpt-2": ModernConfig(
+        V, N, **ODD, **SMALL, activation="gelu_tanh", positions="learned", normalization="layer",
+        attention_bias=True, ffn_bias=True,
+    ),
+    "llama": ModernConfig(V, N, **EVEN, **SMALL, num_kv_heads=1, tied=False),
+    "llama 3": ModernConfig(
+        V, N, model_dim=20, num_heads=10, num_kv_heads=5, **SMALL,
+        rope_scaling=LLAMA3 | {"original_context_length": 7},
+    ),
+    "qwen 2": ModernConfig(
+        V, N, **EVEN, **SMALL, attention_bias="qkv", rope_scaling={"factor": 2.5}, rope_base=5e5
+    ),
+    "qwen 3": ModernConfig(V, N, **EVEN, **SMALL, qk_norm=True),
+    "rms, post-norm": ModernConfig(
+        V, N, **ODD, **SMALL, norm="post", activation="relu", positions="sinusoidal", ffn_bias=True
+    ),
+}  # fmt: skip
+FORWARD = "(M, {ids}) => [...kept.model.forward(ids).data]"
+
+
+@cache
+def model_of(form, dtype=torch.float32):
+    """Return a model of a form with random weights, biases and gains, rounded to a type."""
+    torch.manual_seed(7)
+    config = FORMS[form]
+    model = (ModernLM if isinstance(config, ModernConfig) else TransformerLM)(config)
+    with torch.no_grad():
+        for name, W in model.named_parameters():
+            scale = 0.3 if W.dim() == 1 else W.shape[0] ** -0.5
+            W.copy_(torch.randn(W.shape) * scale + name.endswith("gamma"))
+            W.copy_(W.to(dtype))
+    return model.eval().requires_grad_(False)
+
+
+@cache
+def letters():
+    return TextTokenizer("characters", [chr(ord("a") + k) for k in range(V)])
+
+
+@pytest.fixture(scope="session")
+def run_files(tmp_path_factory):
+    """Return the files that a run keeps, as lists of bytes."""
+
+    @cache
+    def files(form, dtype=torch.float32):
+        model = model_of(form, dtype)
+        model = type(model)(model.config).to(dtype)
+        model.load_state_dict(model_of(form, dtype).state_dict())
+        folder = tmp_path_factory.mktemp("run")
+        path = save_checkpoint(folder, 0, model, tokenizer=letters().to_json())
+        names = "config.json", "tokenizer.json", "model.safetensors"
+        return {name: list((path / name).read_bytes()) for name in names}
+
+    return files
+
+
+@pytest.fixture(scope="module", params=["v8", "chromium"])
+def engine(request):
+    made = Racer() if request.param == "v8" else Chromium(request.getfixturevalue("browser"))
+    made.run("() => { globalThis.kept = {} }")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def load(engine, run_files):
+    """Let the engine read a run; its model is then `kept.model`."""
+
+    def read(form, dtype=torch.float32):
+        engine.run(
+            """(M, files) => {
+              const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+              kept = M.readRun(Object.fromEntries(bytes));
+            }""",
+            run_files(form, dtype),
+        )
+        return model_of(form, dtype)
+
+    return read
+
+
+def ids_of(length):
+    return torch.randint(V, (length,), generator=torch.Generator().manual_seed(length)).tolist()
+
+
+def close(theirs, ours, within=1e-4):
+    ours = torch.as_tensor(ours)
+    torch.testing.assert_close(
+        torch.tensor(theirs).view(ours.shape), ours, rtol=0, atol=within, equal_nan=False
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_logits_are_pytorch_s(form, engine, load):
+    model = load(form)
+    for length in (1, 2, 7, N):
+        ids = ids_of(length)
+        close(engine.run(FORWARD, {"ids": ids}), model(torch.tensor(ids)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rounded_weights_are_read_to_the_bit(dtype, engine, load):
+    model = load("gpt-2", dtype)
+    read = "() => [...kept.model.weights.stack.blocks[1].ffn.W_2.data]"
+    close(engine.run(read), model.stack.blocks[1].ffn.W_2, within=0)
+    close(engine.run(FORWARD, {"ids": ids_of(11)}), model(torch.tensor(ids_of(11))))
+
+
+def test_small_and_subnormal_half_numbers(engine):
+    numbers = torch.tensor([0.0, -0.0, 6e-8, -3e-6, 6.1e-5, 1.0, -65504.0, 0.333]).half()
+    header = json.dumps({"W": {"dtype": "F16", "shape": [8], "data_offsets": [0, 16]}}).encode()
+    file = struct.pack("<Q", len(header)) + header + bytes(numbers.view(torch.uint8))
+    found = engine.run(
+        "(M, b) => [...M.readSafetensors(Uint8Array.from(b)).W.data].map(String)", list(file)
+    )
+    assert [float(x) for x in found] == numbers.tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_with_the_cache_nothing_changes(form, engine, load):
+    load(form)
+    cached = """(M, {ids, cuts}) => {
+      const cache = new M.KVCache(), rows = [];
+      cuts.slice(1).forEach((end, k) => {
+        rows.push(...kept.model.forward(ids.slice(cuts[k], end), {cache}).data);
+      });
+      return rows;
+    }"""
+    ids = ids_of(N)
+    one_by_one = engine.run(cached, {"ids": ids, "cuts": list(range(N + 1))})
+    in_pieces = engine.run(cached, {"ids": ids, "cuts": [0, 5, 6, 13, N]})
+    at_once = engine.run(FORWARD, {"ids": ids})
+    close(one_by_one, at_once, within=2e-6)
+    close(in_pieces, at_once, within=2e-6)
+
+
+@pytest.mark.parametrize("form", ["the book's", "of 2017", "llama 3", "qwen 3"])
+def test_hooks_see_what_the_package_s_see(form, engine, load):
+    model = load(form)
+    seen = engine.run(
+        """(M, {ids}) => {
+          const seen = {};
+          const hook = (name, X, l) => {
+            seen[`${l} ${name}`] = [X.shape, [...X.data].map(String)];
+          };
+          kept.model.forward(ids, {hook});
+          return seen;
+        }""",
+        {"ids": ids_of(7)},
+    )
+    with record_activations(model) as trace:
+        U = model(torch.tensor(ids_of(7)))
+    named = {f"{l} {name}": X for l, steps in enumerate(trace) for name, X in steps.items()}
+    extra = {f"{l} {name}" for l in range(2) for name in ("scores", "hidden")}
+    outside = {"null E", "null final", "null U"} | (
+        {"null P"} if "ll" not in form and "q" not in form else set()
+    )
+    assert seen.keys() == named.keys() | extra | outside
+    for name, X in (named | {"null U": U}).items():
+        assert seen[name][0] == list(X.shape), name
+        close([float(x) for x in seen[name][1]], X)
+
+
+@pytest.mark.parametrize("point", ["Q", "K", "V", "alpha", "head", "X", "T1", "T3", "T5", "H"])
+def test_hooks_replace_what_passes(point, engine, load):
+    model = load("qwen 3")
+    ids = ids_of(7)
+    found = engine.run(
+        """(M, {ids, point}) => [...kept.model.forward(ids, {hook: (name, X, l) =>
+          name === point && l === 1 ? X.map((x, k) => k % 3 ? x / 2 : 0) : undefined}).data]""",
+        {"ids": ids, "point": point},
+    )
+
+    def change(name, X):
+        keep = (torch.arange(X.numel()) % 3 > 0).view(X.shape)
+        return X / 2 * keep if name == point else X
+
+    for part in model.stack.blocks[1].modules():
+        if isinstance(part, HookedModule):
+            part.hook = change
+    try:
+        close(found, model(torch.tensor(ids)))
+    finally:
+        for part in model.modules():
+            if isinstance(part, HookedModule):
+                part.hook = None
+
+
+def test_a_head_that_is_off_writes_nothing(engine, load):
+    model = load("the book's")
+    found = engine.run(
+        """(M, {ids}) => {
+          const hook = M.headsOff([{block: 0, head: 2}]);
+          return [...kept.model.forward(ids, {hook}).data];
+        }""",
+        {"ids": ids_of(5)},
+    )
+    changed = TransformerLM(model.config)
+    changed.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        changed.stack.blocks[0].attention.heads[2].W_O = torch.zeros(7, 13)
+        close(found, changed(torch.tensor(ids_of(5))))
+
+
+def test_the_mask_the_root_and_the_final_norm_can_be_left_out(engine, load):
+    model = load("the book's")
+    ids = torch.tensor(ids_of(7))
+    off = "(M, {ids, off}) => [...kept.model.forward(ids, {[off]: false}).data]"
+
+    def without(name):
+        return engine.run(off, {"ids": ids.tolist(), "off": name})
+
+    X = model.embedding(ids)
+    E = model.unembedding
+    close(without("causal"), model.stack(X) @ E.T)
+    H = X
+    for block in model.stack.blocks:
+        H = block(H, causal=True)
+    close(without("finalNorm"), H @ E.T)
+    scaled = TransformerLM(model.config)
+    scaled.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        for block in scaled.stack.blocks:
+            block.attention.W_Q.mul_(5**0.5)
+        close(without("scaled"), scaled(ids))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_greedy_text_is_the_package_s(form, engine, load):
+    model = load(form)
+    prompt = ids_of(3)
+    (written,) = generate(model, [prompt], temperature=0)
+    theirs = engine.run("(M, {ids}) => [...M.generate(kept.model, ids, {tau: 0})]", {"ids": prompt})
+    assert theirs == written.new_ids
+    assert len(theirs) == N - 3
+    stop = theirs[5]
+    short = engine.run(
+        "(M, {ids, stop}) => [...M.generate(kept.model, ids, {tau: 0, stop: [stop], count: 9})]",
+        {"ids": prompt, "stop": stop},
+    )
+    assert short == theirs[: theirs.index(stop) + 1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"tau": 0.7}, {"k": 3}, {"p": 0.6}, {"tau": 1.7, "k": 7, "p": 0.9}, {"k": 99}]
+)
+def test_logits_are_filtered_as_the_package_filters_them(options, engine):
+    u = torch.randn(V, generator=torch.Generator().manual_seed(3)) * 2
+    theirs = engine.run(
+        """(M, {u, tau = 1, k = Infinity, p = 1}) =>
+          [...M.topP(M.topK(M.temperature(Float32Array.from(u), tau), k), p)].map(String)""",
+        {"u": u.tolist()} | options,
+    )
+    ours = filter_logits(u[None], torch.zeros(1, 0).long(), **options)[0]
+    found = torch.tensor([float(x.replace("Infinity", "inf")) for x in theirs])
+    torch.testing.assert_close(found, ours, rtol=1e-6, atol=1e-6)
+
+
+def test_words_are_drawn_as_often_as_their_probability_says(engine):
+    u = [0.0, float(torch.tensor(3.0).log()), -1e9, 0.0]
+    drawn = engine.run(
+        """(M, {u}) => {
+          const random = M.seeded(5), seen = [0, 0, 0, 0];
+          for (let k = 0; k < 5000; k++) seen[M.sample(Float32Array.from(u), random)]++;
+          return seen;
+        }""",
+        {"u": u},
+    )
+    assert drawn[2] == 0 and sum(drawn) == 5000
+    assert all(abs(n / 5000 - y) < 0.03 for n, y in zip(drawn, (0.2, 0.6, 0, 0.2), strict=True))
+
+
+# --- Tokens ---------------------------------------------------------------------------------------
+
+TEXT = "The  whale's 3 fins, don't—stop! Ça va? ﬁ 日本 ½ ²\u00a0x\u0085y\ufeffz\t\n_a\u0301 'll"
+STRANGE = TEXT + " 'S👩\u200d👩 ก็ తెలుగు Ⅷ ⓐ ͅ ‿ ٣ \u2028 a''b ' 'x rock'n'roll's"
+
+
+@cache
+def tokenizers():
+    pytest.importorskip("tokenizers")
+    from slp_transformer.data import train_tokenizer
+
+    text = (TEXT + " " + STRANGE + "\n") * 3 + "the whale and the whale and the sea " * 20
+    return {
+        "characters": train_tokenizer([text]),
+        "characters, unknown": train_tokenizer(["abc x"], special_tokens=["[UNK]"]),
+        "words": train_tokenizer([text[:70]], "words", end_token=True),
+        "bpe": train_tokenizer([text], "bpe", 341, end_token=True),
+        "bpe, marks": train_tokenizer([text], "bpe", 341, keep_marks=True),
+    }
+
+
+TOKENIZE = """(M, {content, texts}) => {
+  const tokenizer = M.readTokenizer(content);
+  return texts.map((text) => [tokenizer.encode(text), tokenizer.decode(tokenizer.encode(text))]);
+}"""
+
+
+@pytest.mark.parametrize(
+    "kind", ["characters", "characters, unknown", "words", "bpe", "bpe, marks"]
+)
+def test_texts_become_the_package_s_ids_and_come_back(kind, engine):
+    tokenizer = tokenizers()[kind]
+    texts = [TEXT, STRANGE, "", "the whale", "  the   sea \n\n", "a<|end|>b"[: 9 * ("bpe" in kind)]]
+    found = engine.run(TOKENIZE, {"content": tokenizer.to_json(), "texts": texts})
+    for text, (ids, back) in zip(texts, found, strict=True):
+        assert ids == tokenizer.encode(text), text
+        assert back == tokenizer.decode(ids)
+
+
+def test_every_character_is_cut_as_the_package_cuts_it(engine):
+    """One text with each character of the first planes between letters, as words and as bytes."""
+    kinds = tokenizers()
+    known = [c for c in range(1, 0x1F800) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+    text = "".join(f"a{chr(c)} b'{chr(c)}\n" for c in known[::7])  # a browser knows newer ones
+    alphabet = {byte: sign for sign, byte in byte_alphabet().items()}
+    for kind in ("words", "bpe", "bpe, marks"):
+        pieces = [piece for piece, _ in kinds[kind].backend.pre_tokenizer.pre_tokenize_str(text)]
+        found = engine.run(
+            "(M, {content, text}) => text.match(M.readTokenizer(content).pattern)",
+            {"content": kinds[kind].to_json(), "text": text},
+        )
+        if kind != "words":
+            found = ["".join(alphabet[byte] for byte in piece.encode()) for piece in found]
+        assert found == pieces, kind
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"steps_per_quarter_options": (2, 4), "max_fret": 13, "max_position": 17},
+        {
+            "scheme": "placed",
+            "styles": ("Jazz", "Rock ’n’ Roll"),
+            "steps_per_quarter_options": (1,),
+        },
+    ],
+)
+def test_tab_tokens_have_the_package_s_ids(settings, engine):
+    tokenizer = TabTokenizer(**settings)
+    content = json.loads(tokenizer.to_json())
+    assert engine.run("(M, c) => M.readTokenizer(c).vocabulary", content) == list(
+        tokenizer.vocabulary
+    )
+    names = (
+        "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
+        if "scheme" in settings
+        else "<bos> BAR TAB<1,3>"
+    )
+    ((ids, back),) = engine.run(TOKENIZE, {"content": content, "texts": [names]})
+    assert ids == tokenizer.to_ids(names.split()) and back == names
+
+
+# --- What is refused ------------------------------------------------------------------------------
+
+
+def refusal(engine, files):
+    """Return what the engine says of a run's files."""
+    return engine.run(
+        """(M, files) => {
+          const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+          try { M.readRun(Object.fromEntries(bytes)); } catch (error) {
+            if (!(error instanceof M.Refusal)) return `NOT IN A SENTENCE: ${error}`;
+            return error.message;
+          }
+        }""",
+        files,
+    )
+
+
+def edited(files, name, change):
+    """Return files of which one JSON file is changed in place."""
+    content = json.loads(bytes(files[name]))
+    return files | {name: list(json.dumps(change(content) or content).encode())}
+
+
+def tensors_edited(files, change):
+    """Return files of which the header of the weights is changed."""
+    old = bytes(files["model.safetensors"])
+    (length,) = struct.unpack("<Q", old[:8])
+    header = json.loads(old[8 : 8 + length])
+    change(header)
+    new = json.dumps(header).encode()
+    return files | {
+        "model.safetensors": list(struct.pack("<Q", len(new)) + new + old[8 + length :])
+    }
+
+
+CONFIGS = {
+    "relu2": ({"activation": "relu2"}, 'activation = "relu2".* relu, gelu, gelu_tanh, swiglu'),
+    "alibi": ({"positions": "alibi"}, 'positions = "alibi"'),
+    "unknown": ({"sliding_window": 4096}, "sliding_window, which this page does not know"),
+    "no size": ({"model_dim": None}, "model_dim = null"),
+    "negative": ({"num_blocks": -1}, "num_blocks = -1"),
+    "fraction": ({"num_heads": 2.5}, "num_heads = 2.5"),
+    "larger": ({"hidden_dim": 10**15}, "W_1 is 13 × 17, not 13 × 1000000000000000"),
+    "many blocks": ({"num_blocks": 10**12}, "a larger model than"),
+    "many words": ({"vocab_size": 10**12}, "a larger model than"),
+    "odd": ({"key_dim": 9}, "key_dim = 9 is odd"),
+    "groups": ({"num_kv_heads": 2}, "num_kv_heads = 2 does not divide num_heads = 3"),
+    "scaling": ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling"),
+    "norm": ({"normalization": "batch"}, "normalization"),
+    "untied": ({"tied": True}, "E_out is 23 × 13, not no such tensor"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_configuration_that_is_not_known_is_refused_by_name(case, engine, run_files):
+    changes, said = CONFIGS[case]
+    files = edited(run_files("llama"), "config.json", lambda c: c["config"].update(changes))
+    assert_sentence(refusal(engine, files), said)
+
+
+def assert_sentence(message, pattern):
+    assert message is not None and re.search(pattern, message), message
+    assert message.endswith(".") and "\n" not in message and len(message) < 250, message
+
+
+def test_other_models_and_missing_files_are_refused(engine, run_files):
+    files = run_files("the book's")
+    other = edited(files, "config.json", lambda c: c.update(model="EncoderDecoder"))
+    assert_sentence(refusal(engine, other), 'names "EncoderDecoder"')
+    proto = edited(files, "config.json", lambda c: c.update(model="constructor"))
+    assert_sentence(refusal(engine, proto), 'names "constructor"')
+    foreign = edited(files, "config.json", lambda c: {"model_type": "llama"})
+    assert_sentence(refusal(engine, foreign), "not from a run of slp_transformer")
+    assert_sentence(refusal(engine, files | {"config.json": [123, 34]}), "is no JSON")
+    assert_sentence(refusal(engine, files | {"config.json": list(b"[1]")}), "not from a run")
+    assert_sentence(refusal(engine, files | {"lora.safetensors": [0]}), "LoRA")
+    for name in files:
+        assert_sentence(refusal(engine, {n: b for n, b in files.items() if n != name}), name)
+
+
+def weights_cases(files):
+    raw = files["model.safetensors"]
+    name = "stack.blocks.0.ffn.W_1"
+
+    def with_weights(new):
+        return files | {"model.safetensors": new}
+
+    def entry(**changes):
+        return tensors_edited(files, lambda header: header[name].update(changes))
+
+    yield "no file", with_weights([]), "has 0 bytes"
+    yield "cut in the header", with_weights(raw[:100]), "header claims"
+    yield "truncated", with_weights(raw[:-9]), "is truncated: .* ends at byte"
+    huge = list(struct.pack("<Q", 10 * 2**30)) + raw[8:]
+    yield "10 GB", with_weights(huge), "its header claims 10737418240 bytes"
+    yield "all ones", with_weights([255] * 8 + raw[8:]), "its header claims 18446744073709551615"
+    yield "no JSON", with_weights([*raw[:8], 120, *raw[9:]]), "is no JSON"
+    nan = list(struct.pack("<f", float("nan")))
+    yield "NaN", with_weights(raw[:-4] + nan), "NaN or infinite weights"
+    yield "integers", entry(dtype="I32"), f"{name} in I32; this page reads F32, F16, BF16"
+    yield "shape", entry(shape=[17, 13]), f"{name} is 17 × 13, not 13 × 17"
+    yield "too many", entry(shape=[13, 2**52]), "as many numbers as its shape"
+    yield "negative", entry(data_offsets=[-4, 880]), "as many numbers as its shape"
+    yield "far away", entry(data_offsets=[10**12, 10**12 + 884]), "is truncated"
+    yield "no entry", tensors_edited(files, lambda h: h.update(W=3)), "W in undefined"
+    yield "missing", tensors_edited(files, lambda h: h.pop(name)), f"{name} is no such tensor"
+    yield "one more", tensors_edited(files, lambda h: h.update(W=h[name])), "W is 13 × 17, not no"
+
+
+def test_damaged_weights_end_in_one_sentence(engine, run_files):
+    for case, files, said in weights_cases(run_files("the book's")):
+        try:
+            assert_sentence(refusal(engine, files), said)
+        except AssertionError as error:
+            raise AssertionError(case) from error
+
+
+TOKENIZERS = {
+    "hole": (lambda c: c["vocabulary"].__setitem__(3, None), "a hole: id 3 is no token"),
+    "twice": (lambda c: c["vocabulary"].__setitem__(3, "a"), '"a" twice'),
+    "short": (
+        lambda c: c.update(vocabulary=c["vocabulary"][:-1]),
+        "has 22 tokens, but the model 23",
+    ),
+    "none": (lambda c: c.update(vocabulary={}), "no vocabulary"),
+    "long": (lambda c: c["vocabulary"].__setitem__(3, "xy"), "no single character"),
+    "kind": (lambda c: c.update(kind="unigram"), 'kind = "unigram"'),
+    "format": (lambda c: c.update(format="slp-transformer pair tokenizer 1"), "pair tokenizer 1"),
+    "no object": (lambda c: [1], "no object"),
+    "no <unk>": (lambda c: c.update(kind="words"), "lacks <unk>"),
+    "merges": (lambda c: c.update(kind="bpe", merges=[["a", "b"]]), "has no token"),
+    "no pair": (lambda c: c.update(kind="bpe", merges=[5]), "has no token"),
+    "tabs": (lambda c: {"kind": "tab tokens", "max_fret": 10**9}, "cannot be used"),
+}
+
+
+@pytest.mark.parametrize("case", TOKENIZERS)
+def test_a_tokenizer_with_holes_is_refused(case, engine, run_files):
+    change, said = TOKENIZERS[case]
+    files = edited(run_files("the book's"), "tokenizer.json", change)
+    assert_sentence(refusal(engine, files), said)
+
+
+def test_what_a_reader_types_is_refused_in_a_sentence(engine, load):
+    load("the book's")
+    ask = """(M, {script}) => {
+      try { eval(script); } catch (error) { return [error instanceof M.Refusal, error.message]; }
+    }"""
+    for script, said in (
+        ("kept.tokenizer.encode('Zebra')", 'not trained on the character "Z"'),
+        ("kept.model.forward([23])", "Ids go from 0 to 22, not 23"),
+        ("kept.model.forward(Array(20).fill(1))", "19 positions, and 20 tokens do not fit"),
+        ("[...M.generate(kept.model, [])]", "one token at least"),
+        ("kept.model.forward([1], {hook: () => new M.Tensor([1, 2])})", "hook at E returned 1 × 2"),
+    ):
+        known, message = engine.run(ask, {"script": script})
+        assert known, script
+        assert_sentence(message, said)

@@ -1,0 +1,307 @@
+"""The page "One sentence": chapter 5's model, whose every number says how it was made."""
+
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from js_engines import Racer
+
+from slp_transformer import TransformerConfig, TransformerLM, record_activations
+
+for library in ("mkdocs", "py_mini_racer", "safetensors"):
+    pytest.importorskip(library)
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+import links  # noqa: E402
+import sentence_page  # noqa: E402
+
+ASSETS = ROOT / "docs" / "assets"
+FOLDER = ASSETS / "model" / "chapter5"
+WORDS = json.loads((FOLDER / "words.json").read_text("utf-8"))
+MATRICES = [m for matrices in sentence_page.groups().values() for m in matrices]
+
+
+@cache
+def model():
+    from safetensors.torch import load_file
+
+    spec = json.loads((FOLDER / "config.json").read_text("utf-8"))
+    made = TransformerLM(TransformerConfig(**spec["config"])).requires_grad_(False)
+    made.load_state_dict(load_file(FOLDER / "model.safetensors"))
+    return made
+
+
+def ids_of(sentence):
+    return [WORDS["vocabulary"].index(word) for word in sentence.split()]
+
+
+def test_the_weights_are_those_of_the_recorded_run():
+    run = json.loads((ROOT / "benchmarks/results/page_model/result.json").read_text("utf-8"))
+    weights = (FOLDER / "model.safetensors").read_bytes()
+    assert hashlib.sha256(weights).hexdigest() == run["sha256"] and len(weights) == run["bytes"]
+    assert sum(W.numel() for W in model().parameters()) == run["weights"] == 38624
+    ids = torch.tensor([ids_of(sentence) for sentence in WORDS["sentences"]])
+    U = model()(ids[:, :-1])
+    loss = torch.nn.functional.cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten()).item()
+    assert loss == pytest.approx(run["loss"], abs=2e-3)  # that of the step before the last
+
+
+def test_the_engine_computes_chapter_5_s_numbers():
+    engine = Racer()
+    files = {path.name: list(path.read_bytes()) for path in FOLDER.iterdir()}
+    ids = ids_of(sentence_page.FIRST)
+    found = engine.run(
+        """(M, {files, ids}) => {
+          const config = M.readJSON(Uint8Array.from(files["config.json"]), "config.json");
+          const model = M.readModel(config, Uint8Array.from(files["model.safetensors"]));
+          const seen = {};
+          const hook = (name, X, l) => { seen[`${l} ${name}`] = [...X.data] };
+          seen.U = [...model.forward(ids, {hook}).data];
+          return seen;
+        }""",
+        {"files": files, "ids": ids},
+    )
+    engine.close()
+    with record_activations(model()) as trace:
+        U = model()(torch.tensor(ids))
+    torch.testing.assert_close(torch.tensor(found["U"]).view(U.shape), U, atol=1e-4, rtol=0)
+    for l, steps in enumerate(trace):
+        for name, X in steps.items():
+            theirs = torch.tensor(found[f"{l} {name}"]).view(X.shape)
+            torch.testing.assert_close(theirs, X, atol=1e-4, rtol=0)
+
+
+def test_each_matrix_has_its_line_of_code_and_its_equations():
+    slugs = tomllib.loads((ROOT / "slp_transformer/equations.toml").read_text("utf-8"))["equations"]
+    for matrix in MATRICES:
+        assert set(matrix.slugs) <= slugs.keys()
+        line = sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+        assert matrix.code in line
+    assert sentence_page.places()["head-par"] == "m-head"
+
+
+def test_a_line_of_code_that_is_gone_is_named():
+    matrix = MATRICES[0]._replace(code="no such words")
+    with pytest.raises(ValueError, match=r"0 lines with 'no such words', .* shows for E"):
+        sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+
+
+# --- In a browser ---------------------------------------------------------------------------------
+
+
+def html():
+    """Return the page without the site around it."""
+    equations = {
+        slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
+        for matrix in MATRICES
+        for slug in matrix.slugs
+    }
+    body = sentence_page.fill(
+        sentence_page.MARK,
+        ROOT,
+        equations,
+        lambda slug: (f"#eq-{slug}", slug),
+        lambda name: links.source_of(name, ROOT),
+        "/assets/model/",
+    )
+    return (
+        "<!doctype html><html lang=en style='font-size: 125%'><title>One sentence</title>"
+        "<style>body { margin: 0 16px; background: var(--md-default-bg-color); "
+        "color: var(--md-default-fg-color) } a { color: var(--md-typeset-a-color) }</style>"
+        '<link rel=stylesheet href="/assets/site.css">'
+        '<link rel=stylesheet href="/assets/model/sentence.css">'
+        '<body data-md-color-scheme=default><main class="md-typeset"><h1>One sentence</h1>'
+        f'{body}</main><script type=module src="/assets/model/sentence.js"></script>'
+    )
+
+
+def answer(route):
+    path = ROOT / "docs" / route.request.url.partition("test/")[2].partition("?")[0]
+    kinds = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+    if path.is_file():
+        kind = kinds.get(path.suffix, "application/octet-stream")
+        route.fulfill(body=path.read_bytes(), content_type=kind)
+    else:
+        route.fulfill(body=html(), content_type="text/html; charset=utf-8")
+
+
+@pytest.fixture
+def page(browser):
+    """Return the page on a phone, with all that goes wrong in it."""
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        opened = context.new_page()
+        opened.wrong = []
+        opened.on("pageerror", lambda error: opened.wrong.append(str(error)))
+        opened.route("**/*", answer)
+        opened.goto("http://page.test/")
+        opened.wait_for_selector(".sl-alive")
+        yield opened
+        assert opened.wrong == []
+
+
+def number_of(text):
+    return float(text.replace("−", "-").replace("∞", "inf"))
+
+
+CHECK = """async () => {
+  const { inside } = await import("/assets/model/sentence.js");
+  const { EXPLAIN, MATRICES, value, look } = inside, wrong = [];
+  const six = [0, 1, 2, 3, 4, 5].map((k) => [k >> 1, k & 1]);
+  for (const name of Object.keys(MATRICES)) for (const [l, c] of six) {
+    const M = look(name, {l, c});
+    for (let k = 0; k < M.data.length; k += 7) {
+      const cell = {name, l, c, i: Math.floor(k / M.columns), j: k % M.columns};
+      const made = EXPLAIN[name](cell), x = value(cell);
+      const near = made.number === x || Math.abs(made.number - x) < 1e-4;
+      if (!near || typeof made.figures !== "string") wrong.push([cell, made.number, x]);
+    }
+  }
+  return [Object.keys(EXPLAIN).sort(), Object.keys(MATRICES).sort(), wrong.slice(0, 5)];
+}"""
+
+
+def test_every_explanation_makes_its_number_whatever_is_switched(page):
+    def check():
+        explained, shown, wrong = page.evaluate(CHECK)
+        assert wrong == [] and explained == shown
+
+    check()
+    page.uncheck("#sl-scaled")
+    page.uncheck("#sl-finalNorm")
+    page.select_option("#sl-off", "3")
+    check()
+    page.check("#sl-finalNorm")
+    page.uncheck("#sl-causal")
+    page.fill("#sl-tau", "0.5")
+    page.fill("#sl-text", "the drummer tuned the drum")
+    check()
+    assert set(page.evaluate(CHECK)[1]) == {m.key for m in MATRICES} | set(sentence_page.WEIGHTS)
+
+
+def test_a_weight_is_followed_to_the_sum_of_its_score_in_three_touches(page):
+    ids = torch.tensor(ids_of(sentence_page.FIRST))
+    with record_activations(model()) as trace:
+        model()(ids)
+    page.locator("#sl-block label", has_text="2").click()
+    cell = page.locator("#m-alpha td[data-i='7'][data-j='2']")
+    cell.click()
+    dock = page.locator(".sl-dock")
+    assert number_of(cell.inner_text()) == pytest.approx(
+        trace[1]["alpha"][0, 7, 2].item(), abs=6e-3
+    )
+    assert re.search(r"α \[was, tightened\], block 2, head 1", dock.inner_text())
+    dock.locator(".sl-strips button").nth(2).click()
+    Q, K = trace[1]["Q"][0, 7], trace[1]["K"][0, 2]
+    score = (Q @ K / 16**0.5).item()
+    said = dock.locator(".sl-figures").inner_text()
+    assert number_of(said.rpartition("= ")[2]) == pytest.approx(score, abs=6e-3)
+    strips = dock.locator(".sl-strips tr")
+    for strip, row in zip(strips.all(), (Q, K, Q * K), strict=True):
+        numbers = [number_of(text) for text in strip.locator("td").all_inner_texts()]
+        assert numbers == pytest.approx(row.tolist(), abs=6e-3)
+    assert "math.sqrt(d_k)" in dock.inner_text() and "8.1 · 7.1" in dock.inner_text()
+    assert page.locator("#m-scores .sl-chosen").inner_text() == said.rpartition("= ")[2]
+    dock.get_by_role("button", name="Back").click()
+    assert "α" in dock.locator(".sl-title").inner_text()
+    assert page.locator("#m-scores .sl-lit").count() == 8
+    page.keyboard.press("Escape")
+    assert not dock.is_visible()
+
+
+def test_what_changes_is_marked_with_what_it_was(page):
+    assert page.locator(".sl-new").count() == 0
+    page.fill("#sl-text", "the guitarist loosened the string because it was")
+    rows = page.locator("#m-alpha tbody tr")
+    marked = [row.locator(".sl-new").count() for row in rows.all()]
+    assert marked[:2] == [0, 0] and marked[2] and marked[-1]  # no word before it has changed
+    cell = page.locator("#m-alpha .sl-new").first
+    once = re.fullmatch(r"was (\S+)", cell.get_attribute("title"))[1]
+    assert once in cell.text_content() and once != cell.text_content().partition(",")[0]
+    cell.click()
+    assert f"was {once}" in page.locator(".sl-dock").inner_text()
+    assert "sharp 0.99" in page.locator(".sl-said").inner_text()
+    page.get_by_role("button", name="Compare with this from now on").click()
+    assert page.locator(".sl-new").count() == 0
+    page.uncheck("#sl-causal")
+    assert page.locator("#m-alpha .sl-new").count() > 20
+    assert "as trained" in page.locator(".sl-compared").inner_text()
+    page.get_by_role("button", name="As trained").click()
+    assert page.locator(".sl-new").count() == 0
+
+
+def test_a_sentence_that_the_model_cannot_read_is_refused_in_a_sentence(page):
+    note = page.locator("#sl-note")
+    for text, said in (
+        ("the bassist", "never read “bassist”. It knows . because"),
+        ("", "one word at least"),
+        ("the " * 11, "10 positions, and these are 11 words"),
+        ("<b>", "never read “<b>”"),
+    ):
+        page.fill("#sl-text", text)
+        assert said in note.inner_text()
+        assert page.locator(".sl-tokens li").count() == 8  # what was there stays
+    page.fill("#sl-text", "The drummer tuned")
+    assert note.inner_text() == "" and page.locator(".sl-tokens li").count() == 3
+    page.locator(".sl-next button", has_text="the").first.click()
+    assert page.input_value("#sl-text") == "the drummer tuned the"
+    page.locator("#sl-back").click()
+    assert page.input_value("#sl-text") == "the drummer tuned"
+
+
+def test_a_matrix_is_walked_by_the_keyboard(page):
+    first = page.locator("#m-alpha td[tabindex='0']")
+    assert first.count() == 1
+    first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    focused = "[document.activeElement.dataset.i, document.activeElement.dataset.j]"
+    assert page.evaluate(focused) == ["2", "1"]
+    page.keyboard.press("Enter")
+    assert "[tightened, guitarist]" in page.locator(".sl-title").inner_text()
+    page.keyboard.press("End")
+    assert page.evaluate(focused) == ["2", "7"]
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == ["2", "1"]
+    assert page.locator("#m-alpha td[tabindex='0']").count() == 1
+
+
+def test_an_address_opens_its_matrix(page):
+    page.goto("http://page.test/#m-T5")
+    page.wait_for_selector("#m-T5[open] td[data-i]")
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
+    axe = pytest.importorskip("axe_playwright_python.base")
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+    page.evaluate(
+        """for (const name of ['X', 'scores', 'masked', 'y', 'u'])
+          document.getElementById(`m-${name}`).open = true"""
+    )
+    page.fill("#sl-text", "the guitarist tuned the")
+    page.locator("#m-X td[data-i='3'][data-j='4']").click()
+    page.evaluate(axe.AXE_SCRIPT)
+    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    found = page.evaluate(
+        "rules => axe.run({runOnly: rules, resultTypes: ['violations']})",
+        {"type": "tag", "values": rules},
+    )["violations"]
+    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer)
+        page.goto("http://page.test/")
+        assert page.locator(".sl-still .slp-alpha").count() == 7
+        assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()
+        assert not page.locator(".sl-dock").is_visible()
