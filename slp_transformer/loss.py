@@ -54,11 +54,7 @@ def next_token_loss(
         if total is not None:
             return total if reduction == "sum" else total / (words != IGNORE_INDEX).sum()
     return F.cross_entropy(
-        rows,
-        words,
-        ignore_index=IGNORE_INDEX,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
+        rows, words, ignore_index=IGNORE_INDEX, reduction=reduction, label_smoothing=label_smoothing
     )
 
 
