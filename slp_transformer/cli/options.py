@@ -13,12 +13,17 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-import tyro
-
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import TASKS, DataSettings, Positional, load_task
+from slp_transformer.tasks.base import (
+    TASKS,
+    DataSettings,
+    Positional,
+    UseAppendAction,
+    arg,
+    load_task,
+)
 from slp_transformer.tasks.loaded_run import config_from_run, find_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
@@ -142,7 +147,7 @@ class Generate(RunOptions):
         repetition_penalty: above 1, tokens that are there already become less likely.
     """
 
-    prompt: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    prompt: UseAppendAction[tuple[str, ...]] = ()
     prompt_file: str | None = None
     max_new_tokens: int = 500
     seed: int = 0
@@ -322,14 +327,14 @@ class Tab:
     """
 
     song: Positional[Path]
-    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
     tuning: str | None = None
     capo: int = 0
     max_fret: int = 19
     max_span: int = 4
     position: int | None = None
     open_strings: Literal["more", "less"] | None = None
-    pin: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    pin: UseAppendAction[tuple[str, ...]] = ()
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
@@ -387,6 +392,8 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         SystemExit: with 0 after help.
         ValueError: with what tyro says of a mistake, in one sentence.
     """
+    import tyro
+
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
     if default is not None:
         how["default"] = default

@@ -194,7 +194,7 @@ def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
         ValueError: if it has no ids, leaves no room in the window, or has an id outside the
             vocabulary.
     """
-    ids, window = torch.as_tensor(prompt), model.config.context_length
+    ids, window = torch.as_tensor(prompt, device="cpu"), model.config.context_length
     if ids.dim() != 1:
         raise ValueError(
             "prompts is a batch: a list of prompts, each a list of ids; for one prompt write "
@@ -202,7 +202,7 @@ def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
         )
     if len(ids) == 0:
         raise ValueError("The prompt is empty: give at least one token to go on from.")
-    check_ids(ids.cpu(), model.config.vocab_size)
+    check_ids(ids, model.config.vocab_size)
     if len(ids) >= window:
         raise ValueError(
             f"The prompt has {len(ids)} tokens and the model's window {window}, so that there is "

@@ -94,11 +94,9 @@ def compute_corpus_statistics(
         - chords: share of the moments with two notes or more.
         - playable_events: share of the moments that one hand can play.
         - playable_chords: share of the chords that one hand can play.
-        - jumps: share of the hand's moves that go over four frets, as `compute_hand_shifts` has
-          them.
+        - jumps: share of `compute_hand_shifts` that go over four frets.
         - open_strings: share of the notes that are open strings.
-        - returning_bars: share of the bars with notes that are equal to an earlier one of their
-          piece.
+        - returning_bars: share of the bars with notes that equal an earlier one of their piece.
         - monotonous: share of the stretches of eight moments that have fewer than four different.
         - one_scale: share of the notes in the major scale that holds most of their piece's.
         - ended: share of the pieces that come to an end by themselves.

@@ -14,9 +14,14 @@ from slp_transformer._internal.config_checks import check_size
 
 T = TypeVar("T")
 try:
-    from tyro.conf import Positional
+    from tyro.conf import Positional, UseAppendAction, arg
 except ImportError:  # only commands need tyro
-    Positional = Annotated[T, "no flag"]  # type: ignore[misc]  # a second alias, as generic
+    Positional = UseAppendAction = Annotated[T, "no flag"]  # type: ignore[misc]  # generic aliases
+
+    def arg(**options: Any) -> Any:
+        """Return a mark without effect."""
+        return options
+
 
 if TYPE_CHECKING:
     from torch import nn

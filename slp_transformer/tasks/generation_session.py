@@ -43,7 +43,11 @@ class GenerationSession(ABC):
         return False
 
     def write(self, path: Path, ids: list[int]) -> list[str]:
-        """Write one text to a file in that format, and return remarks on it."""
+        """Write one text to a file in that format, and return remarks on it.
+
+        Raises:
+            NotImplementedError: if the task has no such format.
+        """
         raise NotImplementedError
 
 
