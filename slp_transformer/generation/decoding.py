@@ -337,10 +337,10 @@ def pad_right(
     The mask goes by the lengths, so no id has to stand for padding. It is None where there is none.
     """
     lengths = [len(row) for row in rows]
-    ids = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
-    mask = torch.zeros(len(lengths), 1, max(lengths))
+    ids = torch.zeros(len(lengths), max(lengths), dtype=torch.long, device="cpu")
+    mask = torch.zeros(len(lengths), 1, max(lengths), device="cpu")
     for b, row in enumerate(rows):
-        ids[b, : lengths[b]] = torch.as_tensor(row)
+        ids[b, : lengths[b]] = torch.as_tensor(row, device="cpu")
         mask[b, :, lengths[b] :] = -math.inf
     return ids.to(device), None if min(lengths) == max(lengths) else mask.to(device)
 

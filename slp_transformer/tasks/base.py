@@ -16,9 +16,9 @@ T = TypeVar("T")
 try:
     from tyro.conf import Positional, UseAppendAction, arg
 except ImportError:  # only commands need tyro
-    Positional = UseAppendAction = Annotated[T, "no flag"]  # type: ignore[misc]  # generic aliases
+    Positional = UseAppendAction = Annotated[T, "no flag"]
 
-    def arg(**options: Any) -> Any:
+    def arg(**options: Any) -> Any:  # type: ignore[no-redef]  # where tyro's own is missing
         """Return a mark without effect."""
         return options
 
