@@ -147,16 +147,16 @@ export function attention(Q, K, V, mask) {
 
 /** (head¹ ⊕ … ⊕ headᴬ) W^O. Source: `mh-par-qkv`, `mh-par-head`, `mh-par-out` */
 export function multiHeadAttention(X, W, pass) {
-  const { A, G, dk, dv, rope } = pass.sizes, { point } = pass;
+  const { A, G, dk, dv } = pass.sizes, { point } = pass;
   const QKV = affine(X, W.W_QKV, W.b_QKV);
   let Q = splitHeads(QKV, A, dk), K = splitHeads(QKV, G, dk, A * dk), V = splitHeads(QKV, G, dv, (A + G) * dk);
   if (W.norm_Q) {
     Q = rmsNorm(Q, W.norm_Q, pass.sizes.eps);
     K = rmsNorm(K, W.norm_K, pass.sizes.eps);
   }
-  if (rope) {
-    Q = rotate(Q, pass.start, rope);
-    K = rotate(K, pass.start, rope);
+  if (pass.angles) {
+    Q = rotate(Q, pass.start, pass.angles);
+    K = rotate(K, pass.start, pass.angles);
   }
   Q = point("Q", Q);
   K = point("K", K);
@@ -192,15 +192,16 @@ export function rotate(X, start, thetas) {
 }
 
 /** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked for. */
-export function rotaryAngles(dk, base, scaling) {
-  return Float32Array.from({ length: dk / 2 }, (_, k) => {
-    const theta = base ** -((2 * k) / dk);
+export function rotaryAngles(dk, base, scaling, length) {
+  const pairs = dk / 2;
+  return Float32Array.from({ length: pairs }, (_, i) => {
+    const theta = base ** -(i / pairs);
     if (!scaling) return theta;
-    if (scaling.low_freq_factor === undefined) return theta / scaling.factor;
-    const turns = (scaling.original_context_length * theta) / (2 * Math.PI);
-    const between = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
-    const keep = Math.min(1, Math.max(0, between));
-    return keep * theta + ((1 - keep) * theta) / scaling.factor;
+    const { rope_type, factor, original_context_length: old, low_freq_factor: low, high_freq_factor: high } = scaling;
+    if (rope_type === "linear") return theta / factor;
+    if (rope_type === "dynamic") return theta * ((factor * Math.max(length, old)) / old - factor + 1) ** (-i / Math.max(pairs - 1, 1));
+    const keep = Math.min(1, Math.max(0, ((old * theta) / (2 * Math.PI) - low) / (high - low)));
+    return keep * theta + ((1 - keep) * theta) / factor;
   });
 }
 
@@ -263,6 +264,7 @@ export const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
   gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  relu2: (x) => Math.max(0, x) ** 2,
   swiglu: (x) => x / (1 + Math.exp(-x)), // Swish, of the gate. Source: `swish`
 };
 
@@ -354,6 +356,8 @@ export class LanguageModel {
     const start = cache ? cache.length : 0, N = ids.length;
     const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
     pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
+    const { positions, rope_base, rope_scaling } = this.config;
+    pass.angles = positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling, start + N) : null;
     pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
@@ -452,6 +456,13 @@ const oneOf = (...choices) => Object.assign((x) => choices.includes(x), { choice
 const bool = oneOf(true, false);
 const anything = () => true;
 
+/** What stretches rotary angles: of a known type, with numbers above 0. */
+function isRopeScaling(x) {
+  const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
+  const known = isObject(x) && ["linear", "dynamic", "llama3"].includes(x.rope_type) && Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
+  return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
+}
+
 // Each setting of a configuration: what it may be, and what it is where it is missing.
 const BOOK = {
   vocab_size: [size()],
@@ -471,7 +482,7 @@ const BOOK = {
 };
 const MODERN = {
   ...BOOK,
-  activation: [oneOf("relu", "gelu", "gelu_tanh", "swiglu"), "swiglu"],
+  activation: [oneOf("relu", "gelu", "gelu_tanh", "relu2", "swiglu"), "swiglu"],
   positions: [oneOf("learned", "sinusoidal", "rotary"), "rotary"],
   eps: [BOOK.eps[0], 1e-6],
   scaled_embeddings: [oneOf(false), false],
@@ -482,7 +493,8 @@ const MODERN = {
   ffn_bias: [bool, false],
   tied: [bool, true],
   rope_base: [(x) => typeof x === "number" && x > 1, 10000],
-  rope_scaling: [orNull((x) => ["factor", "factor,high_freq_factor,low_freq_factor,original_context_length"].includes(Object.keys(x).sort().join()) && Object.values(x).every((y) => y > 0)), null],
+  rope_scaling: [orNull(isRopeScaling), null],
+  zero_init: [anything, null],
   begin_id: [anything, null],
   end_ids: [anything, null],
 };
@@ -524,8 +536,7 @@ function sizesOf(config) {
   const { model_dim: d, num_heads: A, activation, norm, eps } = config;
   const dk = config.key_dim ?? d / A, dv = config.value_dim ?? d / A, G = config.num_kv_heads ?? A;
   const hidden = config.hidden_dim ?? (activation === "swiglu" ? Math.ceil((8 * d) / 3) : 4 * d);
-  const rope = config.positions === "rotary" && Number.isInteger(dk) ? rotaryAngles(dk, config.rope_base, config.rope_scaling) : null;
-  return { A, G, dk, dv, hidden, activation, norm, eps, rope };
+  return { A, G, dk, dv, hidden, activation, norm, eps };
 }
 
 /** The shape of each tensor that a model of these settings has, by its name. */
@@ -632,8 +643,7 @@ const END = "<|end|>", UNK = "[UNK]", SILENT = new Set([END, "[PAD]", "[SOS]", "
 const SPACE = "\\p{White_Space}", LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
 const pattern = (text) => new RegExp(text, "gu");
 const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|${SPACE}`);
-const GPT2 = pattern(`'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
-const MARKS = pattern(`'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
+const BPE = pattern(`'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
 
 /** The character that stands for each byte in a BPE token, as GPT-2 has it. */
 const BYTE_CHARACTERS = (() => {
@@ -645,8 +655,8 @@ const BYTE_OF = new Map(BYTE_CHARACTERS.map((character, b) => [character, b]));
 
 /** Text as ids and back: characters, words or BPE. */
 class TextTokenizer {
-  constructor(kind, vocabulary, merges, marks) {
-    Object.assign(this, { kind, vocabulary, pattern: kind === "words" ? WORDS : marks ? MARKS : GPT2 });
+  constructor(kind, vocabulary, merges) {
+    Object.assign(this, { kind, vocabulary, pattern: kind === "words" ? WORDS : BPE });
     this.ids = new Map(vocabulary.map((token, id) => [token, id]));
     this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
     this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get("<unk>") : undefined);
@@ -698,18 +708,19 @@ class TabTokenizer {
   decode(ids) { return Array.from(ids, (id) => this.vocabulary[id]).join(" "); }
 }
 
+const TUNINGS = ["standard", "drop-D", "double-drop-D", "open-G", "open-D", "DADGAD", "half-step-down", "lute", "lute-drop-D", "drop-D-and-G"];
 const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
 const NOTES = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
 const METRES = [[2, [2, 3, 4]], [4, [2, 3, 4, 5, 6]], [8, [3, 5, 6, 7, 9, 12]]];
 
 /** The vocabulary of guitar tabs, from its settings. */
-function tabVocabulary({ max_fret, max_position, max_capo, tunings, units, code, styles }) {
+function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, scheme, styles }) {
   const named = (kind, values) => values.map((value) => `${kind}<${value}>`);
   const places = [6, 5, 4, 3, 2, 1].flatMap((string) => upTo(0, max_fret).map((fret) => `${string},${fret}`));
   const positions = upTo(1, max_position);
-  const header = ["<pad>", "<bos>", "<eos>", ...named("TUNING", Object.keys(tunings)), ...named("OPEN", upTo(28, 76)),
-    ...named("CAPO", upTo(0, max_capo)), ...(units.length ? ["COLUMNS", ...named("STEPS", units)] : [])];
-  if (code === "plain") return [...header, "BAR", "LONG", ...named("POS", positions), ...named("TAB", places)];
+  const header = ["<pad>", "<bos>", "<eos>", ...named("TUNING", TUNINGS), ...named("OPEN", upTo(28, 76)),
+    ...named("CAPO", upTo(0, 12)), ...(units.length ? ["COLUMNS", ...named("STEPS", units)] : [])];
+  if (scheme === "plain") return [...header, "BAR", "LONG", ...named("POS", positions), ...named("TAB", places)];
   return [...header, ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)), "METRE<none>",
     ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]), ...named("BAR", positions), "LONGER", "LONG",
     ...named("POS", positions), ...named("SAME", upTo(1, 128)), ...named("TAB", places), ...named("WITH", places),
@@ -721,14 +732,13 @@ export function readTokenizer(content) {
   const refuse = (why) => { throw new Refusal(`tokenizer.json ${why}.`); };
   if (!isObject(content)) refuse("is no object");
   if (content.kind === "tab tokens") {
-    const lists = isObject(content.tunings) && Array.isArray(content.units) && Array.isArray(content.styles);
-    const limits = ["max_fret", "max_position", "max_capo"].every((name) => size(0)(content[name]) && content[name] <= 65536);
-    if (!lists || !limits || !["plain", "placed"].includes(content.code)) refuse("has settings of tab tokens that cannot be used");
+    const lists = Array.isArray(content.steps_per_quarter_options) && Array.isArray(content.styles);
+    const limits = ["max_fret", "max_position"].every((name) => size(0)(content[name]) && content[name] <= 65536);
+    if (!lists || !limits || !["plain", "placed"].includes(content.scheme)) refuse("has settings of tab tokens that cannot be used");
     return new TabTokenizer(tabVocabulary(content));
   }
-  if (content.format !== "slp-transformer text tokenizer 1") refuse(`is of the format ${JSON.stringify(content.format ?? content.kind ?? null)}, which this page does not read`);
-  const { kind, vocabulary, merges = [], marks = false } = content;
-  if (!["characters", "words", "bpe"].includes(kind)) refuse(`says kind = ${JSON.stringify(kind)}; this page reads characters, words and bpe`);
+  const { token_type: kind, vocabulary, merges = [] } = content;
+  if (!["characters", "words", "bpe"].includes(kind)) refuse(kind === undefined ? "is of no text and of no tabs" : `says token_type = ${JSON.stringify(kind)}; this page reads characters, words and bpe`);
   if (!Array.isArray(vocabulary) || !vocabulary.length) refuse("has no vocabulary");
   const seen = new Map();
   for (let id = 0; id < vocabulary.length; id++) {
@@ -745,5 +755,5 @@ export function readTokenizer(content) {
   for (const pair of merges) {
     if (!Array.isArray(pair) || pair.length !== 2 || !seen.has(pair[0]) || !seen.has(pair[1]) || !seen.has(pair[0] + pair[1])) refuse(`merges ${JSON.stringify(pair)}, which has no token`);
   }
-  return new TextTokenizer(kind, vocabulary, merges, marks);
+  return new TextTokenizer(kind, vocabulary, merges);
 }
