@@ -59,7 +59,7 @@ class LayerCache:
         self.length = self._uncommitted_length
 
     def reorder(self, rows: Int[Tensor, "sequences"]) -> None:
-        """Let sequence b of the batch go on from what sequence `rows[b]` has read.
+        """Make sequence b of the batch continue sequence `rows[b]`.
 
         While their number stays the same, only those that move are copied.
 
@@ -169,7 +169,7 @@ class KVCache:
             block.self_attention.length = min(length, block.self_attention.length)
 
     def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
-        """Let sequence b of the batch go on from what sequence `rows[b]` has read, as beams do.
+        """Make sequence b of the batch continue sequence `rows[b]`, as beams do.
 
         Args:
             rows: old places in the batch; there may be more or fewer than before.
@@ -185,7 +185,7 @@ class KVCache:
             self.reorder_sources(rows)
 
     def reorder_sources(self, rows: Int[Tensor, "sources"]) -> None:
-        """The same for the rows of sources alone.
+        """Reorder the rows of sources alone.
 
         Raises:
             IndexError: if there is no such source.

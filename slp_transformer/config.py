@@ -90,7 +90,7 @@ class TransformerConfig:
     def of_2017(
         cls, vocab_size: int, context_length: int = 512, **changes: Any
     ) -> "TransformerConfig":
-        """The base model of "Attention is all you need" (Vaswani et al. 2017), for both languages.
+        """Return the base model of Vaswani et al. 2017, "Attention is all you need".
 
         Post-norm, sines and cosines for positions, embeddings times √d that source, target and head
         share, ReLU, Xavier's start, dropout of 0.1; six blocks of width 512 in either stack. Its

@@ -78,7 +78,7 @@ class EncoderDecoder(nn.Module):
         *,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
-        """Logits for the word after each position of the target.
+        """Compute logits for the word after each position of the target.
 
         Args:
             target: token ids of the target so far.

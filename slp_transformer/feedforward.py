@@ -77,7 +77,7 @@ class FeedForward(ShapedModule):
 
     @property
     def output_matrix(self) -> nn.Parameter:
-        """The matrix that writes to the residual stream."""
+        """Return the matrix that writes to the residual stream."""
         return self.W_2
 
     @property
@@ -132,7 +132,7 @@ class SwiGLU(ShapedModule):
 
     @property
     def output_matrix(self) -> nn.Parameter:
-        """The matrix that writes to the residual stream."""
+        """Return the matrix that writes to the residual stream."""
         return self.W_3
 
     @property

@@ -38,7 +38,7 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
 
 
 def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch V"]:
-    r"""The distribution over the next word, $\mathbf y=\mathrm{softmax}(\mathbf u)$.
+    r"""Return the distribution over the next word, $\mathbf y=\mathrm{softmax}(\mathbf u)$.
 
     Source: `probs`.
     """
@@ -81,7 +81,7 @@ class TransformerLM(ShapedModule):
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
-        """The matrix of the head: E once more."""
+        """Return the matrix of the head: E once more."""
         return self.embedding.tokens.E
 
     def forward(
@@ -91,7 +91,7 @@ class TransformerLM(ShapedModule):
         *,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
-        """Logits for the word after each position.
+        """Compute logits for the word after each position.
 
         Args:
             ids: token ids, left to right.

@@ -41,7 +41,7 @@ def lora(
 
 
 class LoRA(nn.Module):
-    """Gives W + AB for W: what `lora` multiplies x with, once x is taken out of the sum.
+    """W + AB in the place of W: the matrix that `lora` multiplies x with, x taken out of the sum.
 
     The book leaves open how A and B begin. As in Hu et al. 2022, A is random and B is 0, so that
     the model begins as the one that it is made from. Their factor α/r is left out: B can hold it.
@@ -78,7 +78,7 @@ class LoRA(nn.Module):
 
 
 class FusedLoRA(nn.Module):
-    """Gives W + AB where W is several matrices side by side, some with A and B and some without.
+    """W + AB in the place of W, where W is several matrices side by side and not all have A and B.
 
     Attributes:
         adapters: A and B of those that have them, by the matrix's name.
@@ -130,14 +130,14 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MAT
     }
     if missing := set(targets) - {part for chosen in found.values() for part in chosen}:
         raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
-    beside = []
+    added = []
     for (module, name), chosen in found.items():
         W, joined = getattr(module, name), getattr(module, "fused_layout", {}).get(name)
         widths = joined or {name: W.shape[1]}
         parts = {part: LoRA(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
-        beside.append(FusedLoRA(widths, parts))
+        added.append(FusedLoRA(widths, parts))
     model.requires_grad_(False)
-    for (module, name), factors in zip(found, beside, strict=True):
+    for (module, name), factors in zip(found, added, strict=True):
         parametrize.register_parametrization(module, name, factors)
 
 

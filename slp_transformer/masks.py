@@ -19,7 +19,7 @@ def causal_mask(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "N T"]:
-    """The mask that hides the future: 0 on and below the diagonal, −∞ above it.
+    """Return the mask that hides the future: 0 on and below the diagonal, −∞ above it.
 
     Source: `mask`.
 
@@ -49,7 +49,7 @@ def add_causal_mask(
     Q: Float[Tensor, "*batch N d_k"],
     K: Float[Tensor, "*batch M d_k"],
 ) -> Float[Tensor, "..."] | None:
-    """A mask, and the causal one on top: the queries are those of the last N of M tokens.
+    """Add the causal mask to a mask: the queries are those of the last N of M tokens.
 
     The last token has no future to hide, so for a single query nothing is added.
     """
@@ -63,7 +63,7 @@ def add_causal_mask(
 def padding_mask(
     ids: Int[Tensor, "*batch M"], pad_id: int, *, dtype: torch.dtype | None = None
 ) -> Float[Tensor, "*batch 1 M"]:
-    """The mask that hides padding from every query: −∞ wherever `ids` holds `pad_id`.
+    """Return the mask that hides padding from every query: −∞ wherever `ids` holds `pad_id`.
 
     Add it to `causal_mask(N)` to hide both padding and the future. Not in the book, which never
     batches sentences of different lengths.
@@ -85,7 +85,7 @@ def expand_mask_to_heads(
     Q: Float[Tensor, "*batch A N d_k"],
     K: Float[Tensor, "*batch _ M d_k"],
 ) -> Float[Tensor, "..."] | None:
-    """The mask with an axis for the heads, if it has leading axes but none for them.
+    """Give a mask an axis for the heads, if it has leading axes but none for them.
 
     Raises:
         ValueError: if the mask is not additive, or does not fit.

@@ -169,17 +169,17 @@ class BaseAttention(HookedModule):
 
     @property
     def output_matrix(self) -> nn.Parameter:
-        """The matrix that writes to the residual stream."""
+        """Return the matrix that writes to the residual stream."""
         return self.W_O
 
     @property
     def matrices(self) -> list[Tensor]:
-        """Each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
+        """Return each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
         return [self.W_Q, self.W_K, self.W_V, self.W_O]
 
     @property
     def heads(self) -> tuple["HeadView", ...]:
-        """Each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
+        """Return each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
         return tuple(HeadView(self, c) for c in range(self.num_heads))
 
     def _attend(

@@ -73,7 +73,7 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
 def repetition_penalty(
     u: Float[Tensor, "*batch V"], ids: Int[Tensor, "*batch N"], theta: float
 ) -> Float[Tensor, "*batch V"]:
-    """Make every word that already stands in `ids` less likely: θ above 1 penalizes.
+    """Make every word that is already in `ids` less likely: θ above 1 penalizes.
 
     Source: Keskar et al. 2019 (CTRL), section 4.1; not in the book. The paper divides the logit by
     θ, which would make a negative logit more likely; as is usual, those are multiplied instead.
@@ -83,12 +83,12 @@ def repetition_penalty(
     """
     if not 0 < theta < math.inf:
         raise ValueError(f"repetition_penalty must be a number above 0, not {theta!r}.")
-    said = u.gather(-1, ids)
-    return u.scatter(-1, ids, torch.where(said > 0, said / theta, said * theta))
+    repeated = u.gather(-1, ids)
+    return u.scatter(-1, ids, torch.where(repeated > 0, repeated / theta, repeated * theta))
 
 
 def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
-    r"""The most probable word, $\hat w_t=\arg\max_{w\in V}P(w\mid\mathbf w_{<t})$.
+    r"""Return the most probable word, $\hat w_t=\arg\max_{w\in V}P(w\mid\mathbf w_{<t})$.
 
     Source: `greedy`.
     """
@@ -96,7 +96,7 @@ def greedy(u: Float[Tensor, "*batch V"]) -> Int[Tensor, "*batch"]:
 
 
 def sample(u: Float[Tensor, "*batch V"], generator: Generators = None) -> Int[Tensor, "*batch"]:
-    """A word drawn at random, each as often as its probability says.
+    """Draw a word at random, each as often as its probability says.
 
     Source: `random`.
 
@@ -167,7 +167,7 @@ def filter_logits(
     theta: float = 1.0,
     allowed: AllowedTokens | None = None,
 ) -> Float[Tensor, "batch V"]:
-    """The logits after all that was asked for; what has its default leaves them alone.
+    """Apply all that is asked for to the logits; a default leaves them alone.
 
     Args:
         u: the model's logits.

@@ -10,7 +10,7 @@ from slp_transformer.multi_head import head_sizes
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:
-    r"""The book's rule of thumb, $N\approx 12\,n_{layer}\,d^2$.
+    r"""Return the book's rule of thumb, $N\approx 12\,n_{layer}\,d^2$.
 
     Source: `param-count`, for d_attn = d_ff/4 = d.
     """
@@ -69,7 +69,7 @@ class ParameterCount:
 
     @property
     def total(self) -> int:
-        """Every parameter."""
+        """Return the number of all parameters."""
         return self.matrices + self.biases + self.norms + self.embeddings
 
 
@@ -127,7 +127,7 @@ class PowerLaw:
     exponent: float
 
     def __call__(self, x: float) -> float:
-        """The loss at x, in nats per token.
+        """Return the loss at x, in nats per token.
 
         Raises:
             ValueError: if x is not above 0.
@@ -138,7 +138,7 @@ class PowerLaw:
 
     @classmethod
     def fit(cls, sizes: Sequence[float], losses: Sequence[float]) -> "PowerLaw":
-        r"""The law that comes closest: a straight line through the logarithms, by least squares.
+        r"""Fit the closest law: a straight line through the logarithms, by least squares.
 
         $\log L=\alpha\log x_c-\alpha\log x$ is linear in $\log x$.
 

@@ -54,20 +54,15 @@ class Equations:
                 found += [f"{chapter}.{n}" for n in range(int(first), int(last) + 1)]
         return found
 
-    def between(self, first: str, last: str) -> list[str]:
-        """Return the slugs of a range, both ends included."""
-        order = list(self.slugs)
-        return order[order.index(first) : order.index(last) + 1]
-
     def named(self, text: str) -> list[str]:
         """Return the slugs that a text names in backticks; "`ln-mean` to `ln`" names four."""
-        found = []
+        found, order = [], list(self.slugs)
         for group in GROUP.finditer(text):
             slugs = [slug for slug in re.findall(SLUG, group[0]) if slug in self.slugs]
             found += slugs
             for first, last in re.findall(rf"{SLUG} to {SLUG}", group[0]):
                 if first in self.slugs and last in self.slugs:
-                    found += self.between(first, last)
+                    found += order[order.index(first) : order.index(last) + 1]
         return list(dict.fromkeys(found))
 
     def cite(self, text: str) -> str:

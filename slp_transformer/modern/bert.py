@@ -124,7 +124,7 @@ class Bert(ShapedModule):
         mask: Float[Tensor, "... #N #N"] | None = None,
         segments: Int[Tensor, "*batch N"] | None = None,
     ) -> Float[Tensor, "*batch N V"]:
-        """Logits of the word that stands, or is hidden, at each position; see `encode`.
+        """Compute logits of the word that is there, or hidden, at each position; see `encode`.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
@@ -134,7 +134,7 @@ class Bert(ShapedModule):
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
 
     def next_sentence_logits(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
-        """Logits of: the second segment follows the first, it does not.
+        """Compute logits of: the second segment follows the first, it does not.
 
         Args:
             H: what `encode` returned.

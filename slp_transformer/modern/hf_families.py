@@ -128,9 +128,10 @@ GPT2_ACTIVATIONS |= {name: name for name in ("gelu", "relu", "relu2")}
 
 
 def read_gpt2(settings: HFConfigReader) -> dict[str, Any]:
-    """Return the feedforward layer's settings."""
+    """Return the settings of GPT-2 that are not in its table."""
     activation = settings.get_choice("activation_function", GPT2_ACTIVATIONS, "gelu_new")
-    return {"hidden_dim": settings.get_optional("n_inner", int), "activation": activation}
+    hidden_dim = settings.get_optional("n_inner", int)
+    return {"positions": "learned", "hidden_dim": hidden_dim, "activation": activation}
 
 
 def write_gpt2(config: ModernConfig) -> dict[str, Any]:
@@ -169,7 +170,7 @@ GPT2 = HFFamily(
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
     },
-    read=lambda settings: {"positions": "learned", **read_gpt2(settings)},
+    read=read_gpt2,
     write=write_gpt2,
     params={
         "embedding.tokens.E": "transformer.wte",
@@ -293,29 +294,28 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
     if rope_type not in SCALING_KEYS:
         rope.refuse("rope_type", rope_type, f"known are default, {', '.join(SCALING_KEYS)}")
     numbers = {name: rope.get(name, float) for name in SCALING_KEYS[rope_type]}
+    found: dict[str, Any] = {"rope_base": base}
     if rope_type == "llama3":
         numbers["original_context_length"] = rope.get(ORIGINAL_LENGTH_KEY, int)
-    if rope_type == "dynamic":
+    elif rope_type == "dynamic":
         length = settings.get("max_position_embeddings", int)
         numbers["original_context_length"] = length
-        longer = {"context_length": int(numbers["factor"] * length)}
-        return {"rope_base": base, "rope_scaling": RopeScaling("dynamic", **numbers), **longer}
-    return {"rope_base": base, "rope_scaling": RopeScaling(rope_type, **numbers)}
+        found["context_length"] = int(numbers["factor"] * length)
+    return found | {"rope_scaling": RopeScaling(rope_type, **numbers)}
 
 
 def write_rope(config: ModernConfig) -> dict[str, Any]:
     """Return the settings of the rotations, in the newer form and the older."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
-    scaling = config.rope_scaling
-    if scaling is None:
-        return {"rope_parameters": rope, "rope_theta": config.rope_base, "rope_scaling": None}
-    rope["rope_type"] = scaling.rope_type
-    rope |= {name: getattr(scaling, name) for name in SCALING_KEYS[scaling.rope_type]}
-    if scaling.rope_type == "llama3":
-        rope[ORIGINAL_LENGTH_KEY] = scaling.original_context_length
-    written = {"rope_parameters": rope, "rope_theta": config.rope_base, "rope_scaling": rope}
-    if scaling.rope_type == "dynamic":
-        written["max_position_embeddings"] = scaling.original_context_length
+    written = {"rope_parameters": rope, "rope_theta": config.rope_base}
+    if (scaling := config.rope_scaling) is not None:
+        rope |= {name: getattr(scaling, name) for name in SCALING_KEYS[scaling.rope_type]}
+        rope["rope_type"] = scaling.rope_type
+        written["rope_scaling"] = rope
+        if scaling.rope_type == "llama3":
+            rope[ORIGINAL_LENGTH_KEY] = scaling.original_context_length
+        elif scaling.rope_type == "dynamic":
+            written["max_position_embeddings"] = scaling.original_context_length
     return written
 
 
@@ -330,14 +330,12 @@ def read_llama(kind: str, settings: HFConfigReader) -> dict[str, Any]:
     for layer in settings.get("layer_types", list, []):
         if layer != "full_attention":
             settings.refuse("layer_types", layer, "only full_attention can be loaded here")
-    found = read_rope(settings)
-    if kind == "llama":  # elsewhere the table has it
-        heads = settings.get("num_attention_heads", int, 32)
-        found["num_kv_heads"] = settings.get("num_key_value_heads", int, heads)
+    heads = settings.get("num_attention_heads", int, 32)
+    usual = {"llama": heads, "mistral": 8}.get(kind, 32)
+    found = {"num_kv_heads": settings.get("num_key_value_heads", int, usual), **read_rope(settings)}
     if kind == "qwen2":
         return found
-    usual = 128 if kind == "qwen3" else None
-    head_dim = settings.get_optional("head_dim", int) or usual
+    head_dim = settings.get_optional("head_dim", int) or (128 if kind == "qwen3" else None)
     return found | {"key_dim": head_dim, "value_dim": head_dim}
 
 
@@ -368,35 +366,46 @@ def write_llama(kind: str, config: ModernConfig) -> dict[str, Any]:
     }
 
 
-def llama_family(kind: str, fixed: dict[str, Any], more: SettingsTable) -> HFFamily:
+def llama_family(
+    kind: str,
+    fixed: dict[str, Any],
+    vocab_size: int,
+    context_length: int,
+    hidden_dim: int,
+    **more: tuple[str, Any],
+) -> HFFamily:
     """Return Llama or one of its relatives.
 
     Args:
         kind: its `model_type`.
         fixed: settings of ours that it has in one way only.
-        more: settings that not all have, or not with the same default.
+        vocab_size: the default.
+        context_length: likewise.
+        hidden_dim: likewise.
+        **more: settings that not all have.
     """
     attention = "model.layers.#.self_attn."
-    window = {} if kind.startswith("qwen") else {"sliding_window": False}
+    qkv = (f"{attention}q_proj", f"{attention}k_proj", f"{attention}v_proj")
+    fixed = {"norm": "pre", "normalization": "rms", "activation": "swiglu", **fixed}
+    # Without use_sliding_window a Qwen's sliding_window says nothing.
+    windows = ["use_sliding_window"] if "qwen" in kind else ["use_sliding_window", "sliding_window"]
     return HFFamily(
         kind,
         settings={
+            "vocab_size": ("vocab_size", vocab_size),
+            "context_length": ("max_position_embeddings", context_length),
             "model_dim": ("hidden_size", 4096),
             "num_heads": ("num_attention_heads", 32),
             "num_blocks": ("num_hidden_layers", 32),
+            "hidden_dim": ("intermediate_size", hidden_dim),
             "eps": ("rms_norm_eps", 1e-6),
             "tied": ("tie_word_embeddings", False),
             **more,
         },
-        fixed={"norm": "pre", "normalization": "rms", "positions": "rotary"}
-        | {"activation": "swiglu", **fixed},
+        fixed={"positions": "rotary", **fixed},
         required={
-            "hidden_act": "silu",
-            "pretraining_tp": 1,
-            "partial_rotary_factor": 1.0,
-            "rope_interleaved": False,
-            "use_sliding_window": False,  # without it a Qwen's sliding_window says nothing
-            **window,
+            **{"hidden_act": "silu", "pretraining_tp": 1, "partial_rotary_factor": 1.0},
+            **dict.fromkeys(["rope_interleaved", *windows], False),
         },
         read=partial(read_llama, kind),
         write=partial(write_llama, kind),
@@ -404,11 +413,7 @@ def llama_family(kind: str, fixed: dict[str, Any], more: SettingsTable) -> HFFam
             "embedding.tokens.E": "model.embed_tokens",
             "stack.blocks.#.norm_1": "model.layers.#.input_layernorm",
             "stack.blocks.#.norm_2": "model.layers.#.post_attention_layernorm",
-            "stack.blocks.#.attention.QKV": (
-                f"{attention}q_proj",
-                f"{attention}k_proj",
-                f"{attention}v_proj",
-            ),
+            "stack.blocks.#.attention.QKV": qkv,
             "stack.blocks.#.attention.O": f"{attention}o_proj",
             "stack.blocks.#.attention.norm_Q": f"{attention}q_norm",
             "stack.blocks.#.attention.norm_K": f"{attention}k_norm",
@@ -424,27 +429,13 @@ def llama_family(kind: str, fixed: dict[str, Any], more: SettingsTable) -> HFFam
     )
 
 
-def size_defaults(
-    vocab_size: int, context_length: int, hidden_dim: int, num_kv_heads: int | None = None
-) -> SettingsTable:
-    """Return the sizes that Llama and its relatives have by default."""
-    table: SettingsTable = {
-        "vocab_size": ("vocab_size", vocab_size),
-        "context_length": ("max_position_embeddings", context_length),
-        "hidden_dim": ("intermediate_size", hidden_dim),
-    }
-    shared = {"num_kv_heads": ("num_key_value_heads", num_kv_heads)}
-    return table if num_kv_heads is None else table | shared
-
-
-BIASES: SettingsTable = {"attention_bias": ("attention_bias", False)}
-FFN_BIASES: SettingsTable = {"ffn_bias": ("mlp_bias", False)}
-QWEN = size_defaults(151936, 32768, 22016, 32)
+BIAS, FFN_BIAS = ("attention_bias", False), ("mlp_bias", False)
+QWEN = (151936, 32768, 22016)
 LLAMAS = [
-    llama_family("llama", {}, size_defaults(32000, 2048, 11008) | BIASES | FFN_BIASES),
-    llama_family("mistral", {}, size_defaults(32000, 131072, 14336, 8)),
-    llama_family("qwen2", {"attention_bias": "qkv"}, QWEN),
-    llama_family("qwen3", {"qk_norm": True}, QWEN | BIASES),
+    llama_family("llama", {}, 32000, 2048, 11008, attention_bias=BIAS, ffn_bias=FFN_BIAS),
+    llama_family("mistral", {}, 32000, 131072, 14336),
+    llama_family("qwen2", {"attention_bias": "qkv"}, *QWEN),
+    llama_family("qwen3", {"qk_norm": True}, *QWEN, attention_bias=BIAS),
 ]
 HF_FAMILIES = {family.model_type: family for family in [GPT2, *LLAMAS, BERT]}
 

@@ -31,11 +31,11 @@ class PretrainedTokenizer:
 
     @property
     def end_id(self) -> int | None:
-        """The first token that ends a text; None if there is none."""
+        """Return the first token that ends a text; None if there is none."""
         return self.end_ids[0] if self.end_ids else None
 
     def encode(self, text: str, *, whole: bool = False) -> list[int]:
-        """The ids of a text.
+        """Return the ids of a text.
 
         Args:
             text: any text.
@@ -45,7 +45,7 @@ class PretrainedTokenizer:
         return self.library.encode(text, add_special_tokens=whole).ids
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
-        """The text of a row of ids.
+        """Return the text of a row of ids.
 
         Tokens that begin or end texts say nothing, nor do ids beyond the vocabulary, which a model
         of a rounder number may write.
@@ -53,7 +53,7 @@ class PretrainedTokenizer:
         return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
 
     def stream_decoder(self) -> "StreamingDecoder":
-        """A decoder that is given one id at a time, to print what a model says as it says it."""
+        """Return a decoder that is given one id at a time, to print a text as it is written."""
         return StreamingDecoder(self)
 
     def save(self, folder: Path) -> None:
@@ -67,7 +67,7 @@ class PretrainedTokenizer:
         return type(self.library.model).__name__
 
     def __repr__(self) -> str:
-        """The kind and the size."""
+        """Return the kind and the size."""
         return f"PretrainedTokenizer({self.kind}, vocab_size={self.vocab_size})"
 
 
@@ -85,13 +85,13 @@ class StreamingDecoder:
         """Return the text that this id completes; "" while a character is unfinished."""
         self.pending_ids.append(i)
         try:
-            said = self.decoder.step(self.library, i)
+            text = self.decoder.step(self.library, i)
         except Exception:  # bytes that are no character: the library gives up, and begins anew
             self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
-            said = self.library.decode(self.pending_ids)
-        if said:
+            text = self.library.decode(self.pending_ids)
+        if text:
             self.pending_ids = []
-        return said or ""
+        return text or ""
 
     def flush(self) -> str:
         """Return the rest: "�" if the last character was never finished, else ""."""

@@ -126,5 +126,5 @@ class ModernLM(TransformerLM):
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:
-        """The matrix of the head: E, or one of its own."""
+        """Return the matrix of the head: E, or one of its own."""
         return self.embedding.tokens.E if self.E_out is None else self.E_out

@@ -202,7 +202,7 @@ def panels_to_html(parts: Sequence[Any], title: str) -> str:
 
 
 def _margins(boxes: Sequence[PanelLayout]) -> tuple[float, float]:
-    """Return the heights above and below the cells of panels that stand in one row."""
+    """Return the heights above and below the cells of panels in one row."""
     named = any(box.panel.title for box in boxes)
     head = max(box.column_labels for box in boxes) + (_LINE_HEIGHT_PX + 4 if named else 0.0)
     return head, _LINE_HEIGHT_PX + 2 if any(box.panel.shape for box in boxes) else 0.0
