@@ -97,7 +97,7 @@ const placeOf = ({ name, i, j }) => {
 
 const row = (name, where, i, count, from = 0) => Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
 const column = (name, where, j, count, from = 0) => Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
-const signed = (x) => (x < 0 ? `(${shown(x)})` : shown(x));
+const signed = (x) => (shown(x).startsWith("−") ? `(${shown(x)})` : shown(x));
 
 /** a₁ · b₁ + a₂ · b₂ + …: the four largest products, and the rest. */
 function sumInFigures(products, term) {
