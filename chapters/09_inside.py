@@ -305,9 +305,8 @@ def loss_by_position():
 
 # %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it lies around 9 nats, in the second around 1." caption="The loss at each position of a sequence that repeats"
 by_position = loss_by_position()
-print(
-    f"first time {by_position[:15].mean():.2f}, second {by_position[16:].mean():.2f}"
-)
+first, second = by_position[:15].mean(), by_position[16:].mean()
+print(f"first time {first:.2f}, second {second:.2f}")
 plotting.lines({"loss": by_position}, x="position", y="nats")
 
 # %% [markdown]
