@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     read_json,
@@ -140,6 +141,9 @@ class WeightFiles:
         W = torch.empty(shape, dtype=dtype, device=device)
         for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
             part.copy_(self.read(source))
+            if not all_finite(part):
+                path, name, *_ = self.tensors[source.name]
+                raise ValueError(f"{path} cannot be used: {name} has NaN or infinite numbers.")
         return W
 
 
