@@ -23,7 +23,6 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
 from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
@@ -322,7 +321,6 @@ class DecoderSession:
         self.model, device = model, model_device(model)
         self.cache = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.cuda_graph: CudaGraphStep | None = None
         self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
@@ -331,37 +329,22 @@ class DecoderSession:
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
-        cache = self.cache
+        cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
-        if cache is None or new.shape[1] > 1:
-            U = self._read(self.model, new)
+        if cache is not None and new.shape[1] == 1:
+            if self.single_token_model is None:
+                new_tokens = (cache.capacity or 0) - cache.length
+                self.single_token_model = with_sharded_weights(model, len(new), new_tokens)
+            model = self.single_token_model
+        if isinstance(model, EncoderDecoder):
+            U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
-            U = self._read_single_token(new, cache)
+            U = model(new, cache=cache)
         u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
         return u
-
-    def _read(self, model: Model, new: Int[Tensor, "rows N"]) -> Float[Tensor, "rows N V"]:
-        if isinstance(model, EncoderDecoder):
-            return model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
-        return model(new, cache=self.cache)
-
-    def _read_single_token(
-        self, new: Int[Tensor, "rows 1"], cache: KVCache
-    ) -> Float[Tensor, "rows 1 V"]:
-        """Read one token of each row: by a CUDA graph, by sharded weights, or the plain way."""
-        if self.cuda_graph is not None and not self.cuda_graph.matches(new):
-            self.cuda_graph = None
-        if self.cuda_graph is None and supports_cuda_graph(self.model, cache):
-            self.cuda_graph = CudaGraphStep(self.model, cache, len(new))
-        if self.cuda_graph is not None:
-            return self.cuda_graph(new)
-        if self.single_token_model is None:
-            new_tokens = (cache.capacity or 0) - cache.length
-            self.single_token_model = with_sharded_weights(self.model, len(new), new_tokens)
-        return self._read(self.single_token_model, new)
 
     def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.
