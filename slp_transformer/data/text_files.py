@@ -19,7 +19,6 @@ from slp_transformer.data.corpora import fetch_corpus, list_corpora
 LOG = logging.getLogger("slp_transformer")
 TEXT_SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
-HF_PREFIX = "hf:"  # of a Hugging Face dataset of pairs
 BLOCK_BYTES = 1 << 16  # bytes read at a time
 
 
@@ -88,24 +87,6 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     if not path.stat().st_size:
         raise ValueError(f"{name} is empty: pipe text into the command.")
     return path
-
-
-def check_encoding(paths: Iterable[Path]) -> None:
-    """Refuse files that are not UTF-8, all at once, before anything is made of the others.
-
-    Raises:
-        ValueError: naming the first few of them, each with its first wrong byte.
-    """
-    wrong = []
-    for path in paths:
-        try:
-            for _ in read_pieces(path):
-                pass
-        except ValueError as error:
-            wrong.append(str(error))
-    if wrong:
-        count = f"{len(wrong)} files cannot be read as text. " if len(wrong) > 1 else ""
-        raise ValueError(count + " ".join(wrong[:5]))
 
 
 # --- Reading it --------------------------------------------------------------------------------

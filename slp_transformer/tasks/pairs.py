@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from slp_transformer.data.text_files import HF_PREFIX
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
@@ -28,8 +27,8 @@ class PairData(DataSettings):
     """The pairs of sentences to train on.
 
     Attributes:
-        source: a table (.csv, .tsv), a file with a sentence in each line, or "hf:NAME"; numbers and
-            dates in English and Spanish if None.
+        source: a table (.csv, .tsv) or a file with a sentence in each line; numbers and dates in
+            English and Spanish if None.
         target: the file whose lines translate those of the source.
         source_language: what is translated from: a column of the table, or any name.
         target_language: what is translated into.
@@ -80,7 +79,7 @@ class PairTask(Task):
         data = config.data
         for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
             for path in (source, target):
-                if path and not path.startswith(HF_PREFIX) and not Path(path).is_file():
+                if path and not Path(path).is_file():
                     raise ValueError(
                         f"There is no file {path}: name a table of pairs (.csv, .tsv), or two "
                         "files whose lines translate each other, SOURCE and --target."

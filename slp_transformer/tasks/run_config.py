@@ -31,7 +31,7 @@ from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.text_files import HF_PREFIX, is_stream
+from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.base import TASKS, DataSettings, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -149,7 +149,7 @@ class RunConfig(Generic[DataT]):
 
 def resolve_source(source: str, folder: Path) -> str:
     """Return a source by a name that is valid anywhere: corpora as they are, paths absolute."""
-    if source in list_corpora() or is_stream(source) or source.startswith(HF_PREFIX):
+    if source in list_corpora() or is_stream(source):
         return source
     return str((folder / source).resolve())
 
