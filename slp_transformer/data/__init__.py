@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         number_to_english,
         number_to_spanish,
     )
-    from slp_transformer.data.corpora import CORPORA, fetch_corpus, list_corpora, load_moby_dick
     from slp_transformer.data.pair_corpus import (
         EncodedPairs,
         PairCorpus,
@@ -29,7 +28,15 @@ if TYPE_CHECKING:
     )
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
     from slp_transformer.data.text_corpus import TokenCorpus, load_corpus, prepare_corpus
-    from slp_transformer.data.text_files import find_text_files, read_documents, read_pieces
+    from slp_transformer.data.text_files import (
+        CORPORA,
+        fetch_corpus,
+        find_text_files,
+        list_corpora,
+        load_moby_dick,
+        read_documents,
+        read_pieces,
+    )
     from slp_transformer.data.text_tokenizer import (
         SENTENCE_TOKENS,
         StreamDecoder,

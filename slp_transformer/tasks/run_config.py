@@ -30,8 +30,7 @@ from slp_transformer._internal.atomic_write import atomic_write, require_extra
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.text_files import is_stream
+from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.tasks.base import TASKS, DataSettings, load_task
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
