@@ -20,12 +20,7 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_files import (
-    find_text_files,
-    is_stream,
-    read_pieces,
-    save_stdin,
-)
+from slp_transformer.data.text_files import find_text_files, is_stream, read_pieces, save_stdin
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
     TokenType,

@@ -93,7 +93,8 @@ class PairTask(Task):
         Raises:
             ValueError: if they cannot be read, or too few fit the window.
         """
-        from slp_transformer.data import prepare_pair_corpus, read_pairs_or_bundled
+        from slp_transformer.data import prepare_pair_corpus
+        from slp_transformer.data.pair_corpus import read_pairs_or_bundled
         from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
@@ -118,7 +119,7 @@ class PairTask(Task):
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run."""
-        from slp_transformer.data import load_pair_corpus
+        from slp_transformer.data.pair_corpus import load_pair_corpus
 
         return to_dataset(load_pair_corpus(folder))
 
@@ -182,7 +183,7 @@ class PairTask(Task):
 
     def next_command(self, folder: Path) -> list[str | Path]:
         """Return a command that translates a held-out sentence."""
-        from slp_transformer.data import load_pair_corpus
+        from slp_transformer.data.pair_corpus import load_pair_corpus
 
         return ["translate", folder, load_pair_corpus(folder / TOKENS).val_sentences[0][0]]
 

@@ -10,14 +10,13 @@ import torch
 pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
 
 from slp_transformer.data import (
-    EncodedPairs,
     PairTokenizer,
-    load_pair_corpus,
     prepare_pair_corpus,
     read_pairs,
     train_pair_tokenizer,
 )
 from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
+from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
