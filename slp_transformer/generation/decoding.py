@@ -8,7 +8,7 @@ one word is chosen is in `slp_transformer.sampling`, beam search in
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -43,14 +43,14 @@ class GenerationResult:
             "window" where the model has no more positions. To continue from there, begin anew with
             the end of the text as the prompt.
         score: of a beam search, see `length_normalized_score`; None otherwise.
-        other_beams: of a beam search, the other hypotheses that it found, best first.
+        other_beams: of a beam search, the other texts that it found, best first.
     """
 
     ids: list[int]
     prompt_length: int
     finish_reason: FinishReason
     score: float | None = None
-    other_beams: tuple[Hypothesis, ...] = ()
+    other_beams: "tuple[GenerationResult, ...]" = ()
 
     @property
     def new_ids(self) -> list[int]:
@@ -137,13 +137,13 @@ def generate(
 
     if not texts:
         return []
-    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
     with inference_context(model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
         if num_beams is None:
             written = decode_loop(session, choose, texts, ends, stops, on_token)
+            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         else:
-            beams = beam_search(
+            found = beam_search(
                 next_logits,
                 session.reorder,
                 [torch.tensor(text, device="cpu") for text in texts],
@@ -152,14 +152,15 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
-            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
-            scores = [(best.score, tuple(others)) for best, *others in beams]
         session.check_no_nan()
     results = []
-    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
-        full = len(ids) - len(text) == max_new_tokens
-        reason: FinishReason = "stop" if stopped else "length" if full else "window"
-        results.append(GenerationResult(ids, len(text), reason, *score))
+    for text, hypotheses in zip(texts, found, strict=True):
+        beams = []
+        for ids, score, stopped in hypotheses:
+            full = len(ids) - len(text) == max_new_tokens
+            reason: FinishReason = "stop" if stopped else "length" if full else "window"
+            beams.append(GenerationResult(ids, len(text), reason, score))
+        results.append(replace(beams[0], other_beams=tuple(beams[1:])))
     return results
 
 
