@@ -15,8 +15,7 @@ from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
-from slp_transformer.tasks.loaded_run import find_config, find_task
-from slp_transformer.tasks.run_config import PRESETS
+from slp_transformer.tasks.run_config import PRESETS, find_config, find_task
 from slp_transformer.training.run_folder import (
     TrainerState,
     best_checkpoint,
