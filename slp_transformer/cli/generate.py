@@ -15,7 +15,7 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.tasks.loaded_run import load_run
+from slp_transformer.tasks.run_config import load_run
 
 
 def execute(options: Generate) -> None:

@@ -8,7 +8,7 @@ one word is chosen is in `slp_transformer.sampling`, beam search in
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -23,7 +23,6 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
 from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
@@ -44,14 +43,14 @@ class GenerationResult:
             "window" where the model has no more positions. To continue from there, begin anew with
             the end of the text as the prompt.
         score: of a beam search, see `length_normalized_score`; None otherwise.
-        other_beams: of a beam search, the other hypotheses that it found, best first.
+        other_beams: of a beam search, the other texts that it found, best first.
     """
 
     ids: list[int]
     prompt_length: int
     finish_reason: FinishReason
     score: float | None = None
-    other_beams: tuple[Hypothesis, ...] = ()
+    other_beams: "tuple[GenerationResult, ...]" = ()
 
     @property
     def new_ids(self) -> list[int]:
@@ -76,8 +75,6 @@ def generate(
     generator: Generators = None,
     on_token: Callable[[int, int], None] | None = None,
     cached: bool = True,
-    draft_model: Model | None = None,
-    num_draft_tokens: int = 4,
 ) -> list[GenerationResult]:
     """Write on after each prompt.
 
@@ -108,10 +105,6 @@ def generate(
             prompt its own, so that its draws do not depend on the other prompts.
         on_token: called with a prompt's place in the batch and its new id, as soon as there is one.
         cached: use a key-value cache. Without one the words are the same, and come later.
-        draft_model: for a single prompt, a smaller model of the same vocabulary. It proposes words,
-            which `model` reads at once and accepts or replaces: each comes as often as without it,
-            and sooner if most are accepted.
-        num_draft_tokens: how many words it proposes at a time.
 
     Returns:
         The texts, in the order of their prompts.
@@ -126,8 +119,6 @@ def generate(
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
     check_generator(device, len(texts), generator)
-    if draft_model is not None:
-        check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
     stops = parse_stop_ids(stop)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     penalize = partial(filter_logits, theta=repetition_penalty, allowed=allowed)
@@ -140,31 +131,19 @@ def generate(
             return sample(u, [generator[row] for row in rows])
         return sample(u, generator)
 
-    def probabilities(u: Tensor, ids: Tensor) -> Tensor:
-        if temperature == 0:
-            return F.one_hot(greedy(penalize(u, ids)), u.shape[-1]).to(u.dtype)
-        return torch.softmax(penalize(u, ids, tau=temperature, k=top_k, p=top_p), dim=-1)
-
     def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
         ids = ids.to(device)
         return penalize(session(ids)[rows], ids[rows])
 
     if not texts:
         return []
-    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
-    with inference_context(model), inference_context(draft_model or model):
+    with inference_context(model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
-        if draft_model is not None:
-            from slp_transformer.generation.speculative import speculative_loop
-
-            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
-            own = generator[0] if isinstance(generator, Sequence) else generator
-            options = (num_draft_tokens, own, stops, on_token)
-            written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *options)]
-        elif num_beams is None:
+        if num_beams is None:
             written = decode_loop(session, choose, texts, ends, stops, on_token)
+            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         else:
-            beams = beam_search(
+            found = beam_search(
                 next_logits,
                 session.reorder,
                 [torch.tensor(text, device="cpu") for text in texts],
@@ -173,14 +152,15 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
-            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
-            scores = [(best.score, tuple(others)) for best, *others in beams]
         session.check_no_nan()
     results = []
-    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
-        full = len(ids) - len(text) == max_new_tokens
-        reason: FinishReason = "stop" if stopped else "length" if full else "window"
-        results.append(GenerationResult(ids, len(text), reason, *score))
+    for text, hypotheses in zip(texts, found, strict=True):
+        beams = []
+        for ids, score, stopped in hypotheses:
+            full = len(ids) - len(text) == max_new_tokens
+            reason: FinishReason = "stop" if stopped else "length" if full else "window"
+            beams.append(GenerationResult(ids, len(text), reason, score))
+        results.append(replace(beams[0], other_beams=tuple(beams[1:])))
     return results
 
 
@@ -298,34 +278,6 @@ def check_generator(device: torch.device, num_prompts: int, generator: Generator
             )
 
 
-def check_draft_model(
-    model: Model,
-    draft_model: Model,
-    num_prompts: int,
-    num_beams: int | None,
-    num_draft_tokens: int,
-) -> None:
-    """Refuse a draft model that does not belong to a model, or has nothing to do.
-
-    Raises:
-        ValueError: saying what is wrong.
-    """
-    check_size(num_draft_tokens=num_draft_tokens)
-    if num_beams is not None or num_prompts > 1:
-        raise ValueError(
-            "A draft model is for one prompt, and for no beam search: give prompts one by one, or "
-            "leave out draft_model."
-        )
-    ours, theirs = model.config, draft_model.config
-    known = ours.vocab_size == theirs.vocab_size and ours.context_length <= theirs.context_length
-    if not known or isinstance(model, EncoderDecoder) != isinstance(draft_model, EncoderDecoder):
-        raise ValueError(
-            "A draft model must be of the model's kind, with the same vocabulary and no smaller "
-            f"window: it has {theirs.vocab_size} tokens and {theirs.context_length} positions, the "
-            f"model {ours.vocab_size} and {ours.context_length}."
-        )
-
-
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
 
 
@@ -370,7 +322,6 @@ class DecoderSession:
         self.model, device = model, model_device(model)
         self.cache = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.cuda_graph: CudaGraphStep | None = None
         self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
@@ -379,41 +330,22 @@ class DecoderSession:
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
-        return self.read_last(ids, 1)[:, 0]
-
-    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
-        """Return the logits of the words after each of the last few of `ids`."""
-        cache = self.cache
+        cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
-        if cache is None or new.shape[1] > 1:
-            U = self._read(self.model, new)
+        if cache is not None and new.shape[1] == 1:
+            if self.single_token_model is None:
+                new_tokens = (cache.capacity or 0) - cache.length
+                self.single_token_model = with_sharded_weights(model, len(new), new_tokens)
+            model = self.single_token_model
+        if isinstance(model, EncoderDecoder):
+            U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
-            U = self._read_single_token(new, cache)
-        u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
+            U = model(new, cache=cache)
+        u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
         return u
-
-    def _read(self, model: Model, new: Int[Tensor, "rows N"]) -> Float[Tensor, "rows N V"]:
-        if isinstance(model, EncoderDecoder):
-            return model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
-        return model(new, cache=self.cache)
-
-    def _read_single_token(
-        self, new: Int[Tensor, "rows 1"], cache: KVCache
-    ) -> Float[Tensor, "rows 1 V"]:
-        """Read one token of each row: by a CUDA graph, by sharded weights, or the plain way."""
-        if self.cuda_graph is not None and not self.cuda_graph.matches(new):
-            self.cuda_graph = None
-        if self.cuda_graph is None and supports_cuda_graph(self.model, cache):
-            self.cuda_graph = CudaGraphStep(self.model, cache, len(new))
-        if self.cuda_graph is not None:
-            return self.cuda_graph(new)
-        if self.single_token_model is None:
-            new_tokens = (cache.capacity or 0) - cache.length
-            self.single_token_model = with_sharded_weights(self.model, len(new), new_tokens)
-        return self._read(self.single_token_model, new)
 
     def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.
@@ -426,11 +358,6 @@ class DecoderSession:
                 "The model's logits are not numbers (NaN), so no word can follow: its weights are "
                 "not sound."
             )
-
-    def truncate(self, length: int) -> None:
-        """Go on from the first `length` ids alone."""
-        if self.cache is not None:
-            self.cache.truncate(length)
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
