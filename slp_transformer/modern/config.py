@@ -127,7 +127,7 @@ class ModernConfig(TransformerConfig):
         if self.scaled_embeddings or self.initialization != "gpt2":
             raise ValueError(
                 "scaled_embeddings and initialization belong to the book's models and that of "
-                "2017: leave them as they are."
+                "2017: leave them as they are, or leave out the parts of today's block."
             )
         if not self.eps >= 0:
             raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")

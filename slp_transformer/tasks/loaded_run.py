@@ -82,7 +82,7 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
         return task.load(folder, device)
     tokenizer, model = load_tokenizer_of(folder, which), load_model(folder, which)
     config: Any = model.config
-    if type(model).__name__ != task.model_kind:
+    if task.model_kind not in [kind.__name__ for kind in type(model).__mro__]:
         raise ValueError(
             f"{folder} holds no {task.model_kind}, as the task {task.name} has, but a "
             f"{type(model).__name__}."

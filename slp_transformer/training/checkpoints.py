@@ -472,7 +472,9 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_lora_rank(kind: type[nn.Module], config: TransformerConfig, rank: int) -> None:
+def check_lora_rank(
+    kind: Callable[[TransformerConfig], nn.Module], config: TransformerConfig, rank: int
+) -> None:
     """Refuse a rank that a model's matrices cannot have, before the model is built.
 
     Raises:

@@ -8,8 +8,8 @@ import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
-from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.loss import next_token_loss
+from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.train_config import TrainConfig
