@@ -1,6 +1,6 @@
 """Damage folders of published models in many ways, and see what the command line makes of each.
 
-    python tests/stress/published_folders.py --count 5000 --out benchmarks/results/campaigns/published_folders.json
+    python tests/stress/published_folders.py --count 5000 --seed 1 --out published_folders.json
 
 Each trial copies a small GPT-2, Llama (in shards), Qwen3 or BERT in Hugging Face's layout, damages
 one file and gives `info`, `generate` or `evaluate` to it. It is kept if the command does its work
