@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
+    from slp_transformer.data.batches import Batch, DataSource, PaddedPairs
     from slp_transformer.data.bundled_pairs import (
         date_to_english,
         date_to_spanish,
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CORPORA",
     "SENTENCE_TOKENS",
+    "Batch",
+    "DataSource",
     "EncodedPairs",
+    "PaddedPairs",
     "PairCorpus",
     "PairTokenizer",
     "StreamDecoder",
