@@ -15,7 +15,11 @@ TOKENIZER_FILE = "tokenizer.json"
 
 @contextlib.contextmanager
 def library_errors(message: str) -> Iterator[None]:
-    """Turn what the library raises, a panic of Rust's as well, into a ValueError."""
+    """Turn what the library raises, a panic of Rust's as well, into one sentence.
+
+    Raises:
+        ValueError: in its place.
+    """
     try:
         yield
     except BaseException as error:  # a panic is no Exception; its class cannot be imported

@@ -136,7 +136,11 @@ class WeightFiles:
         dtype: torch.dtype | None,
         device: torch.device | str,
     ) -> Tensor:
-        """Return a tensor of ours, copied from those that it is made of."""
+        """Return a tensor of ours, copied from those that it is made of.
+
+        Raises:
+            ValueError: if one of them has NaN or infinite numbers.
+        """
         dtype = dtype or TORCH_DTYPES[self.tensors[sources[0].name].dtype]
         W = torch.empty(shape, dtype=dtype, device=device)
         for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
