@@ -235,12 +235,13 @@ class TabSession(GenerationSession):
         self.kinds = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
         header = header or {}
-        if "STYLE" in header:
-            check_style(header["STYLE"], tokenizer.styles)
-        for kind in header:
+        for kind, value in header.items():
+            flag = {"METRE": "time-signature"}.get(kind, kind.lower())
             if kind not in self.kinds:
-                flag = {"METRE": "time-signature"}.get(kind, kind.lower())
                 raise ValueError(f"--{flag} has no effect here: this model has no tokens for it.")
+            if kind == "STYLE" and value not in tokenizer.styles:
+                names = ", ".join(tokenizer.styles)
+                raise ValueError(f"--{flag} must be one that this model knows, {names}.")
         tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
         self.header = dict(zip(header, tokens, strict=True))
 
@@ -291,8 +292,7 @@ class TabSession(GenerationSession):
         if timed.steps_per_quarter is not None:
             timed, changed = fit_bars_to_time_signature(timed)
             if changed:
-                more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
-                bars = ", ".join(map(str, changed[:10])) + more
+                bars = ", ".join(map(str, changed))
                 remarks.append(
                     f"Bars that did not fit their time signature were padded or truncated: {bars}."
                 )
@@ -313,18 +313,3 @@ def is_music_file(path: Path) -> bool:
         return False
     check_writable_suffix(path)
     return True
-
-
-def check_style(style: str, styles: Sequence[str]) -> None:
-    """Refuse a style that a model has no token for.
-
-    Raises:
-        ValueError: naming those that it has.
-    """
-    if not styles:
-        raise ValueError(
-            "--style has no effect here: this model knows no styles. Leave it out, or train on "
-            "tabs of several styles."
-        )
-    if style not in styles:
-        raise ValueError(f"--style must be one that this model knows, {', '.join(styles)}.")
