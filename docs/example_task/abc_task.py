@@ -4,7 +4,6 @@
 names `TuneTask` as an entry point. Nothing in slp_transformer knows of it.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -183,7 +182,7 @@ class TuneTask(Task):
         if folder is None:
             return Dataset(tokenizer, *map(as_tensor, streams), skipped)
         names = [f"tune {i}" for i in range(len(held_out))]
-        write_token_folder(folder, tokenizer.to_json(), tokenizer.vocab_size, *streams, names)
+        write_token_folder(folder, tokenizer, *streams, names)
         opened = self.open(config, folder)
         return Dataset(tokenizer, opened.train, opened.val, skipped, names)
 
@@ -193,18 +192,9 @@ class TuneTask(Task):
         Raises:
             ValueError: if they are damaged or missing.
         """
-        from slp_transformer.data.token_file import (
-            TOKENIZER_FILE,
-            TRAIN_TOKENS_FILE,
-            VAL_TOKENS_FILE,
-            TokenStore,
-        )
+        from slp_transformer.data.token_file import open_token_folder
 
-        content = json.loads((folder / TOKENIZER_FILE).read_text("utf-8"))
-        tokenizer = self.load_tokenizer(content)
-        size = tokenizer.vocab_size
-        stores = [TokenStore(folder / name, size) for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE)]
-        return Dataset(tokenizer, *stores)
+        return Dataset(*open_token_folder(folder, self.load_tokenizer))
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""

@@ -99,8 +99,7 @@ class TabTask(Task):
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
         if folder is None:
             return made
-        content = self.tokenizer_to_json(tokenizer)
-        write_token_folder(folder, content, tokenizer.vocab_size, train_ids, val_ids, names)
+        write_token_folder(folder, tokenizer, train_ids, val_ids, names)
         opened = self.open(config, folder)
         return replace(made, train=opened.train, val=opened.val)
 
@@ -110,20 +109,9 @@ class TabTask(Task):
         Raises:
             ValueError: if they are damaged or missing.
         """
-        from slp_transformer._internal.atomic_write import read_json
-        from slp_transformer.data.token_file import (
-            TOKENIZER_FILE,
-            TRAIN_TOKENS_FILE,
-            VAL_TOKENS_FILE,
-            TokenStore,
-        )
+        from slp_transformer.data.token_file import open_token_folder
 
-        tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
-        train, val = (
-            TokenStore(folder / name, tokenizer.vocab_size)
-            for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE)
-        )
-        return Dataset(tokenizer, train, val)
+        return Dataset(*open_token_folder(folder, self.load_tokenizer))
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
