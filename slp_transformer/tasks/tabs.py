@@ -64,14 +64,12 @@ class TabTask(Task):
         if source is not None and not Path(source).exists():
             raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read tabs, hold whole pieces out, and turn them into tokens.
 
         Raises:
             ValueError: if there are none, or too few for a window.
         """
-        import torch
-
         from slp_transformer.data.token_file import write_token_folder
         from slp_transformer.guitar.tab_dataset import (
             collect_styles,
@@ -94,14 +92,10 @@ class TabTask(Task):
             tokenizer = load_tokenizer_of(Path(config.init_from))
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
-        ids = torch.tensor(train_ids), torch.tensor(val_ids)
-        made = Dataset(tokenizer, *ids, warnings, names)
+        made = Dataset(tokenizer, train_ids, val_ids)
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
-        if folder is None:
-            return made
         write_token_folder(folder, tokenizer, train_ids, val_ids, names)
-        opened = self.open(config, folder)
-        return replace(made, train=opened.train, val=opened.val)
+        return replace(self.open(config, folder), warnings=warnings, val_names=names)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run.
