@@ -29,8 +29,9 @@ from slp_transformer.generation import generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training.devices import measure_matmul_flops, synchronize
+from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import make_optimizer, train, training_step
+from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
@@ -484,7 +485,7 @@ def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     team = team or SingleProcess(device)
     settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model())
-    optimizer = make_optimizer(model, settings.learning_rate)
+    optimizer = make_optimizer(model, settings)
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
     losses = []
     for step in range(10):

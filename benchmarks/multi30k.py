@@ -33,8 +33,9 @@ from slp_transformer.generation.translation import (
     compute_translation_metrics,
     length_sorted_batches,
 )
+from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import make_optimizer, training_step
+from slp_transformer.training.trainer import training_step
 
 WINDOW, PIECES = 96, 5000
 SIZE = Size(blocks=4, width=128, heads=4, positions=WINDOW, dropout=0.15)
@@ -112,8 +113,7 @@ class Learner:
     def __init__(self, model: nn.Module, settings: TrainConfig):
         """Begin."""
         self.model, self.settings = model, settings
-        how = settings.learning_rate, settings.weight_decay, settings.adam_beta2
-        self.optimizer = make_optimizer(model, *how)
+        self.optimizer = make_optimizer(model, settings)
         self.losses: list[float] = []
         self.cpu = self.wall = 0.0
 

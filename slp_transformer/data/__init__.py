@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
+    from slp_transformer.data.batches import Batch, DataSource, PaddedPairs
     from slp_transformer.data.bundled_pairs import make_number_pairs
     from slp_transformer.data.pair_corpus import prepare_pair_corpus, read_pairs
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CORPORA",
+    "Batch",
+    "DataSource",
+    "PaddedPairs",
     "PairTokenizer",
     "TextTokenizer",
     "list_corpora",

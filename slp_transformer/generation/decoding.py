@@ -75,6 +75,8 @@ def generate(
     generator: Generators = None,
     on_token: Callable[[int, int], None] | None = None,
     cached: bool = True,
+    draft_model: Model | None = None,
+    num_draft_tokens: int = 4,
 ) -> list[GenerationResult]:
     """Write on after each prompt.
 
@@ -105,6 +107,10 @@ def generate(
             prompt its own, so that its draws do not depend on the other prompts.
         on_token: called with a prompt's place in the batch and its new id, as soon as there is one.
         cached: use a key-value cache. Without one the words are the same, and come later.
+        draft_model: for a single prompt, a smaller model of the same vocabulary. It proposes words,
+            which `model` reads at once and accepts or replaces: each comes as often as without it,
+            and sooner if most are accepted.
+        num_draft_tokens: how many words it proposes at a time.
 
     Returns:
         The texts, in the order of their prompts.
@@ -119,6 +125,8 @@ def generate(
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
     check_generator(device, len(texts), generator)
+    if draft_model is not None:
+        check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
     stops = parse_stop_ids(stop)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     penalize = partial(filter_logits, theta=repetition_penalty, allowed=allowed)
@@ -131,15 +139,30 @@ def generate(
             return sample(u, [generator[row] for row in rows])
         return sample(u, generator)
 
+    def probabilities(u: Tensor, ids: Tensor) -> Tensor:
+        if temperature == 0:
+            return F.one_hot(greedy(penalize(u, ids)), u.shape[-1]).to(u.dtype)
+        return torch.softmax(penalize(u, ids, tau=temperature, k=top_k, p=top_p), dim=-1)
+
     def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
         ids = ids.to(device)
         return penalize(session(ids)[rows], ids[rows])
 
     if not texts:
         return []
-    with inference_context(model):
+    with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
-        if num_beams is None:
+        if draft_model is not None:
+            from slp_transformer.generation.speculative import speculative_loop
+
+            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+            own = generator[0] if isinstance(generator, Sequence) else generator
+            options = (num_draft_tokens, own, stops, on_token)
+            ids, stopped = speculative_loop(
+                session, draft, probabilities, texts[0], ends[0], *options
+            )
+            found = [[Hypothesis(ids, None, stopped)]]
+        elif num_beams is None:
             written = decode_loop(session, choose, texts, ends, stops, on_token)
             found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         else:
@@ -278,6 +301,34 @@ def check_generator(device: torch.device, num_prompts: int, generator: Generator
             )
 
 
+def check_draft_model(
+    model: Model,
+    draft_model: Model,
+    num_prompts: int,
+    num_beams: int | None,
+    num_draft_tokens: int,
+) -> None:
+    """Refuse a draft model that does not belong to a model, or has nothing to do.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    check_size(num_draft_tokens=num_draft_tokens)
+    if num_beams is not None or num_prompts > 1:
+        raise ValueError(
+            "A draft model is for one prompt, and for no beam search: give prompts one by one, or "
+            "leave out draft_model."
+        )
+    ours, theirs = model.config, draft_model.config
+    known = ours.vocab_size == theirs.vocab_size and ours.context_length <= theirs.context_length
+    if not known or isinstance(model, EncoderDecoder) != isinstance(draft_model, EncoderDecoder):
+        raise ValueError(
+            "A draft model must be of the model's kind, with the same vocabulary and no smaller "
+            f"window: it has {theirs.vocab_size} tokens and {theirs.context_length} positions, the "
+            f"model {ours.vocab_size} and {ours.context_length}."
+        )
+
+
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
 
 
@@ -330,6 +381,10 @@ class DecoderSession:
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
+        return self.read_last(ids, 1)[:, 0]
+
+    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
+        """Return the logits of the words after each of the last few of `ids`."""
         cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
         if cache is not None and new.shape[1] == 1:
@@ -341,7 +396,7 @@ class DecoderSession:
             U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
             U = model(new, cache=cache)
-        u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
+        u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
@@ -358,6 +413,11 @@ class DecoderSession:
                 "The model's logits are not numbers (NaN), so no word can follow: its weights are "
                 "not sound."
             )
+
+    def truncate(self, length: int) -> None:
+        """Go on from the first `length` ids alone."""
+        if self.cache is not None:
+            self.cache.truncate(length)
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""

@@ -75,6 +75,8 @@ class PairTask(Task):
             raise ValueError("sequence_length has no effect here: pairs are not cut into windows.")
         if config.lora_rank is not None:
             raise ValueError("lora_rank is for language models, not for translation.")
+        if parts := config.model.modern_parts():
+            raise ValueError(f"{' and '.join(parts)} are for language models, not for translation.")
         data = config.data
         for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
             for path in (source, target):
