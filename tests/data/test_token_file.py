@@ -109,6 +109,10 @@ def test_damaged_foreign_and_missing_files_are_said(tmp_path):
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match="a.npy is damaged, or no file of tokens"):
             TokenStore(path, 9)
+    path.write_bytes(content[:-1] + b"\x80")
+    assert TokenStore(path, 9)[:2].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="an id that is not from 0 to 8"):
+        TokenStore(path, 9)[:]
     numpy.save(path, numpy.zeros((3, 2), "float32"))
     with pytest.raises(ValueError, match="a.npy is no file of tokens"):
         TokenStore(path, 9)
