@@ -25,12 +25,10 @@ from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokeni
 from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
-    TRAIN_TOKENS_FILE,
     VAL_NAMES_FILE,
-    VAL_TOKENS_FILE,
     TokenStore,
     find_token,
-    read_folder_tokenizer,
+    open_token_folder,
     write_token_folder,
 )
 
@@ -327,8 +325,7 @@ def prepare_pair_corpus(
         streams.append([i for row in rows for i in (*row[0], *row[1], tokenizer.end_id)])
     train, val = streams
     if output_dir is not None:
-        size = tokenizer.max_vocab_size
-        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, kept)
+        write_token_folder(output_dir, tokenizer, train, val, kept)
         return load_pair_corpus(output_dir, warnings)
     return PairCorpus(
         tokenizer,
@@ -393,14 +390,13 @@ def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorp
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer.from_json)
+    tokenizer, *streams = open_token_folder(tokens_dir, PairTokenizer.from_json)
     encoded = []
-    for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
-        stream = TokenStore(tokens_dir / name, tokenizer.max_vocab_size)
+    for stream in streams:
         try:
             encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
-            raise ValueError(f"{tokens_dir / name}: {error}") from None
+            raise ValueError(f"{stream.path}: {error}") from None
     train, val = encoded
     val_sentences = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
     if len(val_sentences) != len(val):

@@ -88,7 +88,7 @@ class PairTask(Task):
             if target is not None and source is None:
                 raise ValueError(f"{target} translates nothing: name its source too.")
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read pairs, hold some out, and turn them into tokens.
 
         Raises:

@@ -78,7 +78,7 @@ class TextTask(Task):
         if not is_stream(config.data.source):
             find_text_files(config.data.source)
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
 
         Raises:
@@ -95,9 +95,8 @@ class TextTask(Task):
         )
         val = text.val_data
         if not share:
-            other = None if folder is None else folder / OTHER
             unseen = prepare_corpus(
-                data.val_data, val_split=0.0, output_dir=other, tokenizer=text.tokenizer
+                data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
             )
             val = unseen.train_data
         made = Dataset(text.tokenizer, text.train_data, val, val_names=text.val_names)

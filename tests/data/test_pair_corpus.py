@@ -84,16 +84,18 @@ def test_a_wrong_table_is_refused_by_file_and_line(tmp_path, content, told):
     assert told in str(error.value) and "pairs.csv" in str(error.value)
 
 
-def test_two_files_that_do_not_align_are_refused_by_file_and_line(tmp_path):
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (THAI[:3], r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"),
+        ([*THAI[:2], " ", THAI[3]], "b.th: line 3 is empty"),
+        (None, "a.en has sentences of one language"),
+    ],
+)
+def test_two_files_that_do_not_align_are_refused_by_file_and_line(target, sentence, tmp_path):
     source = written(tmp_path / "a.en", ENGLISH)
-    short = written(tmp_path / "b.th", THAI[:3])
-    with pytest.raises(ValueError, match=r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"):
-        read_pairs(source, short)
-    hole = written(tmp_path / "c.th", [*THAI[:2], " ", THAI[3]])
-    with pytest.raises(ValueError, match=r"c.th: line 3 is empty"):
-        read_pairs(source, hole)
-    with pytest.raises(ValueError, match="a.en has sentences of one language"):
-        read_pairs(source)
+    with pytest.raises(ValueError, match=sentence):
+        read_pairs(source, target and written(tmp_path / "b.th", target))
 
 
 def test_a_damaged_gzip_is_refused(tmp_path):

@@ -52,21 +52,6 @@ def test_hidden_files_and_folders_are_left_out_by_both_readers(tmp_path):
     assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
 
 
-@pytest.mark.skipif(
-    os.name == "nt" or (hasattr(os, "geteuid") and os.geteuid() == 0),
-    reason="the administrator may read everything",
-)
-def test_what_may_not_be_read_is_named(tmp_path):
-    (tmp_path / "closed").mkdir(mode=0)
-    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
-    for read in (find_text_files, read_tab_folder):
-        with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
-            read(tmp_path)
-    (tmp_path / "a.txt").chmod(0)
-    with pytest.raises(ValueError, match=r"a\.txt cannot be read: Permission denied"):
-        find_text_files(tmp_path / "a.txt")
-
-
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     """As the test above, for the administrator too."""
     (tmp_path / "closed").mkdir()
