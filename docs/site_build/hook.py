@@ -58,7 +58,7 @@ def on_config(config):
         {"Hear it": "hear.md"},
         {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
-        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md"]},
+        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md"]},
         {
             "Package": [
                 "api/index.md",
@@ -185,6 +185,10 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
+    if path == "contributing.md":
+        text = (site.root / "CONTRIBUTING.md").read_text("utf-8").partition("\n")[2]
+        text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
+        return markdown.replace("<!-- contributing -->", text)
     if path == "api/index.md":
         return markdown.replace("<!-- modules -->", pages.page_table())
     return markdown

@@ -24,13 +24,14 @@ from slp_transformer.tasks.base import (
     arg,
     load_task,
 )
-from slp_transformer.tasks.loaded_run import config_from_run, find_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
     GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
+    config_from_run,
+    find_task,
     load_config,
 )
 from slp_transformer.training.run_folder import (

@@ -1,8 +1,7 @@
-"""Pairs of sentences: read from files, a table or a dataset, and made tokens to train on.
+"""Pairs of sentences: read from files or a table, and made tokens to train on.
 
-Sources are two line-aligned files, a table, or a Hugging Face dataset. All text is UTF-8, with a
-byte order mark or without, plain or compressed by gzip. Whatever is wrong is reported with the name
-of the file and the line.
+Sources are two line-aligned files or a table. All text is UTF-8, with a byte order mark or without,
+plain or compressed by gzip. Whatever is wrong is reported with the name of the file and the line.
 
 A folder holds prepared pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
 sentences, with which translations are compared.
@@ -10,7 +9,6 @@ sentences, with which translations are compared.
 
 import csv
 import gzip
-import importlib
 import io
 import zlib
 from collections.abc import Iterable, Sequence
@@ -24,7 +22,7 @@ from slp_transformer._internal.json_schema import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_files import HF_PREFIX, encoding_error_message
+from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
     TRAIN_TOKENS_FILE,
@@ -104,20 +102,17 @@ def read_pairs(
     """Return the pairs of a source, and the names of their languages.
 
     Args:
-        source: a table (.csv or .tsv), "hf:NAME" for a Hugging Face dataset, or a text file with a
-            sentence in each line; files may end in .gz.
+        source: a table (.csv or .tsv), or a text file with a sentence in each line; files may end
+            in .gz.
         target: for a text file, the file whose lines translate it.
-        languages: what they are called: columns of a table or a dataset; None for a table's only
+        languages: what they are called: columns of a table; None for a table's only
             two columns, or for what the names of two files end in.
 
     Raises:
         ValueError: if something cannot be read, or its two sides do not go together.
-        ImportError: for a dataset by name, if `datasets` is not installed.
     """
     places = source, source
-    if source.startswith(HF_PREFIX):
-        numbered, named = read_hf_dataset(source, languages)
-    elif (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
+    if (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
         if target is not None:
             raise ValueError(
                 f"There is no use for {target}: the table {source} has both languages."
@@ -272,39 +267,6 @@ def find_columns(
     if found[0] == found[1]:
         raise ValueError(f"{header[found[0]]} cannot be its own translation: name two columns.")
     return found[0], found[1]
-
-
-def read_hf_dataset(
-    source: str, languages: tuple[str | None, str | None]
-) -> tuple[NumberedPairs, Languages]:
-    """Return the pairs of a Hugging Face dataset, and the languages.
-
-    A source is "hf:NAME", "hf:NAME:CONFIGURATION" or "hf:NAME@SPLIT". Its rows have a column for
-    each language, or one column "translation" that has both.
-
-    Raises:
-        ValueError: if there is no such dataset or column.
-        ImportError: if `datasets` is not installed.
-    """
-    try:
-        library = importlib.import_module("datasets")
-    except ImportError:
-        raise ImportError(
-            f"{source} needs Hugging Face's datasets: python -m pip install datasets."
-        ) from None
-    name, _, split = source.removeprefix(HF_PREFIX).partition("@")
-    name, _, configuration = name.partition(":")
-    try:
-        loaded = library.load_dataset(name, configuration or None, split=split or "train")
-        nested = "translation"
-        rows = [row[nested] if isinstance(row.get(nested), dict) else row for row in loaded]
-    except Exception as error:  # whatever the library raises, of a dozen kinds
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise ValueError(f"{source} cannot be loaded: {reason}.") from None
-    header = list(rows[0]) if rows else []
-    first, second = (header[i] for i in find_columns(header, languages, source))
-    pairs = ((str(row[first] or ""), str(row[second] or "")) for row in rows)
-    return list(enumerate(pairs, 1)), (first, second)
 
 
 # --- Making them ready -------------------------------------------------------------------------

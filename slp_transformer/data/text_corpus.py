@@ -20,13 +20,7 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_files import (
-    check_encoding,
-    find_text_files,
-    is_stream,
-    read_pieces,
-    save_stdin,
-)
+from slp_transformer.data.text_files import find_text_files, is_stream, read_pieces, save_stdin
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
     TokenType,
@@ -115,8 +109,6 @@ def prepare_corpus(
     with working_dir(None if output_dir is None else Path(output_dir)) as work:
         if not texts:
             texts = [save_stdin(work / "standard-input.txt", source)]
-        if len(texts) > 1:
-            check_encoding(texts)
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
             with progress_bar("Vocabulary", size) as on_progress:

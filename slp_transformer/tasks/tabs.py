@@ -79,7 +79,7 @@ class TabTask(Task):
             read_train_val_tabs,
         )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
-        from slp_transformer.tasks.loaded_run import load_tokenizer_of
+        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)

@@ -85,7 +85,7 @@ class TextTask(Task):
             ValueError: if it cannot be read, or is too short for a window.
         """
         from slp_transformer.data import prepare_corpus
-        from slp_transformer.tasks.loaded_run import load_tokenizer_of
+        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         tokenizer = config.init_from and load_tokenizer_of(Path(config.init_from))

@@ -5,10 +5,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from slp_transformer.data import (
+from slp_transformer.data import make_number_pairs
+from slp_transformer.data.bundled_pairs import (
     date_to_english,
     date_to_spanish,
-    make_number_pairs,
     number_to_english,
     number_to_spanish,
 )

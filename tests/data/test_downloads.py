@@ -18,7 +18,7 @@ from slp_transformer.data import (
     load_moby_dick,
     prepare_corpus,
 )
-from slp_transformer.data.corpora import PublishedFile, data_dir, fetch_file
+from slp_transformer.data.text_files import PublishedFile, data_dir, fetch_file
 
 CONTENT = bytes(range(256)) * 4001
 

@@ -7,14 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from slp_transformer.data import (
-    find_text_files,
-    list_corpora,
-    load_moby_dick,
-    read_documents,
-    read_pieces,
-)
+from slp_transformer.data import find_text_files, list_corpora, load_moby_dick, read_documents
 from slp_transformer.data import text_files as reading_module
+from slp_transformer.data.text_files import read_pieces
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
