@@ -345,24 +345,22 @@ DROP = """(files) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+MODERN = (
+    "--normalization rms --positions rotary --num-kv-heads 1 --key-dim 8 --qk-norm --no-tied "
+    "--activation swiglu --no-ffn-bias"
+)
+
+
+@pytest.fixture(scope="module", params=["", MODERN], ids=["book", "modern"])
+def run(request, tmp_path_factory):
     """Return a run of text that the command line made, whose best checkpoint is not its last."""
     folder = tmp_path_factory.mktemp("runs") / "mine"
     source = folder.with_suffix(".txt")
     source.write_text("one two three four five six seven. " * 60, encoding="utf-8")
     words = "--tokenizer words --model-dim 14 --num-heads 2 --num-blocks 3 --context-length 11"
     steps = "--steps 3 --eval-interval 1 --keep-last 3 --learning-rate 0.02 --quiet --device cpu"
-    command = [
-        "train",
-        "text",
-        str(source),
-        "--out-dir",
-        str(folder),
-        *words.split(),
-        *steps.split(),
-    ]
-    assert main(command) == 0
+    command = f"{words} {steps} {request.param}".split()
+    assert main(["train", "text", str(source), "--out-dir", str(folder), *command]) == 0
     state = folder / "step-00000003" / "training.json"
     content = json.loads(state.read_text("utf-8"))
     for record in content["eval_history"]:
