@@ -4,6 +4,7 @@ Hugging Face's are read from the tables that `from_pretrained` and `save_pretrai
 nanoGPT's parameters are GPT-2's. The others are written down here.
 """
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -139,8 +140,15 @@ def fill(markdown: str) -> str:
     for kind, head in heads.items():
         lines = [head, ["---"] * len(head), *(map(as_code, row) for row in rows[kind])]
         text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-        markdown = markdown.replace(f"<!-- names of {kind} -->", text)
+        text = re.sub("`(.+?)`", breaking_at_dots, text)
+        box = f'<div class="slp-wide slp-names" tabindex="0" markdown="1">\n\n{text}\n\n</div>'
+        markdown = markdown.replace(f"<!-- names of {kind} -->", box)
     return markdown
+
+
+def breaking_at_dots(match: re.Match[str]) -> str:
+    """Return a name as code that a narrow column breaks after a dot, and nowhere else."""
+    return f"<code>{match[1].replace('.', '.<wbr>')}</code>"
 
 
 def as_code(cell: str) -> str:
