@@ -17,6 +17,7 @@ import figures
 import links
 import mkdocs_jupyter.config
 import model_pages
+import names_table
 import nbformat
 import notebook_html
 import pages
@@ -62,6 +63,7 @@ def on_config(config):
         {
             "Package": [
                 "api/index.md",
+                "reuse.md",
                 "command-line.md",
                 "own-task.md",
                 "cluster.md",
@@ -189,6 +191,8 @@ def on_page_markdown(markdown, page, config, files):
         text = (site.root / "CONTRIBUTING.md").read_text("utf-8").partition("\n")[2]
         text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
         return markdown.replace("<!-- contributing -->", text)
+    if path == "reuse.md":
+        return names_table.fill(markdown)
     if path == "api/index.md":
         return markdown.replace("<!-- modules -->", pages.page_table())
     return markdown
