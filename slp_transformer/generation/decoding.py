@@ -96,7 +96,7 @@ def generate(
         temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (`top-p`).
-        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that stand in the text.
+        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that the text has.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.

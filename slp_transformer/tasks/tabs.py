@@ -157,38 +157,31 @@ class TabTask(Task):
 
         from slp_transformer.guitar.tab_dataset import read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
-        from slp_transformer.tasks.evaluation import (
-            add_samples,
-            format_table,
-            loss_rows,
-            mean_window_loss,
-            sample,
-            val_data,
-        )
+        from slp_transformer.tasks import evaluation
 
         if options.source is None:
-            stream = val_data(run).val
+            stream = evaluation.val_data(run).val
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = mean_window_loss(run, stream)
-        rows = loss_rows(values)
+        values = evaluation.mean_window_loss(run, stream)
+        rows = evaluation.loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
         train = tabs.training_pieces(run)
         values["bits_per_note"] = tabs.bits_per_note(run, val, train)
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
         if options.samples is None:
-            return Report(values, format_table(rows))
+            return Report(values, evaluation.format_table(rows))
         session = self.session(run, options)
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
-            "model": sample(session, run, options),
-            "unconstrained": sample(free, run, options),
+            "model": evaluation.sample(session, run, options),
+            "unconstrained": evaluation.sample(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
-        return add_samples(report, run, session, groups["model"], options.seed)
+        return evaluation.add_samples(report, run, session, groups["model"], options.seed)
 
 
 class TabSession(GenerationSession):

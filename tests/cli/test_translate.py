@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from commands import (
+    PAIR_SIZES,
     PAIRS,
     TRAIN_PAIRS,
     fine,
