@@ -27,9 +27,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra
+from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
 from slp_transformer._internal.config_checks import Activation, Positions, check_size
-from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.modern.config import ModernConfig
