@@ -96,7 +96,6 @@ class PairTask(Task):
         """
         from slp_transformer.data import prepare_pair_corpus
         from slp_transformer.data.pair_corpus import read_pairs_or_bundled
-        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         named = data.source_language, data.target_language
@@ -113,7 +112,7 @@ class PairTask(Task):
             vocab_size=data.vocab_size,
             shared_vocabulary=data.shared_vocabulary,
             overlong=data.overlong,
-            tokenizer=config.init_from and load_tokenizer_of(Path(config.init_from)),
+            tokenizer=config.initial_tokenizer(),
             output_dir=folder,
         )
         return to_dataset(corpus)

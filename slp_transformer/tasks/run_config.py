@@ -170,6 +170,10 @@ class RunConfig(Generic[DataT]):
         with atomic_write(path) as unfinished:
             unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
+    def initial_tokenizer(self) -> Any:
+        """Return the tokenizer of the run to begin with; None if there is none."""
+        return self.init_from and load_tokenizer_of(Path(self.init_from))
+
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
         found = {

@@ -77,19 +77,17 @@ class TabTask(Task):
             read_train_val_tabs,
         )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
-        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
         warnings = [f"skipped: {problem}" for problem in skipped]
-        if config.init_from is None:
+        tokenizer = config.initial_tokenizer()
+        if tokenizer is None:
             styles, remarks = collect_styles(train)
             tokenizer = TabTokenizer(
                 steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
             )
             warnings = remarks + warnings
-        else:
-            tokenizer = load_tokenizer_of(Path(config.init_from))
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
         made = Dataset(tokenizer, train_ids, val_ids)
