@@ -215,16 +215,16 @@ async function take(given, name) {
     find(kind).replaceChildren(make("option", { value: "" }, "any"), ...values.filter((value) => value !== "none").map((value) => make("option", { value }, value)));
   }
 }
-const first = find("text").value;
-
 async function begin() {
   if (isTab()) return piece();
   return typed();
 }
 
-const choose = tried(async (name) => {
-  await take({ address: new URL(`${name}/`, assets).href, name }, name === "tab" ? "Practice tab" : "Moby-Dick");
-  if (!isTab() && !find("text").value.trim()) find("text").value = first;
+const choose = tried(async (name, text = null) => {
+  const radio = stage.querySelector(`[name=w-model][value=${name}]`);
+  await take({ address: new URL(`${name}/`, assets).href, name }, radio.parentElement.textContent.trim());
+  radio.checked = true;
+  find("text").value = text ?? radio.dataset.first;
   await begin();
 });
 
@@ -296,10 +296,9 @@ function share(count) {
 /** Write what the address asks for. */
 async function follow() {
   const given = new URLSearchParams(location.hash.slice(1)), model = given.get("model");
-  if (model !== "tab" && model !== "text") return choose("text");
-  stage.querySelector(`[name=w-model][value=${model}]`).checked = true;
-  for (const name of [...Object.values(FIELDS), "text", "riff"]) if (given.has(name)) find(name).value = given.get(name);
-  await choose(model);
+  if (!["text", "tab", "letters"].includes(model)) return choose("text");
+  for (const name of [...Object.values(FIELDS), "riff"]) if (given.has(name)) find(name).value = given.get(name);
+  await choose(model, given.get("text"));
   if (model === "tab") {
     for (const name of ["TUNING", "KEY"]) find(name).value = given.get(name) ?? "";
     await piece();
