@@ -139,15 +139,28 @@ const tried = (action) => async (...given) => {
 };
 
 const add = tried(async (more) => {
+  halt();
   ids = [...ids, ...more];
   await drawText();
   await look();
 });
 
+/** Give up what is being written. */
+function halt() {
+  busy++;
+  working(false);
+}
+
+/** While it writes it can be stopped, and readers of the screen wait for the end. */
+function working(yes) {
+  find("stop").disabled = !yes;
+  stage.setAttribute("aria-busy", String(yes));
+}
+
 /** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab be heard. */
 const write = tried(async (count) => {
   const mine = ++busy;
-  find("stop").disabled = false;
+  working(true);
   share(count);
   let left = count, music = null;
   while (left > 0) {
@@ -159,13 +172,14 @@ const write = tried(async (count) => {
     await look();
     if (mine !== busy) return;
   }
-  find("stop").disabled = true;
-  if (music?.tex && count > 1) await document.getElementById("slp-hear").show(music.tex);
+  working(false);
+  if (!music?.tex || count === 1) return;
+  await document.getElementById("slp-hear").show(music.tex).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
 });
 
 /** Begin a piece: what is asked for, and the riff. */
 const piece = tried(async () => {
-  busy++;
+  halt();
   const wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
   ({ ids } = await ask("beginTab", { asked: wanted, riff: find("riff").value, options: options() }));
   off = [];
@@ -174,8 +188,7 @@ const piece = tried(async () => {
 });
 
 const typed = tried(async () => {
-  busy++;
-  find("stop").disabled = true;
+  halt();
   ({ ids } = await ask("encode", { text: find("text").value }));
   if (!ids.length) throw new Refusal("Write one character at least.");
   await look();
@@ -188,6 +201,7 @@ const toggle = tried(async () => {
 
 /** Write the text twice, so that a head can find in the first copy what comes next in the second. */
 const repeat = tried(async () => {
+  halt();
   const room = Math.floor(about.config.context_length / 2), begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
   const line = ids.slice(Math.max(begin, 0)).filter((id) => !/^<eos>$/.test(about.vocabulary[id])).slice(-(room - (begin > 0 ? begin : 0)));
   if (line.length < 8) throw new Refusal("Write eight tokens at least, to repeat them.");
@@ -200,9 +214,9 @@ const repeat = tried(async () => {
 
 /** Take a model: show what it is, and a beginning. */
 async function take(given, name) {
+  halt();
   about = await ask("load", given);
   [ids, seen, off] = [[], null, []];
-  busy++;
   const { num_blocks, context_length } = about.config;
   find("about").textContent = `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
   find("for-text").hidden = isTab();
@@ -321,7 +335,7 @@ function listen() {
     await piece();
     await write(about.config.context_length);
   });
-  find("stop").addEventListener("click", () => { busy++; find("stop").disabled = true; });
+  find("stop").addEventListener("click", halt);
   find("repeat").addEventListener("click", repeat);
   find("riffs").addEventListener("change", () => { find("riff").value = find("riffs").value; piece(); });
   for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("change", piece);
