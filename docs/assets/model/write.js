@@ -133,6 +133,7 @@ const tried = (action) => async (...given) => {
     note("");
     await action(...given);
   } catch (error) {
+    halt();
     if (!(error instanceof Refusal)) throw error;
     note(error.message);
   }
