@@ -195,7 +195,12 @@ def fill_sentence(
 
 # --- Write with it --------------------------------------------------------------------------------
 
-BEGINNING = "Call me Ishmael. "
+MODELS = {
+    "text": ("Moby-Dick, in characters", "Call me Ishmael. "),
+    "tab": ("guitar tab", ""),
+    "letters": ("chapter 9's, of letters in any order", "qkhbxmtfadsw"),
+}
+"""The models of the page, with their names and a beginning."""
 RIFFS = {
     "blues shuffle": "(0.5 2.4) (0.5 2.4) (0.5 4.4) (0.5 4.4)",
     "E minor, upwards": "0.6 3.6 0.5 2.5 0.4 2.4 0.3 2.3",
@@ -211,7 +216,7 @@ def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str
     )
     page = template("write.html").render(
         assets=assets,
-        first=BEGINNING,
+        models=MODELS,
         riffs=RIFFS,
         player=player(player_assets),
         still=run["still"],
