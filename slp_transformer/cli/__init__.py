@@ -1,4 +1,4 @@
-"""The command line: `slp-transformer train | generate | translate | evaluate | info | merge | tab`.
+"""The command line: `slp-transformer train | generate | translate | ... | tab | convert`.
 
 It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
 (143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
@@ -40,8 +40,10 @@ LIBRARIES = {
     "evaluate": ("tyro", "pydantic", "safetensors", "numpy"),
     "info": ("tyro", "pydantic"),
     "tab": ("tyro",),
+    "convert": ("tyro",),
 }
 """The libraries, beyond PyTorch, that each command always needs."""
+GUITAR_COMMANDS = ("tab", "convert")
 GUITAR_LIBRARIES = {".mid": "mido", ".midi": "mido"} | dict.fromkeys(
     (".gp3", ".gp4", ".gp5"), "guitarpro"
 )
@@ -58,6 +60,7 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} info runs/mine                             its model, tokenizer and progress
   {PROGRAM} merge runs/lora --out-dir runs/merged      a LoRA run with its base
   {PROGRAM} tab song.mid                               guitar tab that can be played
+  {PROGRAM} convert song.gp5 -o song.musicxml          guitar music as another kind of file
 
 {PROGRAM} COMMAND --help lists the options of a command."""
 
@@ -69,7 +72,7 @@ def check_libraries(command: str, options: Any = None) -> None:
         ImportError: naming all that are missing, and how to install them.
     """
     needed = dict.fromkeys(
-        LIBRARIES.get(command, ("tyro",)), "guitar" if command == "tab" else "text"
+        LIBRARIES.get(command, ("tyro",)), "guitar" if command in GUITAR_COMMANDS else "text"
     )
     if command == "train" and options is not None:
         when = {
@@ -117,7 +120,7 @@ def run(args: Sequence[str]) -> int:
 
         command, options = parse(args)
         check_libraries(command, options)
-        with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
+        with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)
         sys.stdout.flush()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         is_playable_grip,
     )
     from slp_transformer.guitar.practice import make_practice_corpus, make_practice_studies
-    from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
     from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
     from slp_transformer.guitar.tab_dataset import TabDataset, prepare_tab_dataset
     from slp_transformer.guitar.tab_tokenizer import DecodedTab, TabTokenizer, encode_all_tabs
@@ -43,8 +42,6 @@ __all__ = [
     "Note",
     "TabNote",
     "ReadProblem",
-    "Score",
-    "ScoreNote",
     "Tab",
     "TabDataset",
     "TabTokenizer",
@@ -62,9 +59,7 @@ __all__ = [
     "prepare_tab_dataset",
     "read_tab_file",
     "read_tab_folder",
-    "score_from_tab",
     "get_string_names",
-    "tab_from_score",
     "encode_all_tabs",
     "get_tuning_name",
     "expand_repeats",

@@ -8,7 +8,6 @@ from commands import fine, refused
 
 from slp_transformer.guitar import read_tab_file
 from slp_transformer.guitar.fingering.hand_model import HandModel
-from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -135,8 +134,9 @@ def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys)
     guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
     chord = tuple(Note(string, 0) for string in range(8, 0, -1))
     write_tab(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
-    assert "8 notes at once need more than 6 strings" in refused(capsys, "tab", str(path))
-    fine("tab", str(path), "--unplayable", "drop", "-o", str(out))
+    asked = ("tab", str(path), "--tuning", "standard")
+    assert "8 notes at once need more than 6 strings" in refused(capsys, *asked)
+    fine(*asked, "--unplayable", "drop", "-o", str(out))
     (kept,) = sounding(written(out))
     assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
 
@@ -153,7 +153,8 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
     assert "--steps-per-quarter" in needs and not (tmp_path / "x.mid").exists()
     steps = ("--steps-per-quarter", "2")
     fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"), *steps)
-    assert [note.pitch for note in read_midi(tmp_path / "x.mid")[0].notes] == [43, 62, 64, 60]
+    ((back,), _) = read_any_tab_file(tmp_path / "x.mid")
+    assert sounding(back) == [(43,), (62,), (64,), (60,)]
 
 
 def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
@@ -161,14 +162,26 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
     event = Event(0, notes, techniques=((Technique("dead"),), (Technique("vibrato"),)))
     bars = (Bar(4, (event,)),)
     write_tab(Tab("", STANDARD, bars, "", 1), tmp_path / "a.gp5")
-    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"), "--refinger")
     said = capsys.readouterr().err
     assert "without a pitch is left out" in said and "how a note is played is left out" in said
     assert sounding(written(tmp_path / "x.txt")) == [(64,)]
     plain = tmp_path / "plain.gp5"
     write_tab(Tab("", STANDARD, (Bar(4, (Event(0, notes),)),), "", 1), plain)
-    fine("tab", str(plain), "-o", str(tmp_path / "x.txt"))
+    fine("tab", str(plain), "-o", str(tmp_path / "x.txt"), "--refinger")
     assert "left out" not in capsys.readouterr().err
+
+
+def test_a_fingering_that_is_there_is_kept_and_so_is_the_guitar(tmp_path, capsys):
+    guitar, high = Tuning(DROP_D.open_pitches, 2), Event(0, (Note(6, 12), Note(5, 10)))
+    write_tab(Tab("", guitar, (Bar(4, (high,)),), "", 1), tmp_path / "a.gp5")
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
+    kept = written(tmp_path / "x.txt")
+    assert kept.tuning == guitar and [e.notes for e in kept.iter_events()] == [high.notes]
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"), "--refinger")
+    other = written(tmp_path / "x.txt")
+    assert other.tuning == guitar and sounding(other) == [(52, 57)]
+    assert [event.notes for event in other.iter_events()] != [high.notes]
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):

@@ -39,7 +39,7 @@ def test_alphatex_by_hand():
 
 
 def test_alphatex_as_people_write_it():
-    tab, problems = parse_alphatex("""
+    (tab,), problems = parse_alphatex("""
         \\title 'Lick' \\artist "Nobody"  // a comment
         \\tempo 70 "slow"
         .
@@ -92,7 +92,7 @@ def test_what_is_no_alphatex_is_said_with_its_line(text, sentence):
 
 
 def test_a_tie_after_a_rest_continues_nothing():
-    tab, problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4")
+    (tab,), problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4")
     assert [problem.message for problem in problems] == ["ties that continue no note are left out"]
     assert [(event.step, event.durations) for event in tab.iter_events()] == [(0, (1,)), (3, (1,))]
 

@@ -12,9 +12,10 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteValue,
     TiedNote,
+    check_same_bars,
     measures_from_tab,
 )
-from slp_transformer.guitar.fretboard import Tuning
+from slp_transformer.guitar.fretboard import Tuning, midi_program
 from slp_transformer.guitar.tab import Tab
 
 PITCH_SPELLINGS = (
@@ -37,24 +38,41 @@ DOCTYPE = (
 )
 
 
-def format_musicxml(tab: Tab) -> str:
-    """Return a tab as MusicXML 4.0.
+def format_musicxml(*tracks: Tab) -> str:
+    """Return tabs that play together as MusicXML 4.0.
 
     Raises:
-        ValueError: if the tab cannot be written down, has no bar or no time, or notes shorter than
-            any note value.
+        ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
+            any note value; or the tracks' bars are not of the same lengths.
     """
-    measures = measures_from_tab(tab)
-    title = "".join(mark for mark in " ".join(tab.title.split()) if mark.isprintable())
-    score = _element(
-        "score-partwise",
-        _element("work", _element("work-title", title)),
-        _element("part-list", _element("score-part", _element("part-name", "Guitar"), id="P1")),
-        _MusicXmlWriter(tab.tuning, measures).part_element(),
-        version="4.0",
-    )
+    check_same_bars(tracks)
+    score = _element("score-partwise", version="4.0")
+    score.append(_element("work", _element("work-title", _printable(tracks[0].title))))
+    score.append(part_list := _element("part-list"))
+    for number, tab in enumerate(tracks, start=1):
+        part, instrument = f"P{number}", f"P{number}-I1"
+        midi = (
+            _element("midi-channel", (number - 1) % 9 + 1),
+            _element("midi-program", midi_program(tab.tuning) + 1),
+        )
+        name = _printable(tab.track) or "Guitar"
+        part_list.append(
+            _element(
+                "score-part",
+                _element("part-name", name),
+                _element("score-instrument", _element("instrument-name", name), id=instrument),
+                _element("midi-instrument", *midi, id=instrument),
+                id=part,
+            )
+        )
+        score.append(_MusicXmlWriter(tab.tuning, measures_from_tab(tab)).part_element(part))
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
+
+
+def _printable(text: str) -> str:
+    """Return a text in one line, without what XML cannot have."""
+    return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 
 
 def _element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
@@ -78,9 +96,9 @@ class _MusicXmlWriter:
         self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
         self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
 
-    def part_element(self) -> ET.Element:
+    def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
-        part = _element("part", id="P1")
+        part = _element("part", id=name)
         for number, measure in enumerate(self.measures, start=1):
             around = [None, *self.measures, None][number - 1 : number + 2 : 2]
             first, second = measure.voices
