@@ -9,9 +9,10 @@ from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
+from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml import format_musicxml, read_musicxml
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.timing import columns_to_steps
 
@@ -49,6 +50,10 @@ READER_OF_SUFFIX: dict[str, Callable[[Path], tuple[list[Tab], list[ReadProblem]]
     ".gp3": read_guitar_pro,
     ".gp4": read_guitar_pro,
     ".gp5": read_guitar_pro,
+    ".gp": read_gp,
+    ".musicxml": read_musicxml,
+    ".mxl": read_musicxml,
+    ".xml": read_musicxml,
     ".atex": read_alphatex,
     ".alphatex": read_alphatex,
 }
@@ -103,7 +108,7 @@ def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -
 
 
 def read_any_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read the tabs in a file: text, Guitar Pro, alphaTex or MIDI.
+    """Read the tabs in a file: text, Guitar Pro, MusicXML, alphaTex or MIDI.
 
     Returns:
         The tabs, and what of the file is not in them.
