@@ -286,7 +286,7 @@ class _AlphaTexParser:
                 self.header.starts_repeat = True
             case "ae":
                 self.header.endings = tuple(sorted(set(numbers)))
-            case "voice" if self.builder.bars or self.has_notes:
+            case "voice" if self.bar_index or self.has_notes:
                 if self.has_notes:
                     self.finish_bar()
                 if self.voice == 2:

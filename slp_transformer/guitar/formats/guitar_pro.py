@@ -7,6 +7,7 @@ music is reported.
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -65,6 +66,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     source, tabs, problems = Path(path).name, [], []
     with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
+        headers = _read_headers(song)
         for track in song.tracks:
             name = f"track {track.number}"
             if track.isPercussionTrack:
@@ -72,7 +74,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             elif not MIN_STRINGS <= len(track.strings) <= MAX_STRINGS:
                 messages = [f"{name} is left out: {len(track.strings)} strings"]
             else:
-                tab, omissions = _read_track(song, track, library, source)
+                tab, omissions = _read_track(song, track, headers, library, source)
                 messages = [f"{name}: {what}" for what in omissions]
                 tabs.append(tab)
             problems += [ReadProblem(source, 0, message) for message in messages]
@@ -81,19 +83,30 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     return tabs, problems
 
 
-def _read_track(song: Any, track: Any, library: ModuleType, source: str) -> tuple[Tab, list[str]]:
+def _read_headers(song: Any) -> list[BarHeader]:
+    """Return the bars of a song, without notes; any track may change the tempo."""
+    headers, tempo = [], song.tempo
+    parts = zip(*(track.measures for track in song.tracks), strict=True)
+    for header, measures in zip(song.measureHeaders, parts, strict=True):
+        beats = (beat for part in measures for voice in part.voices for beat in voice.beats)
+        for change in (beat.effect.mixTableChange for beat in beats):
+            if change and change.tempo and change.tempo.value > 0:
+                tempo = change.tempo.value
+        headers.append(replace(_read_measure_header(header), tempo=min(max(tempo, 1), 1000)))
+    return headers
+
+
+def _read_track(
+    song: Any, track: Any, headers: list[BarHeader], library: ModuleType, source: str
+) -> tuple[Tab, list[str]]:
     """Return the tab of one track, and what of the track is not in it."""
-    builder, begin, tempo = TabBuilder(), Fraction(0), song.tempo
-    for header, measure in zip(song.measureHeaders, track.measures, strict=True):
-        bar = _read_measure_header(header)
+    builder, begin = TabBuilder(headers), Fraction(0)
+    for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             builder.omission_counts["bars in triplet feel are read as they are written"] += 1
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
-                change = beat.effect.mixTableChange
-                if change and change.tempo and change.tempo.value > 0:
-                    tempo = change.tempo.value
                 length = _duration_in_quarters(beat.duration)
                 if beat.status == library.BeatStatus.empty:
                     continue
@@ -103,8 +116,6 @@ def _read_track(song: Any, track: Any, library: ModuleType, source: str) -> tupl
                     else:
                         builder.omission_counts[AFTER_BAR] += 1
                 now += length
-        bar.tempo = min(max(tempo, 1), 1000)
-        builder.bars.append(bar)
         begin += bar.length_quarters
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
     title, name = (

@@ -379,7 +379,7 @@ class _PartReader:
                 case "divisions":
                     self.divisions = Fraction(element.text or 1)
                 case "time" if element.find("beats") is not None:
-                    beats = sum(map(int, element.findtext("beats", "4").split("+")))
+                    beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
                     unit = int(element.findtext("beat-type", "4"))
                     if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
                         raise ValueError(f"a time signature is {beats}/{unit}")
@@ -412,7 +412,7 @@ class _PartReader:
                 self.omissions["notes without a string are left out"] += left
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         voices: list[str] = []
-        open_pitches = {}
+        open_pitches: dict[int, int] = {}
         for index, begin, duration, element in notes:
             onset, pitch = (
                 starts[index] + begin,
