@@ -308,7 +308,7 @@ class Tab:
     one.
 
     Attributes:
-        song: a MIDI file, or a tab (.txt, .tab, .gp3, .gp4, .gp5, .atex).
+        song: a file with notes: .mid, .txt, .tab, .gp3, .gp4, .gp5, .gp, .musicxml, .mxl or .atex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
             standard].
@@ -362,7 +362,7 @@ class Convert:
     what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
 
     Attributes:
-        song: a MIDI file, Guitar Pro 3 to 5, alphaTex or ASCII tab.
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         tracks: tracks to convert, from 1; all if empty.
         channels: channels of a MIDI file; all but 10, drums, if empty.

@@ -239,10 +239,59 @@ def main_says(capsys, path: str) -> bool:
     return "no tablature" in capsys.readouterr().err
 
 
-def test_it_needs_no_pytorch(song):
+@pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])
+def test_it_needs_no_pytorch(song, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
     script = (
-        "import sys; from slp_transformer.cli import main; "
-        f"code = main(['tab', {str(song)!r}]); assert 'torch' not in sys.modules; sys.exit(code)"
+        "import sys; from slp_transformer.cli import main; code = main(sys.argv[1:]); "
+        "assert not {'torch', 'numpy'} & set(sys.modules); sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words, str(song)], capture_output=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
+
+
+# --- Convert -------------------------------------------------------------------------------------
+
+
+def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys):
+    guitar, bent = Tuning(DROP_D.open_pitches, 2), ((Technique("bend", 2),),)
+    bars = (Bar(4, (Event(0, (Note(6, 12),), (4,), bent),), (4, 4), 90, num_plays=2),)
+    write_tab(Tab("Piece", guitar, bars, "", 1), tmp_path / "a.gp5")
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "b.musicxml"))
+    said = capsys.readouterr().err
+    assert "does not hold" not in said and "--no-capo" in said
+    ((back,), _) = read_any_tab_file(tmp_path / "b.musicxml")
+    assert (back.title, back.tuning, back.bars[0].num_plays) == ("Piece", guitar, 2)
+    fine("convert", str(tmp_path / "b.musicxml"), "-o", str(tmp_path / "c.mid"))
+    assert "c.mid does not hold the repeats, which are played out, 2 bends" in (
+        capsys.readouterr().err
+    )
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "d.musicxml"), "--no-capo")
+    ((open_strings,), _) = read_any_tab_file(tmp_path / "d.musicxml")
+    assert open_strings.tuning == Tuning(tuple(pitch + 2 for pitch in guitar.open_pitches))
+    assert [e.notes for e in open_strings.iter_events()] == [(Note(6, 12),)]
+
+
+def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):
+    def track(name, *notes):
+        return Tab("Band", STANDARD, (Bar(4, (Event(0, notes),), (4, 4)),), "", 1, "", name)
+
+    band = [track("Lead", Note(1, 3)), track("Rhythm", Note(6, 3)), track("Third", Note(2, 3))]
+    write_tab(band[0], tmp_path / "a.gp5", *band[1:])
+    out = ["-o", str(tmp_path / "b.txt")]
+    fine("convert", str(tmp_path / "a.gp5"), *out, "--tracks", "3", "2")
+    tabs, _ = read_any_tab_file(tmp_path / "b.txt")
+    assert [tab.track for tab in tabs] == ["Third", "Rhythm"]
+    wrong = refused(capsys, "convert", str(tmp_path / "a.gp5"), *out, "--tracks", "4")
+    assert "has no track 4: its tracks are 1 to 3" in wrong
+    wrong = refused(capsys, "convert", str(tmp_path / "a.gp5"), *out, "--quantize", "4")
+    assert "--quantize has no effect here" in wrong
+
+
+def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
+    fine("convert", str(song), "-o", str(tmp_path / "a.musicxml"))
+    assert "have no strings; they are fingered" in capsys.readouterr().err
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
+    assert sounding(tab) == expected() and tab.tuning == STANDARD

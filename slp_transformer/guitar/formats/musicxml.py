@@ -301,8 +301,10 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         root = parse_xml(content)
         if root.tag != "score-partwise":
             raise ValueError("it is no score-partwise")
-        names = {part.get("id"): part.findtext("part-name", "") for part in root.iter("score-part")}
-        title = root.findtext("work/work-title") or root.findtext("movement-title", "")
+        names = {
+            part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
+        }
+        title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
         parts = [_PartReader(part, names.get(part.get("id"), "")) for part in root.iter("part")]
         count = max(len(part.bars) for part in parts)
         for part in parts:  # all have the same bars
