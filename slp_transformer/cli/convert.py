@@ -12,7 +12,9 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 )
 from slp_transformer.guitar.formats.losses import describe_losses
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import Tuning
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
+
+BASS = Tuning((43, 38, 33, 28))
 
 
 def execute(options: Options) -> None:
@@ -27,7 +29,13 @@ def execute(options: Options) -> None:
     for tab in read_tracks(options):
         if not tab.is_fingered:
             print_status("These notes have no strings; they are fingered as `tab` does it.")
-            (((tab, _), *_), changes) = finger_piece(piece_from_tab(tab), FingeringOptions())
+            piece = piece_from_tab(tab)
+            lowest = min((min(moment.pitches) for moment in piece.moments), default=40)
+            reaches = (
+                guitar for guitar in (STANDARD, DROP_D, BASS) if guitar.open_pitches[-1] <= lowest
+            )
+            guitar = next(reaches, STANDARD)
+            (((tab, _), *_), changes) = finger_piece(piece, FingeringOptions(guitar))
             print_remarks([f"{where}: {what}" for where, what in changes])
         if options.no_capo:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)

@@ -77,7 +77,11 @@ class _Song:
     """The lists of a file, each by number."""
 
     def __init__(self, root: ET.Element):
-        """Read the lists and the bars."""
+        """Read the lists and the bars.
+
+        Raises:
+            ValueError: for an invalid time signature or tempo.
+        """
         self.bars, self.voices, self.beats, self.notes, self.rhythms = (
             {each.get("id"): each for each in root.iterfind(path)}
             for path in ("Bars/Bar", "Voices/Voice", "Beats/Beat", "Notes/Note", "Rhythms/Rhythm")
@@ -97,6 +101,9 @@ class _Song:
         Args:
             place: which staff of all tracks it is, from 0.
             num_strings: how many strings it has; 0 if its notes have none.
+
+        Raises:
+            ValueError: for more than 200,000 beats.
         """
         builder, begin = TabBuilder(self.headers), Fraction(0)
         for header, master_bar in zip(self.headers, self.master_bars, strict=True):

@@ -335,7 +335,11 @@ class _PartReader:
     """Reads the measures of one part."""
 
     def __init__(self, part: ET.Element, name: str):
-        """Read all of them; notes are kept with their bar and their place in it."""
+        """Read all of them; notes are kept with their bar and their place in it.
+
+        Raises:
+            ValueError: for more than 200,000 notes, or an invalid time signature.
+        """
         self.name, self.is_drums, self.half_steps, self.capo = name, False, 0, 0
         self.bars: list[BarHeader] = []
         self.notes: list[tuple[int, Fraction, Fraction, ET.Element]] = []
@@ -375,7 +379,11 @@ class _PartReader:
                 raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
 
     def read_attributes(self, attributes: ET.Element) -> None:
-        """Read what a measure says of those that follow."""
+        """Read what a measure says of those that follow.
+
+        Raises:
+            ValueError: for an invalid time signature.
+        """
         for element in attributes:
             match element.tag:
                 case "divisions":
