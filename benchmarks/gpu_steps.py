@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import importlib.util
 import json
-import math
 import os
 import platform
 import re
@@ -26,7 +25,7 @@ from timing import interleaved
 from torch import nn
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.generation import cuda_graphs, generate
+from slp_transformer.generation import generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training.devices import measure_matmul_flops, synchronize
@@ -246,7 +245,7 @@ def compare(
 
 
 def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
-    """Greedy words, with a cache: ours with graphs and without, Hugging Face's model in a loop."""
+    """Greedy words, with a cache: ours, and Hugging Face's model in a loop."""
     device, batch, new = device_of(asked), int(which[1:]), 512
     size = Size(6, 384, 6, batch)
     if asked.tiny:
@@ -256,10 +255,6 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
     model = ours(size, new + 1).to(device, dtype).eval()
     prompts = [[0]] * batch
     work = {"slp_transformer": lambda: generate(model, prompts, new, temperature=0)}
-    if device.type == "cuda":
-        work["slp_transformer, eager"] = lambda: without_graphs(work["slp_transformer"])
-    else:
-        result.leave_out("eager beside graphs", "graphs are CUDA's")
     if missing("transformers"):
         result.leave_out("Hugging Face", "transformers not installed")
     else:
@@ -271,15 +266,6 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
         ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
         each = statistics.median(took) / new
         result.note(name, f"{each * 1e3:8.3f} ms a token, {ratio:5.2f} × ours", seconds=took)
-
-
-def without_graphs(write: Callable[[], Any]) -> None:
-    """Write token by token, as on a device that has no graphs."""
-    own, cuda_graphs.MIN_NEW_TOKENS = cuda_graphs.MIN_NEW_TOKENS, math.inf
-    try:
-        write()
-    finally:
-        cuda_graphs.MIN_NEW_TOKENS = own
 
 
 @torch.inference_mode()

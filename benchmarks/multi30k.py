@@ -25,8 +25,9 @@ from torch import nn
 from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.data import PairCorpus, prepare_pair_corpus, read_pairs
+from slp_transformer.data import prepare_pair_corpus, read_pairs
 from slp_transformer.data.batches import Batch, LengthBucketedPairs
+from slp_transformer.data.pair_corpus import PairCorpus
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,

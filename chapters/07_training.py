@@ -698,10 +698,6 @@ axes = {"x": "thousands of characters read", "y": "nats per character"}
 ladder = plotting.lines(curves, **axes)
 ladder
 
-# %%
-if arguments.save:
-    ladder_options.keep(arguments.save, curves, texts, ladder)
-
 # %% [markdown]
 # Each rung has a lower loss than the one before. What one head hands on is a single blend of the characters
 # so far; four heads make four and keep them apart. The blocks add what they find to the stream, and

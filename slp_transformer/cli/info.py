@@ -12,14 +12,13 @@ from torch import nn
 import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
-from slp_transformer.data.corpora import data_dir, list_corpora
+from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.pretrained import build_on_meta, read_config
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
-from slp_transformer.tasks.loaded_run import find_config, find_task
-from slp_transformer.tasks.run_config import PRESETS
+from slp_transformer.tasks.run_config import PRESETS, find_config, find_task
 from slp_transformer.training.run_folder import (
     TrainerState,
     best_checkpoint,

@@ -7,7 +7,7 @@ from torch import nn
 
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.reference_mode import is_traced
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.modern.config import RopeScaling
 
 
@@ -30,12 +30,12 @@ def stretch_angles(
 
 
 def rotation_angles(
-    positions: Float[Tensor, "N"],
+    positions: Float[Tensor, "*batch N"],
     key_dim: int,
     base: float = 10000.0,
     scaling: RopeScaling | None = None,
     length: int = 0,
-) -> Float[Tensor, "N pairs"]:
+) -> Float[Tensor, "*batch N pairs"]:
     r"""Return the angle by which each pair of columns turns at each position.
 
     $$pos\cdot\theta_i,\quad\theta_i=base^{-2i/d_k}$$
@@ -52,11 +52,13 @@ def rotation_angles(
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
     stretched = theta if scaling is None else stretch_angles(theta, scaling, length)
-    return torch.outer(positions, stretched)
+    return positions.unsqueeze(-1) * stretched
 
 
 def apply_rotary(
-    X: Float[Tensor, "*batch N d_k"], cos: Float[Tensor, "N d_k"], sin: Float[Tensor, "N d_k"]
+    X: Float[Tensor, "*batch N d_k"],
+    cos: Float[Tensor, "... N d_k"],
+    sin: Float[Tensor, "... N d_k"],
 ) -> Float[Tensor, "*batch N d_k"]:
     """Turn each pair (column i, column i + d_k/2) of every row by its angle.
 
@@ -107,23 +109,34 @@ class RotaryPositions(nn.Module):
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     def forward(
-        self, X: Float[Tensor, "*batch N d_k"], start: int
+        self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
     ) -> Float[Tensor, "*batch N d_k"]:
-        """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
-        end = start + X.shape[-2]
+        """Rotate rows, those of each head alike.
+
+        Args:
+            X: queries or keys.
+            start: the position of the first token, which the others follow; or that of each.
+        """
         depends_on_length = self.scaling is not None and self.scaling.rope_type == "dynamic"
+        if isinstance(start, Tensor):
+            length = int(start.max()) + 1 if depends_on_length else 0
+            cos, sin = self._cos_sin(start.to(X.device), length, X)
+            return apply_rotary(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
+        end = start + X.shape[-2]
         if is_traced(X) or depends_on_length:  # a table would tie a traced program to lengths
-            return apply_rotary(X, *self._cos_sin(start, end, X))
+            positions = torch.arange(start, end, device=X.device)
+            return apply_rotary(X, *self._cos_sin(positions, end, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
-                cos, sin = self._cached_tables = self._cos_sin(0, rows, X)
+                positions = torch.arange(rows, device=X.device)
+                cos, sin = self._cached_tables = self._cos_sin(positions, rows, X)
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, start: int, end: int, X: Tensor) -> tuple[Tensor, Tensor]:
+    def _cos_sin(self, positions: Tensor, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
-        exact = torch.promote_types(X.dtype, torch.float32)
-        positions = torch.arange(start, end, device=X.device).to(exact)
-        angles = rotation_angles(positions, self.key_dim, self.base, self.scaling, end).repeat(1, 2)
+        exact = positions.to(torch.promote_types(X.dtype, torch.float32))
+        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling, length)
+        angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

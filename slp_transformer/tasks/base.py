@@ -146,7 +146,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def prepare(self, config: "RunConfig", folder: Path | None) -> Dataset:
+    def prepare(self, config: "RunConfig", folder: Path) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:

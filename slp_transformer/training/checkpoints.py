@@ -33,6 +33,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
@@ -323,13 +324,6 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
                 f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
                 "checkpoint, or train again with a lower learning_rate."
             )
-
-
-def all_finite(tensor: Tensor) -> bool:
-    """Return whether no element is NaN or infinite, without a copy of the tensor."""
-    if not tensor.numel() or not tensor.is_floating_point():
-        return True
-    return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
 def check_model_size(spec: ModelSpec, folder: Path) -> None:

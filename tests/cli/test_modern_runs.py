@@ -19,7 +19,7 @@ from commands import (
 from slp_transformer.cli import main
 from slp_transformer.cli import train as train_command
 from slp_transformer.modern import ModernConfig, ModernLM
-from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.training.checkpoints import load_model
 
 PARTS = ["--positions", "rotary", "--normalization", "rms", "--qk-norm", "--activation", "relu2"]
