@@ -488,8 +488,6 @@ plotting.show_source(make_optimizer)
 #     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
-# TABLE
-#
 # Whether it carries over to large models is not seen in a run of seconds; that it does is other
 # people's finding, and they differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16
 # billion parameters, a part of which work for each token, count half of AdamW's compute. Wen et al. (2025, arXiv
