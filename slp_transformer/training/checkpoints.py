@@ -201,8 +201,9 @@ def load_model(
         model: makes a model of your own from the stored configuration, None if it had none.
 
     Raises:
-        ValueError: if there is no complete checkpoint, it is not of a model of this package, or a
-            LoRA adapter's base is missing or has changed.
+        ValueError: if there is no complete checkpoint, it is not of a model of this package or of
+            one with LoRA, and no function is given, or a LoRA adapter's base is missing or has
+            changed.
         ImportError: if safetensors is not installed.
     """
     folder = checkpoint_folder(run, which)
@@ -214,6 +215,13 @@ def load_model(
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
+        )
+    if model is None and any(
+        ".parametrizations." in n for n in tensor_headers(full / WEIGHTS_FILE)
+    ):
+        raise ValueError(
+            f"{full / WEIGHTS_FILE} has LoRA matrices beside the weights: pass load_model a function "
+            "that makes such a model, by add_lora, as model."
         )
     if type(spec.config) is TransformerConfig:
         check_model_size(spec, full)
