@@ -141,7 +141,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # Values are not turned, since they say *what* is passed on, not where it is found. And there is no
 # last position: nothing is looked up in a table of learned rows. Whether a model reads well past
 # the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
-# (<autoref identifier="slp_transformer.modern.rotary.RopeScaling">RopeScaling</autoref>).
+# (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share

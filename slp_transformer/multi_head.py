@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
-from slp_transformer._internal.config_checks import check_dropout, check_size
+from slp_transformer._internal.config_checks import check_dropout, check_size, head_sizes
 from slp_transformer._internal.dropout import apply_dropout
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
@@ -18,28 +18,6 @@ from slp_transformer.attention import attend, attention, masked_softmax
 from slp_transformer.cache import LayerCache
 from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
-
-
-def head_sizes(
-    model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
-) -> tuple[int, int]:
-    """Return d_k and d_v of each of `num_heads` heads: those given, or d/A.
-
-    Raises:
-        ValueError: if a size is not a positive whole number, or d/A is needed and A does not
-            divide d.
-    """
-    check_size(model_dim=model_dim, num_heads=num_heads)
-    if (key_dim is None or value_dim is None) and model_dim % num_heads:
-        raise ValueError(
-            f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
-            "choose a number of heads that divides it, or give key_dim and value_dim."
-        )
-    share = model_dim // num_heads
-    key_dim = share if key_dim is None else key_dim
-    value_dim = share if value_dim is None else value_dim
-    check_size(key_dim=key_dim, value_dim=value_dim)
-    return key_dim, value_dim
 
 
 class AttentionHead(ShapedModule):

@@ -51,7 +51,7 @@ def execute(options: Options) -> None:
     wanted = make_options(options)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
-        from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
+        from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
     tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)

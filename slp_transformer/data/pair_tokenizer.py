@@ -65,11 +65,6 @@ class PairTokenizer:
         """|V| of the source; None if both share one vocabulary."""
         return None if self.source is self.target else self.source.vocab_size
 
-    @property
-    def max_vocab_size(self) -> int:
-        """Return the size of the larger vocabulary; ids of both sides are below it."""
-        return max(self.source.vocab_size, self.target.vocab_size)
-
     def encode_source(self, sentence: str) -> list[int]:
         """Return the ids that the encoder reads, [EOS] at the end."""
         return [*self.source.encode(with_leading_space(sentence, self.source)), self.end_id]

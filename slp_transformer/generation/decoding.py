@@ -8,7 +8,7 @@ one word is chosen is in `slp_transformer.sampling`, beam search in
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -23,7 +23,6 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
 from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
@@ -44,14 +43,14 @@ class GenerationResult:
             "window" where the model has no more positions. To continue from there, begin anew with
             the end of the text as the prompt.
         score: of a beam search, see `length_normalized_score`; None otherwise.
-        other_beams: of a beam search, the other hypotheses that it found, best first.
+        other_beams: of a beam search, the other texts that it found, best first.
     """
 
     ids: list[int]
     prompt_length: int
     finish_reason: FinishReason
     score: float | None = None
-    other_beams: tuple[Hypothesis, ...] = ()
+    other_beams: "tuple[GenerationResult, ...]" = ()
 
     @property
     def new_ids(self) -> list[int]:
@@ -151,7 +150,6 @@ def generate(
 
     if not texts:
         return []
-    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
     with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
         if draft_model is not None:
@@ -160,11 +158,15 @@ def generate(
             draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
             own = generator[0] if isinstance(generator, Sequence) else generator
             options = (num_draft_tokens, own, stops, on_token)
-            written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *options)]
+            ids, stopped = speculative_loop(
+                session, draft, probabilities, texts[0], ends[0], *options
+            )
+            found = [[Hypothesis(ids, None, stopped)]]
         elif num_beams is None:
             written = decode_loop(session, choose, texts, ends, stops, on_token)
+            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         else:
-            beams = beam_search(
+            found = beam_search(
                 next_logits,
                 session.reorder,
                 [torch.tensor(text, device="cpu") for text in texts],
@@ -173,14 +175,15 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
-            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
-            scores = [(best.score, tuple(others)) for best, *others in beams]
         session.check_no_nan()
     results = []
-    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
-        full = len(ids) - len(text) == max_new_tokens
-        reason: FinishReason = "stop" if stopped else "length" if full else "window"
-        results.append(GenerationResult(ids, len(text), reason, *score))
+    for text, hypotheses in zip(texts, found, strict=True):
+        beams = []
+        for ids, score, stopped in hypotheses:
+            full = len(ids) - len(text) == max_new_tokens
+            reason: FinishReason = "stop" if stopped else "length" if full else "window"
+            beams.append(GenerationResult(ids, len(text), reason, score))
+        results.append(replace(beams[0], other_beams=tuple(beams[1:])))
     return results
 
 
@@ -370,7 +373,6 @@ class DecoderSession:
         self.model, device = model, model_device(model)
         self.cache = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.cuda_graph: CudaGraphStep | None = None
         self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
@@ -383,37 +385,22 @@ class DecoderSession:
 
     def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
         """Return the logits of the words after each of the last few of `ids`."""
-        cache = self.cache
+        cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
-        if cache is None or new.shape[1] > 1:
-            U = self._read(self.model, new)
+        if cache is not None and new.shape[1] == 1:
+            if self.single_token_model is None:
+                new_tokens = (cache.capacity or 0) - cache.length
+                self.single_token_model = with_sharded_weights(model, len(new), new_tokens)
+            model = self.single_token_model
+        if isinstance(model, EncoderDecoder):
+            U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
-            U = self._read_single_token(new, cache)
+            U = model(new, cache=cache)
         u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
         return u
-
-    def _read(self, model: Model, new: Int[Tensor, "rows N"]) -> Float[Tensor, "rows N V"]:
-        if isinstance(model, EncoderDecoder):
-            return model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
-        return model(new, cache=self.cache)
-
-    def _read_single_token(
-        self, new: Int[Tensor, "rows 1"], cache: KVCache
-    ) -> Float[Tensor, "rows 1 V"]:
-        """Read one token of each row: by a CUDA graph, by sharded weights, or the plain way."""
-        if self.cuda_graph is not None and not self.cuda_graph.matches(new):
-            self.cuda_graph = None
-        if self.cuda_graph is None and supports_cuda_graph(self.model, cache):
-            self.cuda_graph = CudaGraphStep(self.model, cache, len(new))
-        if self.cuda_graph is not None:
-            return self.cuda_graph(new)
-        if self.single_token_model is None:
-            new_tokens = (cache.capacity or 0) - cache.length
-            self.single_token_model = with_sharded_weights(self.model, len(new), new_tokens)
-        return self._read(self.single_token_model, new)
 
     def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.

@@ -1,19 +1,15 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
-from typing import Literal
-
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_attention_inputs
-from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
 from slp_transformer.cache import LayerCache
+from slp_transformer.modern.config import AttentionBias, check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions
 from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
-
-AttentionBias = bool | Literal["qkv"]
 
 
 def repeat_kv(
@@ -26,21 +22,6 @@ def repeat_kv(
     """
     repeats = num_heads // K.shape[-3]
     return K if repeats == 1 else K.repeat_interleave(repeats, dim=-3)
-
-
-def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
-    """Refuse heads that cannot share keys and values in groups of one size.
-
-    Raises:
-        ValueError: if a number is not a positive whole number, or the second does not divide the
-            first.
-    """
-    check_size(num_heads=num_heads, num_kv_heads=num_kv_heads)
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_kv_heads = {num_kv_heads} does not divide num_heads = {num_heads}: every key and "
-            "value must be shared by the same number of heads."
-        )
 
 
 class GroupedQueryAttention(BaseAttention):

@@ -1,73 +1,32 @@
 """Rotary positions: queries and keys are turned by an angle that grows with the position."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_choice, check_size
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.modern.config import RopeScaling
 
-RopeType = Literal["linear", "dynamic", "llama3"]
 
-
-@dataclass(frozen=True)
-class RopeScaling:
-    """A stretch of rotary angles to a longer context than a model was trained on.
-
-    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
-    - "dynamic": beyond the old context the base grows with the length of the sequence, so that slow
-      pairs turn slower. A cached key keeps the angle that it had when it was read, as it does in
-      `transformers`, so there cached and uncached logits differ.
-    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
-      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
-      the two there is a mixture.
-
-    Attributes:
-        rope_type: "linear", "dynamic" or "llama3".
-        factor: how much longer the context becomes.
-        original_context_length: tokens that the model was trained on; not for "linear".
-        low_freq_factor: turns in the old context below which a pair is slowed in full.
-        high_freq_factor: turns from which on it is not.
-    """
-
-    rope_type: RopeType
-    factor: float
-    original_context_length: int = 1
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-
-    def __post_init__(self):
-        """Refuse numbers that no angles can be scaled by.
-
-        Raises:
-            ValueError: naming what must hold.
-        """
-        check_choice(RopeType, rope_type=self.rope_type)
-        check_size(original_context_length=self.original_context_length)
-        if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
-            raise ValueError(
-                "A longer context needs factor above 0 and 0 < low < high, not factor = "
-                f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
-            )
-
-    def __call__(self, theta: Float[Tensor, "pairs"], length: int) -> Float[Tensor, "pairs"]:
-        """Return the stretched angles a position, in a sequence of so many tokens."""
-        if self.rope_type == "linear":
-            return theta / self.factor
-        if self.rope_type == "dynamic":
-            longest = torch.sym_max(length, self.original_context_length)
-            ratio = self.factor * longest / self.original_context_length - self.factor + 1
-            i = torch.arange(len(theta), device=theta.device)
-            return theta * ratio ** (-i / max(len(theta) - 1, 1))
-        turns = self.original_context_length * theta / (2 * math.pi)
-        keep = (
-            (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        ).clamp(0, 1)
-        return keep * theta + (1 - keep) * theta / self.factor
+def stretch_angles(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling, length: int
+) -> Float[Tensor, "pairs"]:
+    """Return the stretched angles a position, in a sequence of so many tokens."""
+    if scaling.rope_type == "linear":
+        return theta / scaling.factor
+    if scaling.rope_type == "dynamic":
+        longest = torch.sym_max(length, scaling.original_context_length)
+        ratio = scaling.factor * longest / scaling.original_context_length - scaling.factor + 1
+        i = torch.arange(len(theta), device=theta.device)
+        return theta * ratio ** (-i / max(len(theta) - 1, 1))
+    turns = scaling.original_context_length * theta / (2 * math.pi)
+    keep = (
+        (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
+    ).clamp(0, 1)
+    return keep * theta + (1 - keep) * theta / scaling.factor
 
 
 def rotation_angles(
@@ -92,7 +51,8 @@ def rotation_angles(
         length: tokens of the sequence, on which "dynamic" scaling depends.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    return positions.unsqueeze(-1) * (theta if scaling is None else scaling(theta, length))
+    stretched = theta if scaling is None else stretch_angles(theta, scaling, length)
+    return positions.unsqueeze(-1) * stretched
 
 
 def apply_rotary(

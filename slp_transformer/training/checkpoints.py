@@ -33,6 +33,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
@@ -274,10 +275,15 @@ def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[st
         if name.startswith("random.") and name not in state:  # of an accelerator
             state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
     for i, W in enumerate(parameters):
-        if f"optimizer.{i}.step" in headers:  # all but frozen weights, from the first step on
+        # All but frozen weights have a state, from the first step on: AdamW's or Muon's.
+        moments: tuple[str, ...] = ("momentum_buffer",)
+        if f"optimizer.{i}.step" in headers:
             state[f"optimizer.{i}.step"] = torch.empty((), device="cpu")
-            for moment in ("exp_avg", "exp_avg_sq"):
-                state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
+            moments = ("exp_avg", "exp_avg_sq")
+        elif f"optimizer.{i}.momentum_buffer" not in headers:
+            continue
+        for moment in moments:
+            state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
     load_tensors(path, state)
     return state
 
@@ -326,13 +332,6 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
                 f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
                 "checkpoint, or train again with a lower learning_rate."
             )
-
-
-def all_finite(tensor: Tensor) -> bool:
-    """Return whether no element is NaN or infinite, without a copy of the tensor."""
-    if not tensor.numel() or not tensor.is_floating_point():
-        return True
-    return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
 def check_model_size(spec: ModelSpec, folder: Path) -> None:
@@ -475,7 +474,9 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_lora_rank(kind: type[nn.Module], config: TransformerConfig, rank: int) -> None:
+def check_lora_rank(
+    kind: Callable[[TransformerConfig], nn.Module], config: TransformerConfig, rank: int
+) -> None:
     """Refuse a rank that a model's matrices cannot have, before the model is built.
 
     Raises:

@@ -27,7 +27,7 @@ from slp_transformer.guitar import (
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import continue_prompts
-from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.tasks.text import TextSession
 from slp_transformer.training.checkpoints import load_model
