@@ -210,6 +210,7 @@ def load_model(
     folder = checkpoint_folder(run, which)
     spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
+    weights = full / WEIGHTS_FILE
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
@@ -217,12 +218,10 @@ def load_model(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
         )
-    if model is None and any(
-        ".parametrizations." in n for n in tensor_headers(full / WEIGHTS_FILE)
-    ):
+    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
         raise ValueError(
-            f"{full / WEIGHTS_FILE} has LoRA matrices beside the weights: pass load_model a function "
-            "that makes such a model, by add_lora, as model."
+            f"{weights} has LoRA matrices beside the weights: pass load_model a function that makes "
+            "such a model, by add_lora, as model."
         )
     if type(spec.config) is TransformerConfig:
         check_model_size(spec, full)

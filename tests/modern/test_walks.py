@@ -71,7 +71,7 @@ class Own(torch.nn.Module):
 if __name__ == "__main__":
     import sys
     text = torch.arange(997).square() % 11
-    settings = {"steps": 300, "sequence_length": 17, "eval_interval": 7, "resume": True}
+    settings = {"steps": 60, "sequence_length": 17, "eval_interval": 6, "resume": True}
     train(Own(), text[:900], text[900:], out_dir=sys.argv[1], progress=False, **settings)
 """
 
@@ -87,7 +87,7 @@ def test_an_own_module_trained_under_kills_has_the_same_bits_and_is_loaded(tmp_p
 
     assert start("whole").wait() == 0
     kills = 0
-    while kills < 4:
+    while kills < 3:
         process, before = start("cut"), set((tmp_path / "cut").glob("step-*"))
         while process.poll() is None and set((tmp_path / "cut").glob("step-*")) <= before:
             time.sleep(0.005)
