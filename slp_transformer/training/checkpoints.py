@@ -234,7 +234,8 @@ def load_model(
     else:
         load_weights(loaded, full)
     if lora_base is not None:
-        add_lora(loaded, lora_base.rank)
+        adapted = {name.split(".")[-2:][0] for name in tensor_headers(folder / LORA_WEIGHTS_FILE)}
+        add_lora(loaded, lora_base.rank, sorted(adapted))
         load_weights(loaded, folder)
     torch.set_rng_state(rng_state)  # loading draws no random numbers
     return loaded.eval()
