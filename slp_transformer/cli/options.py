@@ -24,13 +24,14 @@ from slp_transformer.tasks.base import (
     arg,
     load_task,
 )
-from slp_transformer.tasks.loaded_run import config_from_run, find_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
     GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
+    config_from_run,
+    find_task,
     load_config,
 )
 from slp_transformer.training.run_folder import (
@@ -435,6 +436,8 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
     if default is not None:
         how["default"] = default
+    else:  # only `train` has presets, whose values None takes back
+        how["config"] += (tyro.conf.DisallowNone,)
     try:
         with contextlib.redirect_stderr(io.StringIO()) as printed:
             return tyro.cli(options, args=args, console_outputs=rank() == 0, **how)

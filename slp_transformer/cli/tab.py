@@ -62,7 +62,7 @@ def execute(options: Options) -> None:
     wanted = make_options(options, tab)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
-        from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
+        from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
     piece = piece_from_tab(tab)

@@ -23,7 +23,7 @@ import re
 from bisect import bisect_left
 from pathlib import Path
 
-from slp_transformer._internal.folders import list_files
+from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
 from slp_transformer.guitar.ascii_frets import read_bars
 from slp_transformer.guitar.ascii_tab import (

@@ -20,12 +20,12 @@ for library in ("mkdocs", "py_mini_racer", "safetensors"):
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import links  # noqa: E402
-import sentence_page  # noqa: E402
+import model_pages  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets"
 FOLDER = ASSETS / "model" / "chapter5"
 WORDS = json.loads((FOLDER / "words.json").read_text("utf-8"))
-MATRICES = [m for matrices in sentence_page.groups().values() for m in matrices]
+MATRICES = [m for matrices in model_pages.groups().values() for m in matrices]
 
 
 @cache
@@ -56,7 +56,7 @@ def test_the_weights_are_those_of_the_recorded_run():
 def test_the_engine_computes_chapter_5_s_numbers():
     engine = Racer()
     files = {path.name: list(path.read_bytes()) for path in FOLDER.iterdir()}
-    ids = ids_of(sentence_page.FIRST)
+    ids = ids_of(model_pages.FIRST)
     found = engine.run(
         """(M, {files, ids}) => {
           const config = M.readJSON(Uint8Array.from(files["config.json"]), "config.json");
@@ -82,15 +82,15 @@ def test_each_matrix_has_its_line_of_code_and_its_equations():
     slugs = tomllib.loads((ROOT / "slp_transformer/equations.toml").read_text("utf-8"))["equations"]
     for matrix in MATRICES:
         assert set(matrix.slugs) <= slugs.keys()
-        line = sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+        line = model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
         assert matrix.code in line
-    assert sentence_page.places()["head-par"] == "m-head"
+    assert model_pages.places()["head-par"] == "m-head"
 
 
 def test_a_line_of_code_that_is_gone_is_named():
     matrix = MATRICES[0]._replace(code="no such words")
     with pytest.raises(ValueError, match=r"0 lines with 'no such words', .* shows for E"):
-        sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+        model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
 
 
 # --- In a browser ---------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ def html():
         for matrix in MATRICES
         for slug in matrix.slugs
     }
-    body = sentence_page.fill(
-        sentence_page.MARK,
+    body = model_pages.fill_sentence(
+        model_pages.SENTENCE_MARK,
         ROOT,
         equations,
         lambda slug: (f"#eq-{slug}", slug),
@@ -182,11 +182,11 @@ def test_every_explanation_makes_its_number_whatever_is_switched(page):
     page.fill("#sl-tau", "0.5")
     page.fill("#sl-text", "the drummer tuned the drum")
     check()
-    assert set(page.evaluate(CHECK)[1]) == {m.key for m in MATRICES} | set(sentence_page.WEIGHTS)
+    assert set(page.evaluate(CHECK)[1]) == {m.key for m in MATRICES} | set(model_pages.WEIGHTS)
 
 
 def test_a_weight_is_followed_to_the_sum_of_its_score_in_three_touches(page):
-    ids = torch.tensor(ids_of(sentence_page.FIRST))
+    ids = torch.tensor(ids_of(model_pages.FIRST))
     with record_activations(model()) as trace:
         model()(ids)
     page.locator("#sl-block label", has_text="2").click()
