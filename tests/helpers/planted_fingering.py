@@ -50,17 +50,9 @@ add_table(
 is_playable_grip
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
-  span not looked at: len(dict(grip)) == len(grip)
-  one too few: frets = [fret for _, fret in grip if fret]; apart = max(frets) - min(frets) if frets
-      else 0; len(dict(grip)) == len(grip) and apart in range(span)
-  all open refused: frets = [f for _, f in grip if f]; bool(frets) and len(dict(grip)) == len(grip)
-      and max(frets) - min(frets) <= span
-  same fret refused: frets = [f for _, f in grip if f]; len(dict(grip)) == len(grip) and
-      len(set(frets)) == len(frets) and max(frets, default=0) - min(frets, default=0) <= span
 cheapest_step
   the other way: e + (v + m).min(1).values
   moves free: e + v.min()
-  from the cheapest place: q = int(v.argmin()); e + v[q] + m[q]
 path_back
   not followed: [*came[:, last].tolist(), last]
 takes_turns
