@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -77,7 +78,7 @@ def settled(page):
     page.wait_for_function("document.getElementById('w-stop').disabled")
 
 
-@pytest.mark.parametrize("name", ["text", "tab"])
+@pytest.mark.parametrize("name", model_pages.MODELS)
 def test_the_weights_are_those_of_the_recorded_run_and_small(name):
     run = json.loads(RUN.read_text("utf-8"))[name]
     weights = (MODELS / name / "model.safetensors").read_bytes()
@@ -293,6 +294,19 @@ def test_a_head_that_is_off_changes_the_loss_and_a_repetition_is_found(page):
     page.click("#w-repeat")
     page.wait_for_function("document.getElementById('w-copies').textContent.includes('last 28')")
     assert page.locator("td.w-induction").count() == 16
+
+
+def test_chapter_9_s_induction_heads_are_found_by_repeating(page):
+    page.check("[value=letters]")
+    page.wait_for_function("document.getElementById('w-text').value === 'qkhbxmtfadsw'")
+    page.wait_for_function("document.querySelectorAll('.w-heads tbody tr').length === 4")
+    page.click("#w-repeat")
+    page.wait_for_selector("td.w-induction")
+    scores = [float(text) for text in page.locator("td.w-induction").all_inner_texts()]
+    assert max(scores[:2]) < 0.2 and max(scores[2:]) > 0.5  # the second block's, as in the chapter
+    said = re.search(r"is (\S+) in the first copy and (\S+) in", page.inner_text("#w-copies"))
+    first, second = map(float, said.groups())
+    assert second < first
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(page):
