@@ -63,10 +63,9 @@ def test_odd_mistake_is_never_right(one):
     assert found.text.endswith((".", "?")) and found.example
 
 
-def test_enough_is_planted():
-    assert len(WRONG) >= 60
+def test_every_check_is_tried():
     checked = {one.check for one in ALL}
-    assert checked == set(check.CHECKS), "every check is tried"
+    assert checked == set(check.CHECKS)
     assert {one.check for one in RIGHT} == {one.check for one in WRONG} == checked
 
 

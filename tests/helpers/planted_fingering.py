@@ -61,7 +61,6 @@ cheapest_step
   sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
   moves free: e + v.min()
-  from the cheapest place: q = int(v.argmin()); e + v[q] + m[q]
 path_back
   not followed: [*came[:, last].tolist(), last]
 takes_turns
