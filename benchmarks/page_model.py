@@ -8,7 +8,8 @@ model as a run keeps it (config.json, model.safetensors) with its words, into
 docs/assets/model/chapter5, and what was measured into benchmarks/results/page_model.
 
 With `--writers`, `slp-transformer train` makes two runs in that folder, or finishes those that are
-there. Of each the best checkpoint is rounded to float16, into docs/assets/model/text and tab.
+there, and chapter 9's own lines train the model in which induction heads arise. All three are
+rounded to float16, the best checkpoint of each run, into docs/assets/model/text, tab and letters.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import json
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import torch
@@ -28,13 +30,13 @@ from safetensors.torch import save_file
 from slp_transformer import TransformerLM
 from slp_transformer._internal.atomic_write import read_json, write_json
 from slp_transformer.cli import main as slp_transformer
+from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.tasks.run_config import load_run
 from slp_transformer.training.checkpoints import model_spec
 from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "docs" / "assets" / "model"
-CHAPTER = ROOT / "chapters" / "05_language_model.py"
 FOLDER = MODELS / "chapter5"
 RESULT = ROOT / "benchmarks" / "results" / "page_model" / "result.json"
 WRITERS = {
@@ -50,15 +52,15 @@ WRITERS = {
 BEGINNING = "Call me Ishmael. "
 
 
-def run_chapter() -> dict[str, Any]:
-    """Run the chapter's statements up to the end of its training, and return its names."""
+def run_chapter(stem: str, until: str) -> dict[str, Any]:
+    """Run a chapter's statements until a name has a value, and return its names."""
     names: dict[str, Any] = {"__name__": "chapter"}
-    for statement in ast.parse(CHAPTER.read_text("utf-8")).body:
+    for statement in ast.parse((ROOT / "chapters" / f"{stem}.py").read_text("utf-8")).body:
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(ast.Module([statement], []), CHAPTER.name, "exec"), names)
-        if names.get("losses"):
+            exec(compile(ast.Module([statement], []), stem, "exec"), names)
+        if names.get(until):
             return names
-    raise SystemExit("Chapter 5 trains no model any more.")
+    raise SystemExit(f"Chapter {stem} has no {until} any more.")
 
 
 def rounding_error(model: TransformerLM, ids: torch.Tensor, dtype: torch.dtype) -> float:
@@ -77,29 +79,43 @@ def printed(*words: str) -> str:
     return out.getvalue().strip()
 
 
+def keep_rounded(model: TransformerLM, tokenizer: Any, folder: Path) -> dict[str, Any]:
+    """Write a model in float16 with its tokenizer, and return its size and checksum."""
+    folder.mkdir(exist_ok=True)
+    rounded = {name: W.half() for name, W in model.state_dict().items()}
+    save_file(rounded, folder / "model.safetensors")
+    write_json(folder / "config.json", model_spec(model))
+    write_json(folder / "tokenizer.json", tokenizer)
+    weights = (folder / "model.safetensors").read_bytes()
+    return {
+        "weights": sum(W.numel() for W in model.parameters()),
+        "bytes": len(weights),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+    }
+
+
 def make_writers(runs: Path) -> None:
     """Train the models of the page "Write with it", round them, and write what they do."""
     result: dict[str, Any] = environment()
     for name, command in WRITERS.items():
         resume = ["--resume"] if (runs / name).exists() else []
         printed(*command.split(), "--out-dir", str(runs / name), "--quiet", *resume)
-        run, folder = load_run(runs / name, "best", "cpu"), MODELS / name
-        folder.mkdir(exist_ok=True)
-        rounded = {n: W.half() for n, W in run.model.state_dict().items()}
-        save_file(rounded, folder / "model.safetensors")
+        run = load_run(runs / name, "best", "cpu")
         checkpoint = checkpoint_folder(runs / name, "best")
-        for file in ("config.json", "tokenizer.json"):
-            write_json(folder / file, read_json(checkpoint / file))
-        weights = (folder / "model.safetensors").read_bytes()
+        content = read_json(checkpoint / "tokenizer.json")
         result[name] = {
             "command": command,
             "step": read_json(checkpoint / "checkpoint.json")["step"],
-            "weights": sum(W.numel() for W in run.model.parameters()),
-            "bytes": len(weights),
-            "sha256": hashlib.sha256(weights).hexdigest(),
+            **keep_rounded(run.model, content, MODELS / name),
             "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
         }
         del result[name]["held_out"]["run"]
+    names = run_chapter("09_inside", "points")
+    letters = TextTokenizer("characters", list(ascii_lowercase[: names["V"]])).to_json()
+    result["letters"] = {
+        **keep_rounded(names["finder"], letters, MODELS / "letters"),
+        "loss_by_step": names["points"],
+    }
     run = load_run(runs / "text", "best", "cpu")
     with torch.no_grad():
         y = run.model(torch.tensor(run.tokenizer.encode(BEGINNING)))[-1].softmax(dim=-1)
@@ -134,7 +150,7 @@ def main() -> None:
     parser.add_argument("--writers", type=Path, metavar="FOLDER")
     if runs := parser.parse_args().writers:
         return make_writers(runs)
-    names = run_chapter()
+    names = run_chapter("05_language_model", "losses")
     model = names["model"].eval()
     sentences = [" ".join(words) for words in names["sentences"]]
     ids = torch.stack([names["to_ids"](sentence) for sentence in sentences])

@@ -14,9 +14,12 @@ import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from slp_transformer.guitar import (
-    Score,
-    ScoreNote,
+    Bar,
+    Event,
+    Note,
     Tab,
+    TabNote,
+    Tuning,
     columns_to_steps,
     format_tab,
     read_tab_file,
@@ -24,7 +27,7 @@ from slp_transformer.guitar import (
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
     finger_piece,
-    piece_from_score,
+    piece_from_tab,
 )
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
@@ -195,7 +198,12 @@ def fill_sentence(
 
 # --- Write with it --------------------------------------------------------------------------------
 
-BEGINNING = "Call me Ishmael. "
+MODELS = {
+    "text": ("Moby-Dick, in characters", "Call me Ishmael. "),
+    "tab": ("guitar tab", ""),
+    "letters": ("chapter 9's, of letters in any order", "qkhbxmtfadsw"),
+}
+"""The models of the page, with their names and a beginning."""
 RIFFS = {
     "blues shuffle": "(0.5 2.4) (0.5 2.4) (0.5 4.4) (0.5 4.4)",
     "E minor, upwards": "0.6 3.6 0.5 2.5 0.4 2.4 0.3 2.3",
@@ -211,7 +219,7 @@ def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str
     )
     page = template("write.html").render(
         assets=assets,
-        first=BEGINNING,
+        models=MODELS,
         riffs=RIFFS,
         player=player(player_assets),
         still=run["still"],
@@ -300,16 +308,18 @@ def _generated(root: Path) -> Heard:
 
 def _fingered() -> Heard:
     """A melody with a bass, to which strings and frets were found."""
-    notes = []
-    for part in (JOY, BASS):
-        now = 0
-        for pitch, eighths in (note for bar in part for note in bar):
-            notes.append(ScoreNote(now, eighths, pitch))
-            now += eighths
-    score = Score(
-        tuple(sorted(notes)), 2, ((0, (4, 4)),), ((0, 112),), "Ode to Joy", min_length_steps=64
-    )
-    ((tab, _),), _ = finger_piece(piece_from_score(score), FingeringOptions())
+    bars = []
+    for number, parts in enumerate(zip(JOY, BASS, strict=True)):
+        moments: dict[int, list[TabNote]] = {}
+        for string, part in enumerate(parts, start=1):
+            now = 0
+            for pitch, eighths in part:
+                moments.setdefault(now, []).append(TabNote(Note(string, pitch), eighths))
+                now += eighths
+        events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
+        bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))
+    unfingered = Tab("Ode to Joy", Tuning((0, 0)), tuple(bars), steps_per_quarter=2)
+    ((tab, _),), _ = finger_piece(piece_from_tab(unfingered), FingeringOptions())
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."

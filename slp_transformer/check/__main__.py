@@ -1,17 +1,227 @@
-"""Print every check with the mistakes that it knows by name: `python -m slp_transformer.check`."""
+"""The checks on the command line.
 
-from slp_transformer.check import CHECKS
+    python -m slp_transformer.check                    what each check knows
+    python -m slp_transformer.check attention          what one knows
+    python -m slp_transformer.check --new mine.py      a file to write your Transformer in
+    python -m slp_transformer.check mine.py            how far it is; once complete, it learns
+    python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
+    python -m slp_transformer.check --json FOLDER      a report on a class
+
+A file may be a script or a notebook. Its definitions are run, so check only what may run on your
+machine; with --json each file has a process of its own, and limits of time and memory.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.check import CHECKS, own_model
+from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
+from slp_transformer.check.verdict import Verdict
+
+NOT_THERE = "not there yet"
+LIMIT_S, LIMIT_BYTES = 120, 4 << 30
 
 
-def main() -> None:
-    """Print the table."""
-    for check in CHECKS.values():
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks.
+
+    Returns:
+        0 if it was done and nothing is wrong, 1 if something is, 2 if it cannot be done.
+    """
+    parser = argparse.ArgumentParser(
+        "python -m slp_transformer.check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", nargs="?", help="a check, a script, a notebook, or a folder")
+    parser.add_argument("--new", action="store_true", help="write the file to begin from")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
+    parser.add_argument("--json", action="store_true", help="report as JSON")
+    options = parser.parse_args(arguments)
+    with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
+    try:
+        return _run(options)
+    except ValueError as error:
+        print(f"check: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.what is None or options.what in CHECKS:
+        print_table([options.what] if options.what else list(CHECKS))
+        return 0
+    path = Path(options.what)
+    if options.new:
+        write_template(path)
+        print(f"Written to {path}. Fill in a function, and run: check {path}")
+        return 0
+    if not path.exists():
+        raise ValueError(f"There is no check and no file named {path}.")
+    if options.json:
+        report = report_on(path) if path.is_file() else report_on_class(path)
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+        return 0
+    return show_progress(path, options.run)
+
+
+def print_table(names: list[str]) -> None:
+    """Print checks with the mistakes that they know."""
+    for name in names:
+        check = CHECKS[name]
         print(f"\n{check.signature_text}: {check.source}")
-        for name, sentence in check.mistakes.items():
-            print(f"  {name}: {sentence}")
-    known = sum(len(check.mistakes) for check in CHECKS.values())
-    print(f"\n{len(CHECKS)} checks know {known} mistakes.")
+        for mistake, sentence in check.mistakes.items():
+            print(f"  {mistake}: {sentence}")
+    known = sum(len(CHECKS[name].mistakes) for name in names)
+    print(f"\n{len(names)} check{'s know' if len(names) > 1 else ' knows'} {known} mistakes.")
+
+
+def write_template(path: Path) -> None:
+    """Write a file with every part to fill in.
+
+    Raises:
+        ValueError: if there is a file already.
+    """
+    if path.exists():
+        raise ValueError(f"{path} is there already: name another file.")
+    lines = ['"""My own Transformer."""\n\nimport torch\n']
+    for chapter, names in CHAPTERS.items():
+        lines.append(f"\n# --- Chapter {chapter} ---\n")
+        for name in names:
+            check = CHECKS[name]
+            says = (check.__doc__ or "").split("`", 2)[2].strip(" :,\n")
+            says = " ".join(says.split())
+            needed = "" if name in NEEDED else "  (not needed for the model)"
+            lines.append(f"\n# {check.source}{needed}\n# {says[:1].upper() + says[1:]}")
+            lines.append(f"def {check.signature_text}:\n    ...\n")
+    with atomic_write(path) as unfinished:
+        unfinished.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+
+
+def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
+    """Check every function of a file; None stands for one that is not there."""
+    functions = own_model.read_functions(path)
+    found: dict[str, Verdict | None] = {}
+    for name in dict.fromkeys([*(n for names in CHAPTERS.values() for n in names), *functions]):
+        with contextlib.redirect_stdout(io.StringIO()):
+            found[name] = CHECKS[name](functions[name]) if name in functions else None
+    return Parts(functions), found
+
+
+def show_progress(path: Path, run: Path | None) -> int:
+    """Print how far a file is, and put its parts together once they are right."""
+    parts, verdicts = verdicts_of(path)
+    chapters = {name: chapter for chapter, names in CHAPTERS.items() for name in names}
+    for name, verdict in verdicts.items():
+        needed = "*" if name in NEEDED else " "
+        said = NOT_THERE if verdict is None else "right" if verdict else verdict.text
+        print(f"{chapters.get(name, ''):>2} {needed} {name:22} {said}")
+        for line in verdict.example if verdict is not None and not verdict else ():
+            print(f"       {line}")
+    missing = [name for name in NEEDED if not verdicts[name]]
+    if missing:
+        right = len(NEEDED) - len(missing)
+        print(f"\n{right} of the {len(NEEDED)} parts that the model (*) needs are right.")
+        return 1
+    print("\nAll parts of the model (*) are right. They are put together.")
+    if run is not None:
+        return compare_with(parts, run)
+    print("Chapter 5's model learns its eight sentences, by your functions alone:")
+    torch.set_num_threads(1)
+    try:
+        own = own_model.train(parts, lambda line: print(line, flush=True))
+        words, ids = own_model.words_and_ids()
+        own_model.check_causality(own, ids[0, :-1])
+        print("No word sees those after it.")
+        if verdicts["cached_step"]:
+            own_model.check_cache(own, own.model.embedding(ids[0, :-1]))
+            print("With the cache, a head gathers the same.")
+    except ValueError as error:
+        print(f"Not yet. {error}")
+        return 1
+    print("The attention of its first block:")
+    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    return 0
+
+
+def compare_with(parts: Parts, folder: Path) -> int:
+    """Load weights into the reader's functions, and compare every next word."""
+    from slp_transformer.modern.published_folders import is_pretrained_folder
+
+    model: Any
+    if is_pretrained_folder(folder):
+        from slp_transformer.modern import from_pretrained
+
+        model = from_pretrained(folder)
+    else:
+        from slp_transformer.training.checkpoints import load_model
+
+        model = load_model(folder)
+    own, count, gap = own_model.compare(parts, model.eval())
+    if own.additions:
+        print(f"Added to your functions, since the book has none: {', '.join(own.additions)}.")
+    print(f"With the weights of {folder}, all {count} next words are the package's; no logit")
+    print(f"is further than {gap:.1e} from it.")
+    return 0
+
+
+def report_on(path: Path) -> dict[str, Any]:
+    """Return what is right in a file, and what is wrong, to be written as JSON."""
+    try:
+        _, verdicts = verdicts_of(path)
+    except ValueError as error:
+        return {"file": path.name, "error": str(error)}
+    tried = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    return {
+        "file": path.name,
+        "right": [name for name, verdict in tried.items() if verdict],
+        "wrong": {name: verdict.text for name, verdict in tried.items() if not verdict},
+    }
+
+
+def report_on_class(folder: Path) -> dict[str, Any]:
+    """Return a report on each script and notebook in a folder, and the commonest mistakes."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
+    reports = [_report_in_process(path) | {"file": str(path.relative_to(folder))} for path in files]
+    wrong = Counter(f"{n}: {text}" for r in reports for n, text in r.get("wrong", {}).items())
+    return {"files": reports, "mistakes": dict(wrong.most_common())}
+
+
+def _report_in_process(path: Path) -> dict[str, Any]:
+    command = [sys.executable, "-c", LIMITED, str(LIMIT_BYTES), str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, encoding="utf-8")
+    except subprocess.TimeoutExpired:
+        return {"error": f"It took more than {LIMIT_S} seconds."}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return {"error": f"It ended with code {done.returncode}: too much memory, perhaps."}
+
+
+# Memory can be limited where the system has rlimits: not on Windows.
+LIMITED = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+sys.stdout.reconfigure(encoding="utf-8")
+from slp_transformer.check.__main__ import main
+sys.exit(main([sys.argv[2], "--json"]))
+"""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command line: `slp-transformer train | generate | translate | evaluate | info | merge | tab`.
+"""The command line: `slp-transformer train | generate | translate | ... | tab | convert`.
 
 It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
 (143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
@@ -35,6 +35,7 @@ LIBRARIES = {
     "guitar": ["tyro", "mido", "guitarpro"],
 }
 """The libraries of each extra that commands take for granted."""
+GUITAR_COMMANDS = ("tab", "convert")
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
 Train small language models on your own text or guitar tabs, and generate with them.
@@ -48,6 +49,7 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} info runs/mine                             its model, tokenizer and progress
   {PROGRAM} merge runs/lora --out-dir runs/merged      a LoRA run with its base
   {PROGRAM} tab song.mid                               guitar tab that can be played
+  {PROGRAM} convert song.gp5 -o song.musicxml          guitar music as another kind of file
 
 {PROGRAM} COMMAND --help lists the options of a command."""
 
@@ -58,7 +60,7 @@ def check_libraries(command: str) -> None:
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
-    extra = "guitar" if command == "tab" else "text"
+    extra = "guitar" if command in GUITAR_COMMANDS else "text"
     if missing := [name for name in LIBRARIES[extra] if find_spec(name) is None]:
         raise ImportError(
             f"{command} needs {' and '.join(missing)}, which can be installed by: "
@@ -93,7 +95,7 @@ def run(args: Sequence[str]) -> int:
 
         command, options = parse(args)
         check_libraries(command)
-        with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
+        with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)
         sys.stdout.flush()

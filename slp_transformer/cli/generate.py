@@ -17,6 +17,8 @@ from slp_transformer.tasks.generation_session import (
 )
 from slp_transformer.tasks.run_config import load_run
 
+SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
+
 
 def execute(options: Generate) -> None:
     """Generate, printing tokens as they come if there is one text, else all at the end.
@@ -42,10 +44,7 @@ def execute(options: Generate) -> None:
             options.max_new_tokens,
             options.seed,
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            repetition_penalty=options.repetition_penalty,
+            **{name: getattr(options, name) for name in SAMPLING},
         )
     except BaseException:
         if stream is not None:

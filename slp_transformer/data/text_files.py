@@ -47,22 +47,20 @@ class PublishedFile:
         name: file name in the data directory.
         url: where it is published.
         sha256: its checksum, in hexadecimal digits.
-        origin: a sentence on where the content is from, and under which terms.
     """
 
     name: str
     url: str
     sha256: str
-    origin: str
 
 
 CORPORA = {
+    # 40,000 lines of Shakespeare's plays, which are in the public domain, put together by Andrej
+    # Karpathy for char-rnn (2015).
     "tiny-shakespeare": PublishedFile(
-        name="tiny-shakespeare.txt",
-        url="https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
-        sha256="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-        origin="40,000 lines of Shakespeare's plays, which are in the public domain, put together "
-        "by Andrej Karpathy for char-rnn (2015).",
+        "tiny-shakespeare.txt",
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+        "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
     ),
 }
 BUNDLED_CORPORA = {"moby-dick": Path(__file__).with_name("moby_dick.txt")}

@@ -96,7 +96,7 @@ def generate(
         temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (`top-p`).
-        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that stand in the text.
+        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that the text has.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
@@ -152,20 +152,7 @@ def generate(
         return []
     with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
-        if draft_model is not None:
-            from slp_transformer.generation.speculative import speculative_loop
-
-            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
-            own = generator[0] if isinstance(generator, Sequence) else generator
-            options = (num_draft_tokens, own, stops, on_token)
-            ids, stopped = speculative_loop(
-                session, draft, probabilities, texts[0], ends[0], *options
-            )
-            found = [[Hypothesis(ids, None, stopped)]]
-        elif num_beams is None:
-            written = decode_loop(session, choose, texts, ends, stops, on_token)
-            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
-        else:
+        if num_beams is not None:
             found = beam_search(
                 next_logits,
                 session.reorder,
@@ -175,6 +162,15 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
+        else:
+            if draft_model is None:
+                written = decode_loop(session, choose, texts, ends, stops, on_token)
+            else:
+                draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+                own = generator[0] if isinstance(generator, Sequence) else generator
+                how = num_draft_tokens, own, stops, on_token
+                written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *how)]
+            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         session.check_no_nan()
     results = []
     for text, hypotheses in zip(texts, found, strict=True):
@@ -503,3 +499,61 @@ def decode_loop(
                     on_token(text, word)
     written |= zip(rows, ids.tolist(), strict=True)
     return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]
+
+
+def speculative_loop(
+    session: DecoderSession,
+    draft: DecoderSession,
+    probabilities: Callable[[Tensor, Tensor], Tensor],
+    prompt: list[int],
+    max_length: int,
+    num_draft_tokens: int = 4,
+    generator: torch.Generator | None = None,
+    stop_ids: Collection[int] = (),
+    on_token: Callable[[int, int], None] | None = None,
+) -> tuple[list[int], bool]:
+    """Write on after a prompt, with words distributed exactly as by the large model alone.
+
+    Source: Leviathan et al. 2023 (arXiv 2211.17192), algorithm 1. A word x is accepted with
+    probability min(1, p(x)/q(x)), where p is the large model's distribution and q the draft's. The
+    first that is not is replaced by one drawn from max(0, p − q), which makes up the difference.
+
+    Args:
+        session: the large model.
+        draft: the small one.
+        probabilities: called with logits [1 × V] and the ids so far [1 × T]; gives a distribution.
+        prompt: the beginning of the text.
+        max_length: how long the text may become.
+        num_draft_tokens: how many words are proposed at a time.
+        generator: where random numbers come from.
+        stop_ids: ids after which the text ends.
+        on_token: called with 0 and the id of each new word.
+
+    Returns:
+        The ids of the text, and whether a stop token ended it.
+    """
+    device = model_device(session.model)
+    ids = torch.tensor([prompt], device=device)
+    while (T := ids.shape[1]) < max_length:
+        proposed: list[Tensor] = []
+        for _ in range(min(num_draft_tokens, max_length - T - 1)):
+            proposed.append(probabilities(draft(ids), ids))
+            ids = torch.cat([ids, sample(proposed[-1].log(), generator)[:, None]], dim=1)
+        for i, u in enumerate(session.read_last(ids, len(proposed) + 1).unbind(1)):
+            p = probabilities(u, ids[:, : T + i])
+            if i < len(proposed):
+                q, x = proposed[i], ids[0, T + i]
+                if torch.rand((), generator=generator, device=device) * q[0, x] < p[0, x]:
+                    continue
+                rest = (p - q).clamp(min=0)
+                p = rest if rest.any() else p
+            ids = torch.cat([ids[:, : T + i], sample(p.log(), generator)[:, None]], dim=1)
+            break
+        for length, word in enumerate(ids[0, T:].tolist(), T + 1):
+            if on_token is not None:
+                on_token(0, word)
+            if word in stop_ids:
+                return ids[0, :length].tolist(), True
+        session.truncate(ids.shape[1] - 1)
+        draft.truncate(ids.shape[1] - 1)
+    return ids[0].tolist(), False

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from slp_transformer.guitar.formats.registry import write_tab
     from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, is_playable_grip
     from slp_transformer.guitar.practice import make_practice_corpus, make_practice_studies
-    from slp_transformer.guitar.score import Score, ScoreNote
-    from slp_transformer.guitar.tab import Bar, Event, Tab
+    from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
     from slp_transformer.guitar.tab_dataset import prepare_tab_dataset
     from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
     from slp_transformer.guitar.timing import columns_to_steps
@@ -26,8 +25,7 @@ __all__ = [
     "Bar",
     "Event",
     "Note",
-    "Score",
-    "ScoreNote",
+    "TabNote",
     "Tab",
     "TabTokenizer",
     "Tuning",
@@ -41,6 +39,7 @@ __all__ = [
     "prepare_tab_dataset",
     "read_tab_file",
     "read_tab_folder",
+    "TabNote",
     "encode_all_tabs",
     "write_tab",
 ]

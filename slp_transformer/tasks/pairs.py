@@ -96,7 +96,6 @@ class PairTask(Task):
         """
         from slp_transformer.data import prepare_pair_corpus
         from slp_transformer.data.pair_corpus import read_pairs_or_bundled
-        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         named = data.source_language, data.target_language
@@ -113,7 +112,7 @@ class PairTask(Task):
             vocab_size=data.vocab_size,
             shared_vocabulary=data.shared_vocabulary,
             overlong=data.overlong,
-            tokenizer=config.init_from and load_tokenizer_of(Path(config.init_from)),
+            tokenizer=config.initial_tokenizer(),
             output_dir=folder,
         )
         return to_dataset(corpus)
@@ -230,19 +229,11 @@ class PairTask(Task):
             ValueError: if there are none, or none fits the window.
         """
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
-        from slp_transformer.tasks.evaluation import (
-            format_table,
-            loss_rows,
-            loss_values,
-            mean_pair_loss,
-            translate_all,
-            translation_scores,
-            val_data,
-        )
+        from slp_transformer.tasks import evaluation
 
         translator = to_translator(run)
         if options.source is None:
-            pairs = val_data(run).val_texts
+            pairs = evaluation.val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if options.target is None else (None, None)
             pairs, _ = read_pairs_or_bundled(options.source, options.target, languages)
@@ -250,13 +241,15 @@ class PairTask(Task):
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
-        values = loss_values(mean_pair_loss(run, ids, special_ids(run.tokenizer)), run)
+        values = evaluation.loss_values(
+            evaluation.mean_pair_loss(run, ids, special_ids(run.tokenizer)), run
+        )
         beams = options.num_beams or 4
-        predictions = translate_all(translator, [source for source, _ in pairs], beams)
+        predictions = evaluation.translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
-        scores, score_rows = translation_scores(predictions, references)
-        rows = loss_rows(values) | {
+        scores, score_rows = evaluation.translation_scores(predictions, references)
+        rows = evaluation.loss_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }
@@ -268,7 +261,7 @@ class PairTask(Task):
         if samples:
             values["samples"] = samples
         head = f"Of the pairs, {warnings}.\n" if warnings else ""
-        tables = map(format_table, [rows | score_rows, *samples])
+        tables = map(evaluation.format_table, [rows | score_rows, *samples])
         return Report(values, head + "\n\n".join(tables))
 
 

@@ -27,9 +27,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra
+from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
 from slp_transformer._internal.config_checks import Activation, Positions, check_size
-from slp_transformer._internal.json_schema import validate_json
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.modern.config import ModernConfig
@@ -170,6 +169,10 @@ class RunConfig(Generic[DataT]):
         """Write the configuration to a file."""
         with atomic_write(path) as unfinished:
             unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
+
+    def initial_tokenizer(self) -> Any:
+        """Return the tokenizer of the run to begin with; None if there is none."""
+        return self.init_from and load_tokenizer_of(Path(self.init_from))
 
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""

@@ -77,19 +77,17 @@ class TabTask(Task):
             read_train_val_tabs,
         )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
-        from slp_transformer.tasks.run_config import load_tokenizer_of
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
         warnings = [f"skipped: {problem}" for problem in skipped]
-        if config.init_from is None:
+        tokenizer = config.initial_tokenizer()
+        if tokenizer is None:
             styles, remarks = collect_styles(train)
             tokenizer = TabTokenizer(
                 steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
             )
             warnings = remarks + warnings
-        else:
-            tokenizer = load_tokenizer_of(Path(config.init_from))
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
         made = Dataset(tokenizer, train_ids, val_ids)
@@ -157,38 +155,31 @@ class TabTask(Task):
 
         from slp_transformer.guitar.tab_dataset import read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
-        from slp_transformer.tasks.evaluation import (
-            add_samples,
-            format_table,
-            loss_rows,
-            mean_window_loss,
-            sample,
-            val_data,
-        )
+        from slp_transformer.tasks import evaluation
 
         if options.source is None:
-            stream = val_data(run).val
+            stream = evaluation.val_data(run).val
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = mean_window_loss(run, stream)
-        rows = loss_rows(values)
+        values = evaluation.mean_window_loss(run, stream)
+        rows = evaluation.loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
         train = tabs.training_pieces(run)
         values["bits_per_note"] = tabs.bits_per_note(run, val, train)
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
         if options.samples is None:
-            return Report(values, format_table(rows))
+            return Report(values, evaluation.format_table(rows))
         session = self.session(run, options)
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
-            "model": sample(session, run, options),
-            "unconstrained": sample(free, run, options),
+            "model": evaluation.sample(session, run, options),
+            "unconstrained": evaluation.sample(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
-        return add_samples(report, run, session, groups["model"], options.seed)
+        return evaluation.add_samples(report, run, session, groups["model"], options.seed)
 
 
 class TabSession(GenerationSession):

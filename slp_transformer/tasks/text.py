@@ -85,10 +85,8 @@ class TextTask(Task):
             ValueError: if it cannot be read, or is too short for a window.
         """
         from slp_transformer.data import prepare_corpus
-        from slp_transformer.tasks.run_config import load_tokenizer_of
 
-        data = config.data
-        tokenizer = config.init_from and load_tokenizer_of(Path(config.init_from))
+        data, tokenizer = config.data, config.initial_tokenizer()
         share = data.val_split if data.val_data is None else 0.0
         text = prepare_corpus(
             data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer

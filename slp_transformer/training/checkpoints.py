@@ -202,19 +202,26 @@ def load_model(
         model: makes a model of your own from the stored configuration, None if it had none.
 
     Raises:
-        ValueError: if there is no complete checkpoint, it is not of a model of this package, or a
-            LoRA adapter's base is missing or has changed.
+        ValueError: if there is no complete checkpoint, it is not of a model of this package or of
+            one with LoRA, and no function is given, or a LoRA adapter's base is missing or has
+            changed.
         ImportError: if safetensors is not installed.
     """
     folder = checkpoint_folder(run, which)
     spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
+    weights = full / WEIGHTS_FILE
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
+        )
+    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
+        raise ValueError(
+            f"{weights} has LoRA matrices beside the weights: pass load_model a function that "
+            "makes such a model, by add_lora, as model."
         )
     if type(spec.config) is TransformerConfig:
         check_model_size(spec, full)
@@ -227,7 +234,8 @@ def load_model(
     else:
         load_weights(loaded, full)
     if lora_base is not None:
-        add_lora(loaded, lora_base.rank)
+        adapted = {name.split(".")[-2:][0] for name in tensor_headers(folder / LORA_WEIGHTS_FILE)}
+        add_lora(loaded, lora_base.rank, sorted(adapted))
         load_weights(loaded, folder)
     torch.set_rng_state(rng_state)  # loading draws no random numbers
     return loaded.eval()

@@ -61,7 +61,7 @@ def server(monkeypatch, tmp_path):
 
 def published(url: str, content: bytes = CONTENT) -> PublishedFile:
     sha256 = hashlib.sha256(content).hexdigest()
-    return PublishedFile("numbers.txt", url, sha256, "All bytes, many times.")
+    return PublishedFile("numbers.txt", url, sha256)
 
 
 def names(folder) -> set[str]:

@@ -310,9 +310,6 @@ simple_attention
   the future: F.softmax(X @ X[i], 0) @ X
   scaled: past = X[: i + 1]; F.softmax(past @ X[i] / math.sqrt(X.shape[-1]), 0) @ past
   no softmax: sum((X[j] @ X[i]) * X[j] for j in range(i + 1))
-  itself left out: F.softmax(X[:i] @ X[i], 0) @ X[:i]
-  itself left out: w = torch.stack([X[j] @ X[i] for j in range(i)]).softmax(0); w @ X[:i]
-  itself left out: w = F.softmax(X[:i] @ X[i], 0); sum(w[j] * X[j] for j in range(i))
 causal_mask
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
   right: lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
@@ -330,15 +327,11 @@ mask_after
   not shifted: torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
   new tokens only: torch.full((N, N), -torch.inf).triu(1)
   nothing hidden: torch.zeros(N, N + held)
-  one too late: [[0.0 if j <= held + i + 1 else -math.inf for j in range(held + N)] for i in
-      range(N)]
 padding_mask
   right: lambda ids, pad: torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
   wrong way round: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
   always 0: torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
   booleans: ids != pad_id
-  at the end alone: n = max(j + 1 for j, w in enumerate(ids.tolist()) if w != pad_id); torch.where(
-      torch.arange(len(ids)) < n, 0.0, -torch.inf)
 attention
   right: F.softmax(Q @ K.T / math.sqrt(K.shape[-1]) + mask, dim=-1) @ V
   right: lambda Q, K, V, mask=None: F.scaled_dot_product_attention(Q.double(), K.double(),
@@ -369,12 +362,6 @@ head
   roles of Q and K: _plain_head(X, X @ W_K, X @ W_Q, X @ W_V, W_O)
   no W_O: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, torch.eye(W_V.shape[1]))
   V from W_K: _plain_head(X, X @ W_Q, X @ W_K, X @ W_K, W_O)
-  mask after softmax: a = F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1); a.tril() @ (X
-      @ W_V) @ W_O
-  0/1 mask added: s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(s + tril(len(X)), -1) @
-      (X @ W_V) @ W_O
-  0/1 mask multiplied: s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(s * tril(len(X)),
-      -1) @ (X @ W_V) @ W_O
 split_heads
   right: list(X.chunk(A, dim=-1))
   view without transpose: X.view(A, X.shape[0], -1)
@@ -394,16 +381,6 @@ multi_head_attention
   no mask: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, mask=False)
   heads reversed: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: torch.cat(list(H)[::-1], -1))
   one head: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O)
-  head 1 for all: k, v = W_Q.shape[1] // A, W_V.shape[1] // A; _plain_head(X, X @ W_Q[:, :k], X @
-      W_K[:, :k], X @ W_V[:, :v], torch.eye(v)).repeat(1, A) @ W_O
-  shared K and V: _mha(X, W_Q, W_K[:, : W_K.shape[1] // A].repeat(1, A), W_V[:, : W_V.shape[1] //
-      A].repeat(1, A), W_O, A, _cut(A), _join)
-  mask after softmax: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5, -1) * tril(len(X)); _join(a @ V) @ W_O
-  0/1 mask added: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5 + tril(len(X)), -1); _join(a @ V) @ W_O
-  0/1 mask multiplied: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5 * tril(len(X)), -1); _join(a @ V) @ W_O
   softmax over heads: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, axis=0)
 cached_step
   right: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); alpha =
@@ -493,22 +470,33 @@ temperature
 limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
   swapped: ([0.25] * 4, [1, 0, 0, 0])
+mask_after
+  one too late: torch.full((N, held + N), -torch.inf).triu(held + 2)
+padding_mask
+  at the end alone: M = torch.zeros(len(ids)); last = max(j for j in range(len(ids)) if ids[j] !=
+      pad_id); M[last + 1 :] = -torch.inf; M
+head
+  mask after softmax: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S, -1).tril() @ X
+      @ W_V @ W_O
+  hidden scores 0: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S *
+      torch.ones_like(S).tril(), -1) @ X @ W_V @ W_O
 top_k
-  right: kept = u.topk(k); torch.zeros_like(u).scatter(0, kept.indices, kept.values.softmax(0))
-  right: cut = u.argsort()[:-k]; v = u.clone(); v[cut] = -math.inf; v.softmax(-1)
-  more at a tie: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
-  more at a tie: u.masked_fill(u < u.topk(k).values[-1], -torch.inf).softmax(-1)
-  not renormalised: i = u.topk(k).indices; torch.zeros_like(u).scatter(0, i, F.softmax(u, -1)[i])
-  logits 0: i = u.topk(k).indices; F.softmax(torch.zeros_like(u).scatter(0, i, u[i]), -1)
+  right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
+      - i; z[i] = u[i]; F.softmax(z, -1)
+  right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
+  more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
+  not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
+  logits 0: z = 0 * u; i = u.topk(k).indices; z[i] = u[i]; F.softmax(z, -1)
   smallest: keep = u.topk(k, largest=False).indices; torch.full_like(u, -torch.inf).scatter(0, keep,
       u[keep]).softmax(-1)
-  one too few: i = u.topk(k - 1).indices; torch.full_like(u, -torch.inf).scatter(0, i,
-      u[i]).softmax(-1)
+  one too few: y = u.masked_fill(u <= u.topk(k).values[-1], -torch.inf); y.softmax(-1)
 top_p
-  beyond p: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y > p + 1e-6] = 0; y
-      = y / y.sum(); torch.zeros_like(y).scatter(-1, order, y)
-  crossing word dropped: y, order = F.softmax(u, -1).sort(descending=True); cut = y.cumsum(-1) > p +
-      1e-6; cut[0] = False; y[cut] = 0; y = y / y.sum(); torch.zeros_like(y).scatter(-1, order, y)
+  beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
+      z[i] = y * keep; z / z.sum()
+  crossing word dropped: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) < p;
+      keep[0] = True; z = 0 * y; z[i] = y * keep; z / z.sum()
+  right: y, i = F.softmax(u.flip(0), -1).sort(descending=True); y[y.cumsum(0) - y > p - 1e-6] = 0;
+      z = 0 * y; z[i] = y; z.flip(0) / z.sum()
   not renormalised: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y >= p -
       1e-6] = 0; torch.zeros_like(y).scatter(-1, order, y)
   each above p: u.masked_fill(F.softmax(u, -1) < p, -torch.inf).softmax(-1)

@@ -133,21 +133,35 @@ const tried = (action) => async (...given) => {
     note("");
     await action(...given);
   } catch (error) {
+    halt();
     if (!(error instanceof Refusal)) throw error;
     note(error.message);
   }
 };
 
 const add = tried(async (more) => {
+  halt();
   ids = [...ids, ...more];
   await drawText();
   await look();
 });
 
+/** Give up what is being written. */
+function halt() {
+  busy++;
+  working(false);
+}
+
+/** While it writes it can be stopped, and readers of the screen wait for the end. */
+function working(yes) {
+  find("stop").disabled = !yes;
+  stage.setAttribute("aria-busy", String(yes));
+}
+
 /** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab be heard. */
 const write = tried(async (count) => {
   const mine = ++busy;
-  find("stop").disabled = false;
+  working(true);
   share(count);
   let left = count, music = null;
   while (left > 0) {
@@ -159,13 +173,14 @@ const write = tried(async (count) => {
     await look();
     if (mine !== busy) return;
   }
-  find("stop").disabled = true;
-  if (music?.tex && count > 1) await document.getElementById("slp-hear").show(music.tex);
+  working(false);
+  if (!music?.tex || count === 1) return;
+  await document.getElementById("slp-hear").show(music.tex).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
 });
 
 /** Begin a piece: what is asked for, and the riff. */
 const piece = tried(async () => {
-  busy++;
+  halt();
   const wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
   ({ ids } = await ask("beginTab", { asked: wanted, riff: find("riff").value, options: options() }));
   off = [];
@@ -174,8 +189,7 @@ const piece = tried(async () => {
 });
 
 const typed = tried(async () => {
-  busy++;
-  find("stop").disabled = true;
+  halt();
   ({ ids } = await ask("encode", { text: find("text").value }));
   if (!ids.length) throw new Refusal("Write one character at least.");
   await look();
@@ -188,6 +202,7 @@ const toggle = tried(async () => {
 
 /** Write the text twice, so that a head can find in the first copy what comes next in the second. */
 const repeat = tried(async () => {
+  halt();
   const room = Math.floor(about.config.context_length / 2), begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
   const line = ids.slice(Math.max(begin, 0)).filter((id) => !/^<eos>$/.test(about.vocabulary[id])).slice(-(room - (begin > 0 ? begin : 0)));
   if (line.length < 8) throw new Refusal("Write eight tokens at least, to repeat them.");
@@ -200,9 +215,9 @@ const repeat = tried(async () => {
 
 /** Take a model: show what it is, and a beginning. */
 async function take(given, name) {
+  halt();
   about = await ask("load", given);
   [ids, seen, off] = [[], null, []];
-  busy++;
   const { num_blocks, context_length } = about.config;
   find("about").textContent = `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
   find("for-text").hidden = isTab();
@@ -215,16 +230,16 @@ async function take(given, name) {
     find(kind).replaceChildren(make("option", { value: "" }, "any"), ...values.filter((value) => value !== "none").map((value) => make("option", { value }, value)));
   }
 }
-const first = find("text").value;
-
 async function begin() {
   if (isTab()) return piece();
   return typed();
 }
 
-const choose = tried(async (name) => {
-  await take({ address: new URL(`${name}/`, assets).href, name }, name === "tab" ? "Practice tab" : "Moby-Dick");
-  if (!isTab() && !find("text").value.trim()) find("text").value = first;
+const choose = tried(async (name, text = null) => {
+  const radio = stage.querySelector(`[name=w-model][value=${name}]`);
+  await take({ address: new URL(`${name}/`, assets).href, name }, radio.parentElement.textContent.trim());
+  radio.checked = true;
+  find("text").value = text ?? radio.dataset.first;
   await begin();
 });
 
@@ -296,10 +311,9 @@ function share(count) {
 /** Write what the address asks for. */
 async function follow() {
   const given = new URLSearchParams(location.hash.slice(1)), model = given.get("model");
-  if (model !== "tab" && model !== "text") return choose("text");
-  stage.querySelector(`[name=w-model][value=${model}]`).checked = true;
-  for (const name of [...Object.values(FIELDS), "text", "riff"]) if (given.has(name)) find(name).value = given.get(name);
-  await choose(model);
+  if (!["text", "tab", "letters"].includes(model)) return choose("text");
+  for (const name of [...Object.values(FIELDS), "riff"]) if (given.has(name)) find(name).value = given.get(name);
+  await choose(model, given.get("text"));
   if (model === "tab") {
     for (const name of ["TUNING", "KEY"]) find(name).value = given.get(name) ?? "";
     await piece();
@@ -322,7 +336,7 @@ function listen() {
     await piece();
     await write(about.config.context_length);
   });
-  find("stop").addEventListener("click", () => { busy++; find("stop").disabled = true; });
+  find("stop").addEventListener("click", halt);
   find("repeat").addEventListener("click", repeat);
   find("riffs").addEventListener("change", () => { find("riff").value = find("riffs").value; piece(); });
   for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("change", piece);
