@@ -333,12 +333,3 @@ def test_gradients_of_each_sequence_alone_by_vmap():
         alone = torch.autograd.grad(loss(weights, row), list(weights.values()))
         for name, gradient in zip(weights, alone, strict=True):
             assert_same(together[name][b], gradient)
-
-
-@pytest.mark.slow
-def test_exported_it_reads_sequences_of_any_length(unchecked):
-    lm = model()
-    free = {"ids": {0: torch.export.Dim("batch"), 1: torch.export.Dim("N", max=M)}}
-    exported = torch.export.export(lm, (some_ids(B, N),), dynamic_shapes=free).module()
-    for ids in (some_ids(3, 5), some_ids(1, M)):
-        assert_same(exported(ids), lm(ids))

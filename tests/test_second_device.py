@@ -9,7 +9,6 @@ from slp_transformer import generate, padding_mask
 from slp_transformer.data.batches import LengthBucketedPairs
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.training import load_model, train
-from slp_transformer.training.checkpoints import get_rng_state, set_rng_state
 from slp_transformer.training.devices import pick_device
 
 STREAM = torch.arange(7).repeat(5)
@@ -47,25 +46,6 @@ def same_gradients(here, there) -> None:
 
 
 # --- The device itself -------------------------------------------------------------------------
-
-
-def test_its_tensors_refuse_those_of_the_cpu(device, waits):
-    X = torch.ones(2, 3)
-    for meet in (
-        lambda: X.to(device) + X,
-        lambda: X @ X.T.to(device),
-        lambda: X.to(device)[X[0].long()],
-    ):
-        with pytest.raises(RuntimeError, match="meet tensors on cpu"):
-            meet()
-    assert (X.to(device) * torch.tensor(2.0)).sum().item() == 12
-
-
-def test_it_counts_what_the_cpu_asks_it(device, waits):
-    X = torch.arange(5, device=device).to(torch.float64).to(device, torch.float32)
-    assert sum(waits.values()) == 0
-    X.tolist(), X[0].item(), X.nonzero(), X[X > 2], bool(X[1]), X.cpu()
-    assert sum(waits.values()) == 6
 
 
 # --- Models ------------------------------------------------------------------------------------
@@ -250,20 +230,6 @@ def test_a_run_goes_on_there_to_the_last_bit(device, tmp_path):
     weights = (load_model(tmp_path / name, "last").state_dict() for name in ("whole", "halves"))
     off = 0.0 if device.type == standin.NAME else 1e-5  # sums may come in another order
     torch.testing.assert_close(*weights, rtol=off, atol=off)
-
-
-def test_random_numbers_are_those_of_the_device_in_use(device, waits, monkeypatch):
-    """Not those of the first device of its kind, where there are several."""
-    asked = []
-    module = torch.get_device_module(device)
-    for name in ("get_rng_state", "set_rng_state"):
-        real = getattr(module, name)
-        monkeypatch.setattr(
-            module, name, lambda *args, real=real: asked.append(args) or real(*args)
-        )
-    generator, second = torch.Generator(), torch.device(standin.NAME, 1)
-    set_rng_state(get_rng_state(generator, second), generator, second)
-    assert [args[-1] for args in asked] == [second, second]
 
 
 def test_a_device_is_asked_for_by_name_and_number(device, waits):

@@ -1,6 +1,5 @@
 """Compare two answers, and write a small tensor as words in a sentence."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -118,7 +117,7 @@ def _format_number(value: float, digits: int = 3) -> str:
         return "−∞" if value < 0 else "∞"
     if value != value:
         return "NaN"
-    text = f"{value:.{digits if abs(value) < 1000 else digits + 3}g}"
+    text = f"{value:.{max(digits, 3 if abs(value) < 1000 else 6)}g}"
     return text.replace("-", "−")
 
 
@@ -132,21 +131,16 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
     same_shape = drop_unit_axes(expected.shape) == drop_unit_axes(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
-        return _told_apart(lambda digits: [format_value(v, digits) for v in (expected, actual)])
+        pair = format_value(expected), format_value(actual)
+        if pair[0] == pair[1]:  # they differ further on
+            pair = format_value(expected, 7), format_value(actual, 7)
+        return [f"expected  {pair[0]}", f"yours     {pair[1]}"]
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
     gap[actual == expected] = 0  # infinities of the same sign
     at = torch.unravel_index(gap.argmax(), expected.shape)
     place = ", ".join(str(int(i)) for i in at)
-    pair = expected[at].item(), actual[at].item()
-    first, second = _told_apart(lambda digits: [_format_number(v, digits) for v in pair])
-    return [f"{first} at [{place}]", second]
-
-
-def _told_apart(formatted: Callable[[int], list[str]]) -> list[str]:
-    """Return two values as lines, with as many digits as tell them apart."""
-    for digits in (3, 6, 9):
-        expected, actual = formatted(digits)
-        if expected != actual:
-            break
-    return [f"expected  {expected}", f"yours     {actual}"]
+    return [
+        f"expected  {_format_number(expected[at].item(), 5)} at [{place}]",
+        f"yours     {_format_number(actual[at].item(), 5)}",
+    ]

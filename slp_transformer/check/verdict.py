@@ -55,7 +55,7 @@ def at_most(value: Tensor | float, target: float, floor: float = -math.inf) -> V
     Args:
         value: a number, or a tensor with one.
         target: the number to beat.
-        floor: what no honest model can go below; whatever does has seen the answer.
+        floor: the least that is possible; what is below it was not measured fairly.
 
     Returns:
         The verdict. In a script it is printed, too.
@@ -65,12 +65,14 @@ def at_most(value: Tensor | float, target: float, floor: float = -math.inf) -> V
     except (TypeError, ValueError, RuntimeError):
         verdict = Verdict(False, f"A number is wanted, not one of type {type(value).__name__}.")
     else:
-        right = number <= target
-        words = "at most" if right else "not below"
-        verdict = Verdict(right, f"{number:.3f} is {words} {target:g}.")
+        right = floor <= number <= target
+        text = f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
         if number < floor:
-            text = f"{number:.3f} is below {floor:g}, which no model can reach without cheating"
-            verdict = Verdict(False, f"{text}: does it see the word that it predicts?")
+            text = (
+                f"{number:.3f} is below {floor:g}, and no model can be: the loop sees what it "
+                "should predict, or measures something else."
+            )
+        verdict = Verdict(right, text)
     print_verdict(verdict)
     return verdict
 

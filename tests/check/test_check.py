@@ -52,7 +52,7 @@ def test_right_solution_passes_however_it_is_written(one):
 def test_planted_mistake_is_never_right_and_is_named(one):
     found = verdict(one)
     assert not found
-    assert found.mistakes == (one.mistake,), str(found)
+    assert found.mistakes == (one.mistake.partition(" (")[0],), str(found)
     assert found.text and found.example, "it says what is wrong and where it shows"
 
 
@@ -63,10 +63,9 @@ def test_odd_mistake_is_never_right(one):
     assert found.text.endswith((".", "?")) and found.example
 
 
-def test_enough_is_planted():
-    assert len(WRONG) >= 60
+def test_every_check_is_tried():
     checked = {one.check for one in ALL}
-    assert checked == set(check.CHECKS), "every check is tried"
+    assert checked == set(check.CHECKS)
     assert {one.check for one in RIGHT} == {one.check for one in WRONG} == checked
 
 
@@ -433,6 +432,20 @@ def test_a_terminal_without_the_letters_gets_the_rest(monkeypatch):
     assert narrow.buffer.getvalue().decode() == f"Not yet. no ?d_k{chr(10)}"
 
 
+def test_a_counterexample_is_written_with_the_digits_that_differ():
+    found = check.layer_norm(
+        lambda x, gamma, beta: 1.0002 * F.layer_norm(x, x.shape[-1:], gamma, beta, 0.0)
+    )
+    right, wrong = (line.split()[1:] for line in found.example if not line.startswith(("f", "s")))
+    assert right != wrong
+
+
+def test_a_loss_below_what_is_possible_is_no_success():
+    assert check.at_most(0.28, 0.29, floor=0.276)
+    found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
+    assert not found and "below 0.276, and no model can be" in found.text
+
+
 def test_html_is_escaped():
     assert "&lt;b&gt;" in Verdict(False, "<b>", ("<i>",))._repr_html_()
 
@@ -449,17 +462,3 @@ def test_the_table_is_one_command():
     assert result.returncode == 0, result.stderr
     known = sum(len(one.mistakes) for one in check.CHECKS.values())
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in result.stdout
-
-
-def test_a_loss_below_the_floor_has_cheated():
-    assert check.at_most(0.28, 0.29, floor=0.276)
-    found = check.at_most(0.005, 0.29, floor=0.276)
-    assert not found and "0.005 is below 0.276" in found.text
-
-
-def test_a_small_difference_is_printed_with_the_digits_that_show_it():
-    def almost(scores):
-        return torch.softmax(scores, -1) * 1.0002
-
-    expected, mine = check.softmax(almost).example[1:3]
-    assert expected.split()[1:] != mine.split()[1:]

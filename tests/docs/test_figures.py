@@ -9,7 +9,7 @@ import figures
 import links
 import pytest
 import torch
-from test_chapters import CHAPTERS, cells, every_chapter, read
+from test_chapters import CHAPTERS, every_chapter, read
 
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
@@ -33,32 +33,6 @@ def link(slug):
 
 
 # --- Drawn for a phone ---------------------------------------------------------------------------
-
-
-def drawn():
-    yield plotting.heatmap(torch.rand(9, 9), WORDS, WORDS, title="α", top=1)
-    yield plotting.heatmap(torch.rand(7, 17), WORDS[:7], range(17), "Y", "N × |V|", top=1)
-    yield plotting.panels(
-        plotting.Panel(torch.rand(9, 8), "X", rows=WORDS, decimals=None),
-        "+",
-        plotting.Panel(torch.rand(9, 8), "H", columns=WORDS[:8], decimals=None),
-    )
-    yield plotting.heatmap(torch.rand(32, 48), decimals=None)
-    yield plotting.bars([0.5, 0.3], ["LoRA, r = 8, feedforward too", "all weights"], title="nats")
-    yield plotting.flow(causal_mask(9) == 0, WORDS, WORDS, row=6)
-    yield plotting.lines({"with": [1.0, 2.0], "without a cache at all": [2.0, 9.0]}, x="tokens")
-
-
-@pytest.mark.parametrize("picture", list(drawn()))
-def test_a_figure_fits_a_phone_with_letters_of_eleven_pixels(picture):
-    svgs = re.findall(r"<svg.*?</svg>", picture._repr_html_(), flags=re.DOTALL)
-    assert svgs
-    for svg in svgs:
-        least = float(re.search(r"min-width: (\d+)px", svg)[1])
-        natural = float(re.search(r"\* (\d+)px\)", svg)[1])
-        assert least <= 348, "wider than the text of a phone's page"
-        sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
-        assert all(size * 4 / 3 * least / natural >= 10.9 for size in sizes)
 
 
 def test_a_wide_matrix_goes_on_below_and_loses_no_column():
@@ -120,14 +94,6 @@ def test_references_get_the_numbers_of_their_figures():
     assert ">Figure 1.2<" in here and ">Figure 1.2<" in there
     with pytest.raises(ValueError, match="No figure 'other' stands in 01_a"):
         figures.with_references('<a href="#fig-other">Figure</a>', "01_a", known)
-
-
-def test_several_drawings_side_by_side_are_one_figure_with_one_text():
-    figure = figures.Figure("1.1", "1-1", "Two & more", 'A "text"')
-    html = figures.described('<div class="slp-figure"><svg></svg><svg></svg></div>', figure)
-    assert html.count("aria-label") == 1 and html.count('aria-hidden="true"') == 2
-    assert "Figure 1.1</a>. Two &amp; more." in html and 'id="fig-1-1"' in html
-    assert figures.described("<p>no picture</p>", figure) == "<p>no picture</p>"
 
 
 # --- Wiring --------------------------------------------------------------------------------------
@@ -240,12 +206,6 @@ def test_what_cannot_be_touched_is_refused():
         plotting.interactive_weights(torch.eye(9), WORDS)
     with pytest.raises(ValueError, match=r"for 4 heads, but the matrix came with shape \(5, 6\)"):
         plotting.interactive_heads(torch.ones(5, 6), 4)
-
-
-def test_touched_figures_stand_in_the_chapters():
-    text = "\n".join("\n".join(cells(path, "code")) for path in CHAPTERS)
-    for kind in ("weights", "sampling", "scores", "heads"):
-        assert f"plotting.interactive_{kind}(" in text
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5])

@@ -280,92 +280,10 @@ def test_headings_get_ids_of_their_own_and_tables_a_box():
     assert "<style" not in html and '<div class="slp-wide" tabindex="0"><table>' in html
 
 
-def test_a_chapter_says_what_it_is(project):
-    summary = links.summarize(chapter(project))
-    assert (summary.number, summary.title) == (7, "A small chapter")
-    assert (summary.text, summary.equations) == ("What `f` does, and why.", "8.6")
-
-
-def test_the_index_joins_labels_and_docstrings(project):
-    labels = '# <span class="eq" id="eq-two">two</span>\n'
-    text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
-    one, two, three = links.equations([chapter(project, text)], project)
-    assert (one.slug, one.numbers, one.chapters) == ("one", ["8.6", "7.6"], ["07_small"])
-    assert one.objects == two.objects == three.objects == ["slp_transformer.low.g"]
-    assert (three.slug, three.chapters) == ("three", [])
-
-
 def test_source_on_the_landing_page_is_the_package_s(project):
     assert links.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
     with pytest.raises(KeyError):
         links.source_of("slp_transformer.low.missing", project)
-
-
-def test_a_formula_belongs_to_the_label_above_it(project):
-    labels = '# <span class="eq" id="eq-two">two</span>\n# $$\n# y_2 \\tag{two}\n# $$\n'
-    text = CHAPTER.replace("# $$x_1$$\n", "# $$x_1$$\n#\n" + labels)
-    assert links.formulas(chapter(project, text)) == {"one": "x_1", "two": "y_2"}
-
-
-def test_of_labels_in_a_row_each_has_the_formula_with_its_number(project):
-    label = '# <span class="eq" id="eq-{0}">{0}</span>\n'
-    labels = label.format("two") + label.format("three") + label.format("four")
-    displays = "# $$y_2 \\tag{two}$$\n#\n# $$y_3\\tag{three}$$\n"
-    found = links.formulas(chapter(project, CHAPTER + "\n# %% [markdown]\n" + labels + displays))
-    assert found == {"one": "x_1", "two": "y_2", "three": "y_3", "four": "y_2"}
-
-
-def test_an_equation_of_a_chapter_is_found_in_a_source_without_its_number(project):
-    low = project / "slp_transformer" / "low.py"
-    text = low.read_text(encoding="utf-8")
-    named = '\n\ndef h():\n    """Add.\n\n    Source: Somebody, who has `one` and `h`.\n    """\n'
-    low.write_text(text + named, encoding="utf-8")
-    (one, *_) = links.equations([chapter(project, CHAPTER)], project)
-    assert one.slug == "one" and "slp_transformer.low.h" in one.objects
-
-
-def test_a_page_shows_the_numbers_of_the_equations_that_a_chapter_names(project):
-    text = (
-        '# %% [markdown]\n# <span class="eq" id="eq-two">two</span>\n#\n# $$x \\tag{two}$$\n#\n'
-        "# (`one` to `three`) Return it.\n#\n# (`a` and `two`) Stays.\n"
-    )
-    shown = chapter(project, text).notebook.cells[0].source
-    assert '<span class="eq" id="eq-two">two · 8.7 · 7.7</span>' in shown and "\\tag{8.7}" in shown
-    assert "(`one` to `three` · 8.6-8.8 · 7.6-7.8) Return" in shown and "(`a` and `two`) S" in shown
-
-
-def test_tests_that_prove_an_equation_are_found_with_their_source(project):
-    (project / "tests" / "inner").mkdir(parents=True)
-    source = '@pytest.mark.proves("one", "two")\ndef test_one():\n    assert 1 == 1'
-    text = f"import pytest\n\n\n{source}\n\n\ndef test_other():\n    pass\n"
-    (project / "tests" / "inner" / "test_small.py").write_text(text, encoding="utf-8")
-    (proof,) = links.proofs(project)
-    assert (proof.id, proof.slugs) == ("tests/inner/test_small.py::test_one", ("one", "two"))
-    assert proof.source == source
-
-
-def test_a_notebook_taken_from_the_site_installs_what_it_needs_and_links_back(project):
-    text = '# %% [markdown]\n# [Two](02_two.py#eq-x), <autoref identifier="a.f">`f`</autoref>\n'
-    cells = notebook_html.filled(chapter(project, text).notebook, None)
-    taken = notebook_html.to_take_away(
-        cells, "https://host/me/it", "https://me/", {"a.f": "api/a/#a.f"}
-    )
-    assert (
-        taken.cells[0].source == '%pip install -q "slp-transformer[docs] @ git+https://host/me/it"'
-    )
-    back = '[Two](https://me/chapters/02_two/#eq-x), <a href="https://me/api/a/#a.f">`f`</a>'
-    assert taken.cells[1].source == back
-    alone = notebook_html.to_take_away(cells, "", "", {})
-    assert alone.cells[1].source == "[Two](02_two.py#eq-x), `f`"
-    nbformat.validate(taken)
-    assert len(cells.cells) == 1
-
-
-def test_addresses_in_outputs_are_left_out(project):
-    shown = {"output_type": "execute_result", "metadata": {}, "execution_count": 1}
-    shown["data"] = {"text/plain": "<function f at 0x7f00c0ffee00>"}
-    filled = notebook_html.filled(chapter(project).notebook, [[shown], []])
-    assert filled.cells[1].outputs[0].data["text/plain"] == "<function f>"
 
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
@@ -375,13 +293,6 @@ def test_what_is_imported_is_named_where_it_is_defined(project):
         "slp_transformer.low",
         "slp_transformer.plotting",
     ]
-
-
-def test_what_is_shown_or_linked_counts_as_explained(project):
-    linked = CHAPTER.replace("More of it.", '<autoref identifier="a.b">b</autoref>')
-    shown = {"data": {"text/markdown": '<autoref identifier="a.c"><code>c</code></autoref>'}}
-    cells = chapter(project, linked).notebook.cells
-    assert links.explained(cells, [[], [shown]]) == ["a.b", "a.c"]
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -459,35 +370,6 @@ def test_references_lead_to_what_is_known_and_the_rest_is_left_or_forgotten():
     left = "<autoref optional identifier=slp_transformer.low.h>h</autoref>"
     assert reference.resolve(text, urls, forget=False) == link + left
     assert reference.resolve(text, urls, forget=True) == link + "h"
-
-
-def test_references_ask_by_the_name_under_which_a_thing_is_shown():
-    text = (
-        '<autoref identifier="a.b.c.f"><code>f</code></autoref> <autoref optional identifier=a.g>'
-    )
-    names = {"a.b.c.f": "a.b.f"}
-    assert reference.renamed(text, lambda name: names.get(name, name)) == text.replace("b.c", "b")
-
-
-def test_what_packages_hand_on_is_known_by_its_definition(project):
-    assert links.offered(project) == {}
-    with open(project / "slp_transformer" / "__init__.py", "a", encoding="utf-8") as file:
-        file.write('__all__ = ["g"]\n')
-    assert links.offered(project) == {"slp_transformer.g": "slp_transformer.low.g"}
-
-
-def test_the_reference_has_modules_then_packages_and_lists_no_internals():
-    beams = "slp_transformer.generation.beam_search"
-    names = ["_internal", "generation.beam_search", "multi_head", "generation", "attention", "cli"]
-    found = reference.arranged({f"slp_transformer.{name}": None for name in names})
-    assert [page.name for page in found] == [
-        *("attention", "multi_head", "generation", "_internal", "cli")
-    ]
-    assert [page.is_listed for page in found] == [True, True, True, False, False]
-    assert found[2].path == reference.path_of(beams) == "api/generation.md"
-    written = reference.markdown(found[2], {beams: ["Beam"]})
-    assert written.index("::: slp_transformer.generation\n") < written.index("members: [Beam]")
-    assert reference.url_of(beams) == f"api/generation/#{beams}"
 
 
 def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change(project):

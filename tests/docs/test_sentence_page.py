@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from js_engines import Racer
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 
@@ -96,8 +97,9 @@ def test_a_line_of_code_that_is_gone_is_named():
 # --- In a browser ---------------------------------------------------------------------------------
 
 
-def html():
-    """Return the page without the site around it."""
+@cache
+def answer():
+    """Return what answers the page's requests."""
     equations = {
         slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
         for matrix in MATRICES
@@ -111,39 +113,13 @@ def html():
         lambda name: links.source_of(name, ROOT),
         "/assets/model/",
     )
-    return (
-        "<!doctype html><html lang=en style='font-size: 125%'><title>One sentence</title>"
-        "<style>body { margin: 0 16px; background: var(--md-default-bg-color); "
-        "color: var(--md-default-fg-color) } a { color: var(--md-typeset-a-color) }</style>"
-        '<link rel=stylesheet href="/assets/site.css">'
-        '<link rel=stylesheet href="/assets/model/sentence.css">'
-        '<body data-md-color-scheme=default><main class="md-typeset"><h1>One sentence</h1>'
-        f'{body}</main><script type=module src="/assets/model/sentence.js"></script>'
-    )
-
-
-def answer(route):
-    path = ROOT / "docs" / route.request.url.partition("test/")[2].partition("?")[0]
-    kinds = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
-    if path.is_file():
-        kind = kinds.get(path.suffix, "application/octet-stream")
-        route.fulfill(body=path.read_bytes(), content_type=kind)
-    else:
-        route.fulfill(body=html(), content_type="text/html; charset=utf-8")
+    return answering("One sentence", "sentence", body)
 
 
 @pytest.fixture
 def page(browser):
-    """Return the page on a phone, with all that goes wrong in it."""
-    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
-        opened = context.new_page()
-        opened.wrong = []
-        opened.on("pageerror", lambda error: opened.wrong.append(str(error)))
-        opened.route("**/*", answer)
-        opened.goto("http://page.test/")
-        opened.wait_for_selector(".sl-alive")
+    with on_a_phone(browser, answer(), ".sl-alive") as opened:
         yield opened
-        assert opened.wrong == []
 
 
 def number_of(text):
@@ -279,7 +255,6 @@ def test_an_address_opens_its_matrix(page):
 
 @pytest.mark.parametrize("scheme", ["default", "slate"])
 def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
-    axe = pytest.importorskip("axe_playwright_python.base")
     page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.evaluate(
         """for (const name of ['X', 'scores', 'masked', 'y', 'u'])
@@ -287,20 +262,13 @@ def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
     )
     page.fill("#sl-text", "the guitarist tuned the")
     page.locator("#m-X td[data-i='3'][data-j='4']").click()
-    page.evaluate(axe.AXE_SCRIPT)
-    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-    found = page.evaluate(
-        "rules => axe.run({runOnly: rules, resultTypes: ['violations']})",
-        {"type": "tag", "values": rules},
-    )["violations"]
-    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert_accessible(page)
 
 
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.route("**/*", answer)
+        page.route("**/*", answer())
         page.goto("http://page.test/")
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import record_activations
 from slp_transformer.cli import main
@@ -33,44 +34,18 @@ RUN = ROOT / "benchmarks" / "results" / "page_model" / "writers.json"
 TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed")
 
 
-def html():
-    """Return the page without the site around it."""
+@cache
+def answer():
+    """Return what answers the page's requests."""
     assets = "/assets/model/", "/assets/alphatab/"
     body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, *assets)
-    return (
-        "<!doctype html><html lang=en style='font-size: 125%'><title>Write with it</title>"
-        "<style>body { margin: 0 16px; background: var(--md-default-bg-color); "
-        "color: var(--md-default-fg-color) } a { color: var(--md-typeset-a-color) }</style>"
-        '<link rel=stylesheet href="/assets/site.css">'
-        '<link rel=stylesheet href="/assets/model/write.css">'
-        '<script src="/assets/alphatab/hear.js" defer></script>'
-        '<body data-md-color-scheme=default><main class="md-typeset"><h1>Write with it</h1>'
-        f'{body}</main><script type=module src="/assets/model/write.js"></script>'
-    )
-
-
-def answer(route):
-    path = ROOT / "docs" / route.request.url.partition("test/")[2].partition("?")[0]
-    kinds = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
-    if path.is_file():
-        kind = kinds.get(path.suffix, "application/octet-stream")
-        route.fulfill(body=path.read_bytes(), content_type=kind)
-    else:
-        route.fulfill(body=html(), content_type="text/html; charset=utf-8")
+    return answering("Write with it", "write", body)
 
 
 @pytest.fixture
 def page(browser):
-    """Return the page on a phone, with all that goes wrong in it."""
-    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
-        opened = context.new_page()
-        opened.wrong = []
-        opened.on("pageerror", lambda error: opened.wrong.append(str(error)))
-        context.route("**/*", answer)
-        opened.goto("http://page.test/")
-        opened.wait_for_selector(".w-alive .w-heads td")
+    with on_a_phone(browser, answer(), ".w-alive .w-heads td") as opened:
         yield opened
-        assert opened.wrong == []
 
 
 def settled(page):
@@ -94,7 +69,7 @@ def modules(browser):
     """Return a page that has imported the engine, the worker's functions and those of tab."""
     with browser.new_context() as context:
         opened = context.new_page()
-        opened.route("**/*", answer)
+        opened.route("**/*", answer())
         opened.goto("http://page.test/assets/model/write.css")
         opened.evaluate(
             """async () => {
@@ -425,7 +400,6 @@ def test_a_folder_that_is_dropped_is_walked_and_what_is_no_run_is_refused(page, 
 
 @pytest.mark.parametrize("scheme", ["default", "slate"])
 def test_axe_finds_nothing(page, scheme):
-    axe = pytest.importorskip("axe_playwright_python.base")
     page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.click("#w-repeat")
     page.wait_for_selector("td.w-induction")
@@ -434,20 +408,13 @@ def test_axe_finds_nothing(page, scheme):
         page.wait_for_selector("#w-for-tab:visible")
         page.click("#w-one")
         settled(page)
-    page.evaluate(axe.AXE_SCRIPT)
-    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-    found = page.evaluate(
-        "rules => axe.run({runOnly: rules, resultTypes: ['violations']})",
-        {"type": "tag", "values": rules},
-    )["violations"]
-    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert_accessible(page)
 
 
 def test_without_javascript_there_is_a_picture(browser):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.route("**/*", answer)
+        page.route("**/*", answer())
         page.goto("http://page.test/")
         assert "tuning:" in page.inner_text(".w-still pre")
         assert page.locator(".w-still .slp-alpha").is_visible()

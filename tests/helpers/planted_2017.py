@@ -20,7 +20,6 @@ teacher_forced
   right: ids = target.tolist(); torch.tensor([[begin, *ids], [*ids, end]])
   rows swapped: ids = target.tolist(); torch.tensor([[*ids, end], [begin, *ids]])
   read what it writes: torch.tensor([*target.tolist(), end]).expand(2, -1)
-  ends swapped: ids = target.tolist(); torch.tensor([[end, *ids], [*ids, begin]])
   odd: torch.tensor([begin, *target.tolist(), end]).expand(2, -1)
 smoothed_loss
   right: F.cross_entropy(u[None], torch.tensor([word]), label_smoothing=share)
@@ -29,18 +28,15 @@ smoothed_loss
   others alone: y = torch.full_like(u, share / (len(u) - 1)); y[word] = 1 - share; -(y *
       u.log_softmax(-1)).sum()
   not smoothed: F.cross_entropy(u[None], torch.tensor([word]))
-  nothing taken away: y = u.log_softmax(-1); -(y[word] + share * y.mean())
   odd: y = u.softmax(-1); -((1 - share) * y[word] + share * y.mean()).log()
 rate_of_2017
   the larger: max(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d)
   no width: min(step**-0.5, step * warmup**-1.5)
-  no climb: 1 / math.sqrt(d * step)
   odd: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
 scaled_input
   right: F.embedding(ids, E) * math.sqrt(E.size(1)) + P[torch.arange(len(ids))]
   not scaled: E[ids] + P[: len(ids)]
   positions too: (E[ids] + P[: len(ids)]) * math.sqrt(E.size(1))
-  divided: E[ids] / E.shape[1] ** 0.5 + P[: len(ids)]
   odd: E[ids] * len(E) ** 0.5 + P[: len(ids)]
 """,
 )

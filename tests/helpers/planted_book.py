@@ -241,13 +241,6 @@ def _(X, blocks, final_norm):
     return X
 
 
-@wrong("stack", "last only", "H = b(X)")
-def _(X, blocks, final_norm):
-    for b in blocks:
-        H = b(X)
-    return final_norm(H)
-
-
 @right("top_p", "a loop")
 def _(u, p):
     y = F.softmax(u, -1)
@@ -287,124 +280,52 @@ add_table(
 softmax
   right: lambda z: F.softmax(z, dim=-1)
   overflow: torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
-  other axis: scores.softmax(dim=0)
-  all entries: e = torch.exp(scores - scores.max()); e / e.sum()
-  not normalized: torch.exp(scores - scores.max(-1, keepdim=True)[0])
-  logarithm: F.log_softmax(scores, -1)
-  plain shares: scores / scores.sum(-1, keepdim=True)
 weighted_sum
   right: alpha_i @ rows[: len(alpha_i)]
   no weights: rows[: len(alpha_i)].sum(0)
   mean: n = len(alpha_i); (alpha_i.unsqueeze(1) * rows[:n]).mean(0)
-  last row left out: sum(alpha_i[j] * rows[j] for j in range(len(alpha_i) - 1))
-  sum over features: n = len(alpha_i); (alpha_i.unsqueeze(1) * rows[:n]).sum(dim=1)
 scaled_score
   right: torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
   no scaling: torch.dot(q_i, k_j)
   scaled by d_k: q_i.dot(k_j) / len(q_i)
-  cosine: F.cosine_similarity(q_i, k_j, dim=0)
-  not summed: q_i * k_j / math.sqrt(len(k_j))
 simple_attention
   right: S = (X @ X.T).masked_fill(torch.triu(torch.ones(len(X), len(X)), 1) > 0, -torch.inf);
       (S.softmax(-1) @ X)[i]
   the future: F.softmax(X @ X[i], 0) @ X
-  scaled: past = X[: i + 1]; F.softmax(past @ X[i] / math.sqrt(X.shape[-1]), 0) @ past
-  no softmax: sum((X[j] @ X[i]) * X[j] for j in range(i + 1))
-  itself left out: F.softmax(X[:i] @ X[i], 0) @ X[:i]
-  itself left out: w = torch.stack([X[j] @ X[i] for j in range(i)]).softmax(0); w @ X[:i]
-  itself left out: w = F.softmax(X[:i] @ X[i], 0); sum(w[j] * X[j] for j in range(i))
 causal_mask
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
   right: lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
   wrong way round: torch.full((N, N), -math.inf).tril(-1)
   diagonal: torch.full((N, N), -math.inf).triu()
-  zeros and ones: tril(N)
-  ones and zeros: 1 - tril(N)
-  booleans: tril(N).bool()
-  -1e9: (1 - tril(N)) * -1e9
-  not a number: torch.triu(torch.ones(N, N), 1) * float("-inf")
-  plus: torch.full((N, N), float("inf")).triu(1)
 mask_after
   right: queries = torch.arange(held, held + N)[:, None]; torch.where(torch.arange(held + N) <=
       queries, 0.0, -torch.inf)
   not shifted: torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
   new tokens only: torch.full((N, N), -torch.inf).triu(1)
-  nothing hidden: torch.zeros(N, N + held)
-  one too late: [[0.0 if j <= held + i + 1 else -math.inf for j in range(held + N)] for i in
-      range(N)]
 padding_mask
   right: lambda ids, pad: torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
   wrong way round: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
   always 0: torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
-  booleans: ids != pad_id
-  at the end alone: n = max(j + 1 for j, w in enumerate(ids.tolist()) if w != pad_id); torch.where(
-      torch.arange(len(ids)) < n, 0.0, -torch.inf)
 attention
   right: F.softmax(Q @ K.T / math.sqrt(K.shape[-1]) + mask, dim=-1) @ V
   right: lambda Q, K, V, mask=None: F.scaled_dot_product_attention(Q.double(), K.double(),
       V.double(), mask.double())
   no scaling: torch.softmax(Q @ K.T + mask, -1) @ V
   scaled by d_k: torch.softmax(Q @ K.T / Q.size(-1) + mask, -1) @ V
-  scaled by √d_v: torch.softmax(Q @ K.T / math.sqrt(V.size(-1)) + mask, -1) @ V
-  other axis: torch.softmax(Q @ K.T / math.sqrt(Q.size(-1)) + mask, dim=0) @ V
-  mask after softmax: alpha = torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1);
-      alpha.masked_fill(mask.isinf(), 0.0) @ V
-  mask added after softmax: (torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) + mask) @ V
-  mask turned: scores = Q @ K.T / Q.size(-1) ** 0.5; torch.softmax(scores.masked_fill(mask == 0,
-      -torch.inf), -1) @ V
-  hidden scores 0: scores = Q @ K.T / Q.size(-1) ** 0.5; scores[mask != 0] = 0;
-      torch.softmax(scores, -1) @ V
-  -1e9: scores = Q @ K.T / Q.size(-1) ** 0.5; torch.softmax(scores.masked_fill(mask != 0, -1e9), -1)
-      @ V
-  no mask: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5, -1) @ V
-  mask multiplied: torch.softmax((Q @ K.T / Q.size(-1) ** 0.5) * mask, -1) @ V
-  mask subtracted: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 - mask, -1) @ V
-  overflow: e = torch.exp(Q @ K.T / Q.size(-1) ** 0.5 + mask); e / e.sum(-1, keepdim=True) @ V
-  no softmax: (Q @ K.T / Q.size(-1) ** 0.5 + mask) @ V
-  keys as values: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1) @ K
-  the weights: torch.softmax(Q @ K.T / Q.size(-1) ** 0.5 + mask, -1)
 head
   no mask: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, mask=False)
   scaled by √d: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, root=X.shape[1] ** 0.5)
-  roles of Q and K: _plain_head(X, X @ W_K, X @ W_Q, X @ W_V, W_O)
-  no W_O: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, torch.eye(W_V.shape[1]))
-  V from W_K: _plain_head(X, X @ W_Q, X @ W_K, X @ W_K, W_O)
-  mask after softmax: a = F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1); a.tril() @ (X
-      @ W_V) @ W_O
-  0/1 mask added: s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(s + tril(len(X)), -1) @
-      (X @ W_V) @ W_O
-  0/1 mask multiplied: s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(s * tril(len(X)),
-      -1) @ (X @ W_V) @ W_O
 split_heads
   right: list(X.chunk(A, dim=-1))
   view without transpose: X.view(A, X.shape[0], -1)
   not transposed: X.reshape(X.shape[0], A, -1)
-  columns dealt out: torch.stack([X[:, c::A] for c in range(A)])
 join_heads
   right: torch.cat(list(heads), dim=-1)
   view without transpose: heads.reshape(heads.shape[1], -1)
   interleaved: torch.stack(list(heads), dim=-1).flatten(-2)
-  heads reversed: torch.cat([heads[c] for c in reversed(range(len(heads)))], dim=1)
-  one below the other: torch.cat(tuple(heads))
-  added: sum(heads)
 multi_head_attention
   view without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join)
   joined without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1))
-  scaled by all heads: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, root=W_Q.shape[1] ** 0.5)
-  no mask: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, mask=False)
-  heads reversed: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: torch.cat(list(H)[::-1], -1))
-  one head: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O)
-  head 1 for all: k, v = W_Q.shape[1] // A, W_V.shape[1] // A; _plain_head(X, X @ W_Q[:, :k], X @
-      W_K[:, :k], X @ W_V[:, :v], torch.eye(v)).repeat(1, A) @ W_O
-  shared K and V: _mha(X, W_Q, W_K[:, : W_K.shape[1] // A].repeat(1, A), W_V[:, : W_V.shape[1] //
-      A].repeat(1, A), W_O, A, _cut(A), _join)
-  mask after softmax: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5, -1) * tril(len(X)); _join(a @ V) @ W_O
-  0/1 mask added: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5 + tril(len(X)), -1); _join(a @ V) @ W_O
-  0/1 mask multiplied: Q, K, V = (_cut(A)(X @ W) for W in (W_Q, W_K, W_V)); a = F.softmax(Q @ K.mT /
-      K.shape[-1] ** 0.5 * tril(len(X)), -1); _join(a @ V) @ W_O
-  softmax over heads: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), _join, axis=0)
 cached_step
   right: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); alpha =
       F.softmax(torch.einsum("k,nk->n", x @ W_Q, K) / K.shape[1] ** 0.5, 0); torch.einsum("n,nv->v",
@@ -412,29 +333,12 @@ cached_step
   new token not read: head = _step(x @ W_Q, K, V); head, torch.vstack([K, x @ W_K]),
       torch.vstack([V, x @ W_V])
   not kept: (_step(x @ W_Q, torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V])), K, V)
-  put in front: K, V = torch.vstack([x @ W_K, K]), torch.vstack([x @ W_V, V]); _step(x @ W_Q, K, V),
-      K, V
 layer_norm
   right: lambda x, g, b: F.layer_norm(x, x.shape[-1:], g, b)
   unbiased: gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + beta
-  unbiased: v = x.var(-1, keepdim=True); gamma * (x - x.mean(-1, keepdim=True)) / torch.sqrt(v +
-      1e-5) + beta
-  eps outside: sigma = x.std(-1, keepdim=True, correction=0); gamma * (x - x.mean(-1, keepdim=True))
-      / (sigma + 1e-5) + beta
-  eps outside: sigma = x.std(-1, keepdim=True, correction=0); gamma * (x - x.mean(-1, keepdim=True))
-      / (sigma + 1e-6) + beta
-  all rows together: gamma * (x - x.mean()) / x.std(correction=0) + beta
-  no gain: F.layer_norm(x, x.shape[-1:]) + beta
-  variance: v = ((x - x.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True); gamma * (x -
-      x.mean(-1, keepdim=True)) / (v + 1e-5) + beta
-  gain on the offset: gamma * (F.layer_norm(x, x.shape[-1:]) + beta)
-  root mean square: gamma * x / x.pow(2).mean(-1, keepdim=True).add(1e-6).sqrt() + beta
 ffn
   no ReLU: (x @ W_1 + b_1) @ W_2 + b_2
   ReLU at the end: torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
-  GELU: F.gelu(x @ W_1 + b_1) @ W_2 + b_2
-  no b_2: torch.relu(x @ W_1 + b_1) @ W_2
-  ReLU before b_1: (torch.relu(x @ W_1) + b_1) @ W_2 + b_2
 unchanged
   right: X.clone()
   b_2 left: X + torch.relu(X @ W_1 + b_1) @ (0 * W_2) + b_2
@@ -442,17 +346,10 @@ swiglu
   right: a = x @ W_1 + b_1; (a / (1 + torch.exp(-a)) * (x @ W_2 + b_2)) @ W_3 + b_3
   gate on the other side: ((x @ W_1 + b_1) * F.silu(x @ W_2 + b_2)) @ W_3 + b_3
   sigmoid: (torch.sigmoid(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
-  added: (F.silu(x @ W_1 + b_1) + x @ W_2 + b_2) @ W_3 + b_3
 block
   right: X = X + attention(norm_1(X)); X + ffn(norm_2(X))
   post-norm: X = norm_1(X + attention(X)); norm_2(X + ffn(X))
   no first residual: O = attention(norm_1(X)); O + ffn(norm_2(O))
-  no second residual: ffn(norm_2(X + attention(norm_1(X))))
-  norm on the residual: X = norm_1(X); O = X + attention(X); O + ffn(norm_2(O))
-  X instead of O: O = X + attention(norm_1(X)); X + ffn(norm_2(O))
-  no second norm: T3 = X + attention(norm_1(X)); T3 + ffn(T3)
-  parallel: X + attention(norm_1(X)) + ffn(norm_2(X))
-  norms swapped: O = X + attention(norm_2(X)); O + ffn(norm_1(O))
 one_hot_lookup
   right: lambda word, emb: F.one_hot(torch.tensor(word), len(emb)).float() @ emb
   counted from 1: E[w - 1]
@@ -461,10 +358,6 @@ input_encoding
   right: lambda ids, E, P, start=0: torch.stack([E[w] + P[start + i] for i, w in enumerate(ids)])
   not offset: E[ids] + P[: len(ids)]
   counted from 1: E[ids] + P[start + 1 : start + 1 + len(ids)]
-  times √d: E[ids] * E.shape[-1] ** 0.5 + P[start : start + len(ids)]
-  positions by word: E[ids] + P[ids]
-  no positions: F.embedding(ids, E)
-  side by side: torch.cat([E[ids], P[start : start + len(ids)]], dim=1)
 sinusoid
   right: angle = torch.arange(N)[:, None] * torch.exp(-math.log(10000) * torch.arange(0, d, 2) / d);
       torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
@@ -479,7 +372,6 @@ lm_head
   right: lambda hidden, E: torch.stack([hidden @ e for e in E], dim=-1)
   probabilities: F.softmax(H @ E.T, -1)
   last position only: H[-1] @ E.T
-  not transposed: H @ E
 parameters
   right: L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
   no W_O: L * (3 * d * d + 2 * d * 4 * d)
@@ -488,27 +380,36 @@ temperature
   right: lambda logits, t: F.softmax(logits / t, dim=-1)
   multiplied: F.softmax(u * tau, -1)
   after softmax: F.softmax(u, -1) / tau
-  no effect: y = F.softmax(u, -1) / tau; y / y.sum()
-  overflow: torch.exp(u / tau) / torch.exp(u / tau).sum()
 limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
   swapped: ([0.25] * 4, [1, 0, 0, 0])
+mask_after
+  one too late: torch.full((N, held + N), -torch.inf).triu(held + 2)
+padding_mask
+  at the end alone: M = torch.zeros(len(ids)); last = max(j for j in range(len(ids)) if ids[j] !=
+      pad_id); M[last + 1 :] = -torch.inf; M
+head
+  mask after softmax: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S, -1).tril() @ X
+      @ W_V @ W_O
+  hidden scores 0: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S *
+      torch.ones_like(S).tril(), -1) @ X @ W_V @ W_O
 top_k
-  right: kept = u.topk(k); torch.zeros_like(u).scatter(0, kept.indices, kept.values.softmax(0))
-  right: cut = u.argsort()[:-k]; v = u.clone(); v[cut] = -math.inf; v.softmax(-1)
-  more at a tie: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
-  more at a tie: u.masked_fill(u < u.topk(k).values[-1], -torch.inf).softmax(-1)
-  not renormalised: i = u.topk(k).indices; torch.zeros_like(u).scatter(0, i, F.softmax(u, -1)[i])
-  logits 0: i = u.topk(k).indices; F.softmax(torch.zeros_like(u).scatter(0, i, u[i]), -1)
+  right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
+      - i; z[i] = u[i]; F.softmax(z, -1)
+  right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
+  more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
+  not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
+  logits 0: z = 0 * u; i = u.topk(k).indices; z[i] = u[i]; F.softmax(z, -1)
   smallest: keep = u.topk(k, largest=False).indices; torch.full_like(u, -torch.inf).scatter(0, keep,
       u[keep]).softmax(-1)
-  one too few: i = u.topk(k - 1).indices; torch.full_like(u, -torch.inf).scatter(0, i,
-      u[i]).softmax(-1)
+  one too few: y = u.masked_fill(u <= u.topk(k).values[-1], -torch.inf); y.softmax(-1)
 top_p
-  beyond p: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y > p + 1e-6] = 0; y
-      = y / y.sum(); torch.zeros_like(y).scatter(-1, order, y)
-  crossing word dropped: y, order = F.softmax(u, -1).sort(descending=True); cut = y.cumsum(-1) > p +
-      1e-6; cut[0] = False; y[cut] = 0; y = y / y.sum(); torch.zeros_like(y).scatter(-1, order, y)
+  beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
+      z[i] = y * keep; z / z.sum()
+  crossing word dropped: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) < p;
+      keep[0] = True; z = 0 * y; z[i] = y * keep; z / z.sum()
+  right: y, i = F.softmax(u.flip(0), -1).sort(descending=True); y[y.cumsum(0) - y > p - 1e-6] = 0;
+      z = 0 * y; z[i] = y; z.flip(0) / z.sum()
   not renormalised: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y >= p -
       1e-6] = 0; torch.zeros_like(y).scatter(-1, order, y)
   each above p: u.masked_fill(F.softmax(u, -1) < p, -torch.inf).softmax(-1)
@@ -527,24 +428,15 @@ next_token_loss
       sum(losses) / len(losses)
   not shifted: F.cross_entropy(U, ids)
   shifted backwards: F.cross_entropy(U[1:], ids[:-1])
-  summed: F.cross_entropy(U[:-1], ids[1:], reduction="sum")
-  softmax twice: F.cross_entropy(F.softmax(U[:-1], -1), ids[1:])
-  no minus: F.log_softmax(U[:-1], -1).gather(1, ids[1:, None]).mean()
-  last position counted: F.cross_entropy(U[:-1], ids[1:], reduction="sum") / len(ids)
 padded_loss
   right: F.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id)
   padding counted: F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:])
   padding in the mean: each = F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:],
       reduction="none"); (each * (ids[:, 1:] != pad_id)).mean()
-  mean of means: pairs = zip(U, ids, strict=True); each = [F.cross_entropy(u[:-1], t[1:],
-      ignore_index=pad_id) for u, t in pairs]; torch.stack(each).mean()
-  not shifted: F.cross_entropy(U.flatten(0, 1), ids.flatten(), ignore_index=pad_id)
 perplexity
   right: lambda p: math.exp(-sum(math.log(x) for x in p) / len(p))
   underflow: lambda p: torch.prod(p) ** (-1 / len(p))
   no root: lambda p: 1 / torch.prod(p)
-  loss: lambda p: -p.log().mean()
-  mean of inverses: lambda p: sum(1 / x for x in p) / len(p)
 perplexity_of_loss
   right: math.exp(loss)
   base 2: 2**loss
@@ -563,19 +455,13 @@ lora
   right: x @ (W + alpha / A.shape[1] * A @ B)
   A and B swapped: x @ W + alpha / A.shape[1] * (x @ B @ A)
   no scale: x @ W + x @ A @ B
-  scaled by α: x @ W + alpha * x @ A @ B
-  W left out: alpha / A.shape[-1] * x @ A @ B
 cross_attention
   K from the decoder: F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
   K and V from the decoder: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
-  sides swapped: F.scaled_dot_product_attention(H_enc @ W_Q, X @ W_K, X @ W_V)
-  causal: q, k, v = X @ W_Q, H_enc @ W_K, H_enc @ W_V; F.scaled_dot_product_attention(q, k, v,
-      is_causal=True)
 decoder_block
   right: X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
   cross-attention first: X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X +
       ffn(norm(X))
-  post-norm: X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc)); norm(X + ffn(X))
 length_normalized
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)

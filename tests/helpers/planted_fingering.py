@@ -53,14 +53,14 @@ is_playable_grip
   span not looked at: len(dict(grip)) == len(grip)
   one too few: frets = [fret for _, fret in grip if fret]; apart = max(frets) - min(frets) if frets
       else 0; len(dict(grip)) == len(grip) and apart in range(span)
-  all open refused: frets = [f for _, f in grip if f]; bool(frets) and len(dict(grip)) == len(grip)
-      and max(frets) - min(frets) <= span
-  same fret refused: frets = [f for _, f in grip if f]; len(dict(grip)) == len(grip) and
-      len(set(frets)) == len(frets) and max(frets, default=0) - min(frets, default=0) <= span
+  nothing pressed (stops): f = [fret for _, fret in grip if fret]; len(dict(grip)) == len(grip) and
+      max(f) - min(f) <= span
+  equal frets: f = [fret for _, fret in grip if fret]; len(dict(grip)) == len(grip) and len(set(f))
+      == len(f) and (not f or max(f) - min(f) <= span)
 cheapest_step
+  sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
   moves free: e + v.min()
-  from the cheapest place: q = int(v.argmin()); e + v[q] + m[q]
 path_back
   not followed: [*came[:, last].tolist(), last]
 takes_turns

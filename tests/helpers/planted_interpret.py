@@ -71,49 +71,32 @@ add_table(
     globals(),
     r"""
 induced
-  first time: ids = ids.tolist(); ids[ids.index(ids[-1]) + 1] if ids[-1] in ids[:-1] else -1
-  0 if new: after = dict(zip(ids.tolist(), ids.tolist()[1:], strict=False)); after.get(int(ids[-1]),
-      0)
   odd: after = [int(b) for a, b in zip(ids, ids[1:], strict=False) if a == ids[-1]]; max(after,
       key=after.count) if after else -1
 induction_score
   right: alpha.diagonal(1 - period)[1:].mean()
   same token: N = len(alpha); sum(alpha[i, i - period] for i in range(period, N)) / (N - period)
-  same token: alpha.diagonal(-period).mean()
   one too far: torch.stack([alpha[i, i - period - 1] for i in range(period, len(alpha))]).mean()
-  one too far: alpha.diagonal(-period - 1).mean()
-  one token early: alpha.diagonal(1 - period).mean()
-  turned: N = len(alpha); sum(alpha[i - period + 1, i] for i in range(period, N)) / (N - period)
-  all tokens: alpha.diagonal(1 - period)[1:].sum() / alpha.shape[0]
   odd: torch.stack([alpha[i, i - period + 2] for i in range(period, len(alpha))]).mean()
 logit_lens
   right: F.linear(F.layer_norm(H, gamma.shape, gamma, beta), E)
   no norm: H @ E.T
   plain norm: F.layer_norm(H, (H.shape[-1],)) @ E.T
-  unbiased: centred = H - H.mean(-1, keepdim=True); (gamma * centred / H.std(-1, keepdim=True) +
-      beta) @ E.T
-  probabilities: (F.layer_norm(H, gamma.shape, gamma, beta) @ E.T).softmax(-1)
   odd: U = F.layer_norm(H, gamma.shape, gamma, beta) @ E.T; U - U.mean(-1, keepdim=True)
 without_head
   right: Ws = W_O.chunk(len(heads)); sum(heads[k] @ Ws[k] for k in range(len(heads)) if k != c)
   counted from 1: heads = heads.clone(); heads[c - 1] = 0; heads.transpose(0, 1).flatten(1) @ W_O
   alone: d_v = heads.shape[-1]; heads[c] @ W_O[c * d_v : (c + 1) * d_v]
-  token: heads = heads.clone(); heads[:, c] = 0; heads.transpose(0, 1).flatten(1) @ W_O
-  joined by reshape: kept = torch.cat([heads[:c], torch.zeros_like(heads[c : c + 1]), heads[c + 1
-      :]]); kept.reshape(heads.shape[1], -1) @ W_O
-  nothing: heads.index_fill(0, torch.tensor([c]), 0.0); heads.transpose(0, 1).flatten(1) @ W_O
   odd: kept = torch.cat([heads[:c], heads[c + 1 :]]).transpose(0, 1).flatten(1); kept @ W_O[:
       kept.shape[1]]
 qk_circuit
   right: torch.einsum("ik,jk->ij", W_Q, W_K)
   keys ask: W_K @ W_Q.mT
   inside: W_Q.T @ W_K
-  scaled: W_Q @ W_K.T / W_Q.shape[-1] ** 0.5
 copied
   columns: words = E @ (W_V @ W_O) @ E.T; (words.argmax(dim=0) ==
       torch.arange(len(E))).double().mean()
   raised at all: ((E @ W_V @ W_O * E).sum(-1) > 0).float().mean()
-  number: words = E @ W_V @ W_O @ E.T; sum(int(row.argmax() == w) for w, row in enumerate(words))
   odd: (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
 """,
 )

@@ -60,11 +60,6 @@ rms_norm
   layer norm: F.layer_norm(x, gamma.shape, gamma, None, eps)
   mean subtracted: rms = (x.square().mean(-1, keepdim=True) + eps).sqrt(); gamma * (x - x.mean(-1,
       keepdim=True)) / rms
-  eps outside: gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
-  length: gamma * x / torch.sqrt((x**2).sum(-1, keepdim=True) + eps)
-  no root: gamma * x / (x.pow(2).mean(-1, keepdim=True) + eps)
-  gain from 0: F.rms_norm(x, gamma.shape, 1 + gamma, eps)
-  all rows together: gamma * x / (x.pow(2).mean() + eps).sqrt()
   odd: F.rms_norm(gamma * x, gamma.shape, None, eps)
   odd: gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
 rotary
@@ -72,16 +67,6 @@ rotary
       emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
   right: a, b = X.double().chunk(2, dim=-1); turned = torch.complex(a, b) * torch.exp(1j * angles(X,
       start, base).double()); torch.cat([turned.real, turned.imag], dim=-1)
-  backwards: cos, sin = angles(X, start, base).cos(), angles(X, start, base).sin(); a, b =
-      X.chunk(2, dim=-1); torch.cat([a * cos + b * sin, b * cos - a * sin], dim=-1)
-  neighbors: pairs = torch.view_as_complex(X.unflatten(-1, (-1, 2)).contiguous()); turned = pairs *
-      torch.exp(1j * angles(X, start, base)); torch.view_as_real(turned).flatten(-2)
-  start left out: emb = torch.cat([angles(X, 0, base)] * 2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X
-      * emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
-  one position: emb = torch.cat([angles(X, start, base)[:1]] * 2, dim=-1); x1, x2 = X.chunk(2,
-      dim=-1); X * emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
-  no minus: emb = torch.cat([angles(X, start, base)] * 2, dim=-1); X * emb.cos() + X.roll(X.shape[1]
-      // 2, -1) * emb.sin()
   odd: turned = torch.deg2rad(angles(X, start, base)).repeat(1, 2); x1, x2 = X.chunk(2, dim=-1); X *
       turned.cos() + torch.cat((-x2, x1), dim=-1) * turned.sin()
   odd: emb = angles(X, start, base).repeat_interleave(2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
@@ -93,32 +78,21 @@ rotary_step
       keys]); keys @ rotate(q, len(K)) / len(q) ** 0.5
   turned again by place: keys = torch.stack([rotate(key, j) for j, key in enumerate([*K, k])]); keys
       @ rotate(q, len(K)) / len(q) ** 0.5
-  turned again: torch.vstack([K, k]) @ q / len(q) ** 0.5
-  query as it is: torch.vstack([K, rotate(k, len(K))]) @ q / len(q) ** 0.5
-  one too far: n = len(K) + 1; torch.vstack([K, rotate(k, n)]) @ rotate(q, n) / len(q) ** 0.5
-  new key left out: K @ rotate(q, len(K)) / len(q) ** 0.5
 shared_keys
   right: G, M, d_k = K.shape; K[:, None].expand(G, A // G, M, d_k).reshape(A, M, d_k)
   in turn: torch.stack([K[c % len(K)] for c in range(A)])
-  in turn: K.repeat(A // len(K), 1, 1)
   along tokens: K.repeat_interleave(A // len(K), 1)
-  A times: K.repeat_interleave(A, 0)
-  first for all: torch.stack([K[0]] * A)
   odd: K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
 published_ffn
   right: F.linear(F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj)
   gate and up swapped: F.linear(F.silu(F.linear(x, up_proj)) * F.linear(x, gate_proj), down_proj)
   not turned: (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
-  GELU: (F.gelu(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
-  sigmoid: (torch.sigmoid(x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
-  bent late: F.silu((x @ gate_proj.T) * (x @ up_proj.T)) @ down_proj.T
   odd: gate = x @ gate_proj.T; (F.silu(gate) * gate) @ down_proj.T
 modern_block_parameters
   right: W_Q, W_K, W_V, W_O = d * A * d_k, d * G * d_k, d * G * d_k, A * d_k * d; L * sum([W_Q, W_K,
       W_V, W_O, d * d_ff, d * d_ff, d_ff * d])
   keys for every head: L * (4 * d * A * d_k + 3 * d * d_ff)
   two matrices: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
-  square: L * (2 * d * d + 2 * d * G * d_k + 3 * d * d_ff)
   odd: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
 newton_schulz
   right: U, S, V = torch.linalg.svd(G, full_matrices=False); S = S / S.square().sum().sqrt(); [S :=

@@ -13,12 +13,6 @@ def _(s):
     return e / e.sum(-1)
 
 
-@odd("softmax", "max over whole but fine, divides by N")
-def _(s):
-    e = torch.exp(s - s.max())
-    return e / e.shape[-1]
-
-
 @odd("softmax", "clamps scores to 50 instead of subtracting", one_row=True)
 def _(s):
     e = torch.exp(s.clamp(max=50))
@@ -33,25 +27,6 @@ def _(X, W_Q, W_K, W_V, W_O, A):
         s = X @ q @ (X @ k).T / k.shape[1] ** 0.5 + torch.full((len(X), len(X)), -math.inf).triu(1)
         out = out + F.softmax(s, -1) @ X @ v @ o
     return out / A
-
-
-@odd("multi_head_attention", "every head uses head 0's K")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    hs = []
-    k = W_K.chunk(A, 1)[0]
-    for q, v in zip(W_Q.chunk(A, 1), W_V.chunk(A, 1), strict=True):
-        s = X @ q @ (X @ k).T / k.shape[1] ** 0.5 + torch.full((len(X), len(X)), -math.inf).triu(1)
-        hs.append(F.softmax(s, -1) @ X @ v)
-    return torch.cat(hs, -1) @ W_O
-
-
-@odd("multi_head_attention", "scale by sqrt d")
-def _(X, W_Q, W_K, W_V, W_O, A):
-    hs = []
-    for q, k, v in zip(W_Q.chunk(A, 1), W_K.chunk(A, 1), W_V.chunk(A, 1), strict=True):
-        s = X @ q @ (X @ k).T / X.shape[1] ** 0.5 + torch.full((len(X), len(X)), -math.inf).triu(1)
-        hs.append(F.softmax(s, -1) @ X @ v)
-    return torch.cat(hs, -1) @ W_O
 
 
 @odd("layer_norm", "divides by d-1 by hand and eps 1e-6")
@@ -109,59 +84,37 @@ def _(X, H_enc, attention, cross_attention, ffn, norm):
 add_table(
     globals(),
     r"""
-softmax
-  odd: lambda s: s.abs() / s.abs().sum(-1, keepdim=True)
-  odd: lambda s: torch.round(F.softmax(s, -1), decimals=2)
-  odd: lambda s: torch.sigmoid(s)
 weighted_sum
   odd: lambda a, r: sum(a[j] * r[j] for j in range(1, len(a)))
   odd: lambda a, r: a @ r
 scaled_score
   odd: lambda q, k: (q * k).sum() / len(q) ** 2
   odd: lambda q, k: torch.sqrt((q * k).sum())
-  odd: lambda q, k: q @ k / len(q) ** 1 / 2
 simple_attention
   odd: S = X[: i + 1] * X[i]; (F.softmax(S, dim=-1) * X[: i + 1]).sum(0)
   odd: F.softmax(X[: i + 1] @ X[-1], 0) @ X[: i + 1]
 causal_mask
   odd: torch.tril(torch.full((N, N), -math.inf)) * 0
   odd: torch.zeros(N)
-  odd: torch.full((N, N), -math.inf).tril()
   right: torch.tril(torch.ones(N, N)).log()
 attention
   odd: F.softmax(Q @ K.T / math.sqrt(K.shape[0]) + mask, -1) @ V
   odd: s = torch.einsum("nd,nd->n", Q, K) / Q.shape[1] ** 0.5; F.softmax(s[:, None] + mask, -1) @ V
-  odd: F.softmax(Q @ K.T / Q.shape[1] ** 1 / 2 + mask, -1) @ V
-  odd: F.softmax(Q @ K.T + mask, -1) / math.sqrt(Q.shape[1]) @ V
-  odd: F.softmax((Q @ K.T / math.sqrt(Q.shape[1])).masked_fill(mask == 0, -1000000000.0), -1) @ V
-  odd: F.softmax(Q @ K.T, -1) @ V
-  odd: V.T @ F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)
-  odd: s = Q @ K.T / math.sqrt(Q.shape[1]); M = torch.full(s.shape, -math.inf).triu(1); F.softmax(s
-      + M, -1) @ V
   right: F.softmax((Q @ K.T + mask) / math.sqrt(Q.shape[1]), -1) @ V
   right: torch.nan_to_num(F.softmax(Q @ K.T / math.sqrt(Q.shape[1]) + mask, -1)) @ V
 head
   odd: s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5 + torch.full((len(X), len(X)),
       -math.inf).tril(-1); F.softmax(s, -1) @ (X @ W_V) @ W_O
   odd: F.softmax(X @ W_Q @ (X @ W_K).T, -1) @ X @ W_V @ W_O
-layer_norm
-  odd: lambda x, g, b: g * (x - x.mean(-1)) / x.std(-1, correction=0) + b
-  odd: lambda x, g, b: F.layer_norm(x, x.shape[-1:])
-  odd: lambda x, g, b: g * (x - x.mean(0)) / x.std(0) + b
 ffn
   odd: torch.relu(x @ W_1 + b_2) @ W_2 + b_1
   odd: F.leaky_relu(x @ W_1 + b_1) @ W_2 + b_2
-  odd: torch.relu(x @ W_1) @ W_2
-  odd: torch.relu(x @ W_1.T + b_1) @ W_2.T + b_2
 block
   odd: X + ffn(norm_2(attention(norm_1(X))))
   odd: O = norm_1(X) + attention(norm_1(X)); norm_2(O) + ffn(norm_2(O))
-  odd: ffn(norm_2(attention(norm_1(X))))
-  odd: O = X + attention(norm_1(X)); O + ffn(norm_2(X))
 input_encoding
   odd: E[ids] + P[start]
   odd: E[ids] + P[start : len(ids)]
-  odd: E[ids] + P[[start + 1 + i for i in range(len(ids))]]
 lm_head
   odd: U = H @ E.T; U - U.max(-1, keepdim=True).values
 temperature
@@ -177,7 +130,6 @@ top_p
 next_token_loss
   odd: (U[:-1].argmax(-1) == ids[1:]).float().mean()
   odd: F.cross_entropy(U, ids, reduction="sum")
-  odd: F.cross_entropy(U[:-1], ids[1:]) / math.log(10)
 perplexity
   right: lambda p: 2 ** (-p.log2().mean())
   odd: lambda p: torch.exp(-p.log().sum() / (len(p) - 1))

@@ -4,8 +4,8 @@
 
 Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
 MusicXML, alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and
-reads it. It is kept if the file is read, or refused by a ValueError of one sentence, in at most 5 seconds of
-processor time and 1 GiB beyond what the process had. The last lines count each kind.
+reads it. It is kept if the file is read, or refused by a ValueError of one sentence, in at most 5
+seconds of processor time and 1 GiB beyond what the process had. The last lines count each kind.
 """
 
 import argparse

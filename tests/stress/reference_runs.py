@@ -2,21 +2,18 @@
 
     python tests/stress/reference_runs.py record --out new.json
     python tests/stress/reference_runs.py compare OLD.json new.json
-    python tests/stress/reference_runs.py compare OLD.json new.json --transcripts
 
-A record has two parts. The results are of small runs: a SHA-256 of every weight, every measured
-loss, and a SHA-256 of what the runs print and write afterwards. They must not change when code is
-only moved and renamed, and `compare` ends with 1 if they do. The transcripts are what each command
-prints and its exit code, for people to read: wording may change on purpose.
+A record holds, of small runs, a SHA-256 of every weight, every measured loss, and a SHA-256 of what
+the runs print and write afterwards. They must not change when code is only moved and renamed, and
+`compare` ends with 1 if they do.
 
-RUNS and TRANSCRIPTS hold every command line. Edit them when flags or modules are renamed, and keep
-the keys: records are compared by key. The bits hold for one machine, one PyTorch and one thread.
+RUNS holds every command line. Edit it when flags or modules are renamed, and keep the keys: records
+are compared by key. The bits hold for one machine, one PyTorch and one thread.
 It takes a system that can fork: each command runs in a fork of this process, which has loaded
 PyTorch already.
 """
 
 import argparse
-import difflib
 import hashlib
 import json
 import os
@@ -133,68 +130,6 @@ RUNS = {
     },
 }
 
-COMMANDS = ("train", "generate", "translate", "evaluate", "info", "merge", "tab")
-TRANSCRIPTS = {
-    "help": "slp --help",
-    **{f"help: {name}": f"slp {name} --help" for name in COMMANDS},
-    "version": "slp --version",
-    "no command": "slp",
-    "info": "slp info",
-    "info: characters": "slp info characters",
-    "info: characters, JSON": "slp info characters --json",
-    "info: pairs": "slp info pairs",
-    "info: tabs": "slp info tabs",
-    "info: lora": "slp info lora",
-    "recipe": "slp train text shakespeare-like.txt --config shakespeare --print-config",
-    "recipe: tabs": "slp train tabs --print-config --steps 7",
-    "recipe: pairs": "slp train pairs --print-config",
-    "recipe: again": "slp train --config characters/config.toml --out-dir again --quiet",
-    "train: standard input": f"slp train text - --out-dir typed {SIZES} --steps 20 < warm.txt",
-    "train: folder": f"slp train text texts --out-dir folder {SIZES} --steps 20 "
-    "--context-length 16 --eval-interval 5 --early-stopping-patience 1",
-    "train: tabs": f"slp train tabs tabs-in --out-dir own-tabs {SIZES} --steps 20 "
-    "--context-length 64",
-    "train: go further": "slp train --out-dir characters --resume --steps 250",
-    "train: finished": "slp train --out-dir bpe --resume",
-    "train: begin with": "slp train text warm.txt --init-from bpe --out-dir more --steps 20",
-    "generate: output": "slp generate bpe --prompt-file warm.txt --output story.txt",
-    "error: command": "slp trian moby-dick",
-    "error: flag": "slp train text moby-dick --out-dir wrong --model-dimension 3",
-    "error: flag of another": "slp generate characters --num-blocks 2",
-    "error: number": "slp train text moby-dick --out-dir wrong --steps many",
-    "error: range": "slp train text moby-dick --out-dir wrong --dropout 1.5",
-    "error: heads": "slp train text moby-dick --out-dir wrong --model-dim 30 --num-heads 4",
-    "error: choice": "slp train text moby-dick --out-dir wrong --tokenizer letters",
-    "error: no run named": "slp train text moby-dick",
-    "error: no source": "slp train text --out-dir wrong",
-    "error: missing file": "slp train text nowhere.txt --out-dir wrong",
-    "error: empty file": "slp train text empty.txt --out-dir wrong",
-    "error: not UTF-8": "slp train text latin.txt --out-dir wrong",
-    "error: short text": f"slp train text short.txt --out-dir wrong {SMALL}",
-    "error: unaligned": "slp train pairs numbers.en --target warm.txt --out-dir wrong",
-    "error: run exists": "slp train text moby-dick --out-dir characters",
-    "error: another recipe": "slp train --out-dir bpe --resume --model-dim 64",
-    "error: nothing to resume": "slp train --out-dir wrong --resume",
-    "error: unknown recipe": "slp train --config shakespear --out-dir wrong",
-    "error: wrong recipe": "slp train --config wrong.toml --out-dir wrong",
-    "error: LoRA alone": "slp train text warm.txt --lora-rank 4 --out-dir wrong",
-    "error: no run": "slp generate nowhere",
-    "error: not a run": "slp info texts",
-    "error: no folder of a run": "slp evaluate texts",
-    "error: unknown characters": "slp generate characters --prompt 'на'",
-    "error: temperature": "slp generate characters --temperature -1",
-    "error: tuning": "slp generate tabs --tuning drop-E",
-    "error: no tabs": "slp generate characters --tuning drop-D",
-    "error: not a writer": "slp generate pairs",
-    "error: no translator": "slp translate characters five",
-    "error: n best": "slp translate pairs five --num-beams 2 --n-best 3",
-    "error: not by LoRA": "slp merge characters --out-dir wrong",
-    "error: too low": "slp tab low.mid",
-    "error: damaged MIDI": "slp tab damaged.mid",
-    "error: pin": "slp tab song.mid --pin 1=2",
-    "error: suffix": "slp tab song.mid -o song.pdf",
-}
-
 LOSSES = ("step", "train_loss", "val_loss", "full_val_loss", "learning_rate")  # of metrics.json
 
 # --- Material ------------------------------------------------------------------------------------
@@ -210,25 +145,16 @@ def make_material() -> None:
     """Write the files that the command lines name into the current folder."""
     texts = {
         "warm.txt": "It was a warm evening, and the guitarist tuned the old guitar.\n" * 60,
-        "texts/one.txt": "The strings were new, and the wood was old. " * 40,
-        "texts/two.txt": "Nobody had played it for a year or two. " * 40,
-        "shakespeare-like.txt": "To be, or not to be.\n" * 50,
-        "short.txt": "Too short.",
-        "empty.txt": "",
-        "wrong.toml": "[model]\nnum_blocs = 2\n",
         "numbers.en": "".join(f"{a} and {b}\n" for a in NUMBERS for b in NUMBERS),
         "numbers.es": "".join(f"{a} y {b}\n" for a in NUMBERS.values() for b in NUMBERS.values()),
     }
     for name, text in texts.items():
-        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
-    Path("latin.txt").write_bytes("El señor toca la guitarra.\n".encode("latin-1") * 20)
     Path("tabs-in").mkdir()
     for n, tab in enumerate(make_practice_corpus(seed=0, num_pieces=30)):
         write_tab(tab, f"tabs-in/{n:02}.txt")
     write_midi("song.mid", SONG)
     write_midi("low.mid", [28, *SONG])
-    Path("damaged.mid").write_bytes(Path("song.mid").read_bytes()[:60])
 
 
 def write_midi(name: str, pitches: Iterable[int]) -> None:
@@ -245,15 +171,12 @@ def write_midi(name: str, pitches: Iterable[int]) -> None:
 
 
 def record() -> dict[str, Any]:
-    """Run every command line in a new folder.
-
-    Returns:
-        The machine, the results by run, and the transcripts by key, as JSON.
+    """Run every command line in a new folder, and return the machine and the results by run.
 
     Raises:
-        SystemExit: if a line of RUNS fails, as after a flag was renamed.
+        SystemExit: if a line fails, as after a flag was renamed.
     """
-    before, transcripts = Path.cwd(), {}
+    before = Path.cwd()
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="reference-") as folder:
         os.chdir(folder)
@@ -263,31 +186,27 @@ def record() -> dict[str, Any]:
                 results[key] = {"outputs": {}}
                 for name, line in lines.items():
                     there = files_here()
-                    said = transcripts[f"{key}: {name}"] = perform(line)
-                    if said["code"] != 0:
-                        raise SystemExit("\n".join([f"This should work: {line}", *said["stderr"]]))
+                    code, printed, error = perform(line)
+                    if code != 0:
+                        raise SystemExit(f"This should work: {line}\n{error}")
                     if name == "train":
                         results[key] |= learned_by(Path(key))
                     else:
-                        results[key]["outputs"][name] = said.pop("bytes") | new_files(there)
+                        text = printed.decode("utf-8", "replace")
+                        numbers = re.findall(r"-?\d+\.\d+(?:e[-+]?\d+)?", text)
+                        said = {"stdout": digest(printed), "numbers": numbers}
+                        results[key]["outputs"][name] = said | new_files(there)
             results["python"] = from_python()
-            for key, line in TRANSCRIPTS.items():
-                transcripts[key] = perform(line)
         finally:
             os.chdir(before)
-    for said in transcripts.values():
-        said.pop("bytes", None)
-    return {"machine": machine(), "results": results, "transcripts": transcripts}
+    return {"machine": machine(), "results": results}
 
 
-def perform(line: str) -> dict[str, Any]:
-    """Run a command line in a fork.
+def perform(line: str) -> tuple[int, bytes, str]:
+    """Run a command line in a fork, and return its exit code and what it printed.
 
     Args:
         line: the first word is one of MODULES; what follows a "<" is read as standard input.
-
-    Returns:
-        What it printed, normalized, and its exit code; under "bytes", what counts as a result.
     """
     begun, words, source = time.perf_counter(), shlex.split(line), os.devnull
     if "<" in words:
@@ -300,20 +219,11 @@ def perform(line: str) -> dict[str, Any]:
                 os.dup2(stream.fileno(), number)
             os._exit(run_module(MODULES[words[0]], words[1:]))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        printed = []
-        for stream in (stdout, stderr):
-            stream.seek(0)
-            printed.append(stream.read())
+        stdout.seek(0)
+        stderr.seek(0)
+        printed, error = stdout.read(), stderr.read().decode("utf-8", "replace")
     print(f"{time.perf_counter() - begun:5.1f} s  {code}  {line[:80]}", file=sys.stderr)
-    out, err = (normalized(text.decode("utf-8", "replace")) for text in printed)
-    numbers = re.findall(r"-?\d+\.\d+(?:e[-+]?\d+)?", printed[0].decode("utf-8", "replace"))
-    return {
-        "command": line,
-        "code": code,
-        "stdout": out.splitlines(),
-        "stderr": err.splitlines(),
-        "bytes": {"stdout": digest(printed[0]), "numbers": numbers},
-    }
+    return code, printed, error
 
 
 def run_module(module: str, arguments: list[str]) -> int:
@@ -330,14 +240,6 @@ def run_module(module: str, arguments: list[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code if isinstance(code, int) else 1
-
-
-def normalized(text: str) -> str:
-    """Replace what differs from one time to the next: paths, times, speeds and process ids."""
-    text = text.replace(os.getcwd(), "FOLDER").replace(str(root()), "ROOT")
-    text = re.sub(r"^\[?[WIE]\d{4} .*\n", "", text, flags=re.MULTILINE)  # torchrun's own remarks
-    text = re.sub(r",? [\d,.]+ tokens/s", "", text)  # shown only if a stretch took long enough
-    return re.sub(r"\b\d[\d,.]* (s|ms|seconds|minutes|GB|GiB)\b", r"N \1", text)
 
 
 def learned_by(run: Path) -> dict[str, Any]:
@@ -454,28 +356,8 @@ def output_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
             yield f"{name}: other output" + (", with the same numbers" if same else "")
 
 
-def transcript_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a unified diff of all transcripts."""
-    for key in sorted(old.keys() | new.keys()):
-        sides = [in_lines(side.get(key)) for side in (old, new)]
-        yield from difflib.unified_diff(*sides, f"old: {key}", f"new: {key}", lineterm="")
-
-
-def in_lines(said: dict[str, Any] | None) -> list[str]:
-    """Return a transcript as lines."""
-    if said is None:
-        return []
-    code = f"exit code {said['code']}"
-    return [f"$ {said['command']}", *said["stdout"], "--- stderr", *said["stderr"], code]
-
-
-def compare(old: dict[str, Any], new: dict[str, Any], transcripts: bool) -> int:
+def compare(old: dict[str, Any], new: dict[str, Any]) -> int:
     """Print what differs between two records.
-
-    Args:
-        old: a record.
-        new: another one.
-        transcripts: whether to print how the transcripts differ.
 
     Returns:
         The exit code: 1 if weights, losses or outputs differ.
@@ -485,11 +367,6 @@ def compare(old: dict[str, Any], new: dict[str, Any], transcripts: bool) -> int:
             print(f"note: {name} was {value} and is {new['machine'].get(name)}")
     found = list(differences(old["results"], new["results"]))
     print("\n".join(found) or "All weights, losses and outputs are the same.")
-    changed = list(transcript_differences(old["transcripts"], new["transcripts"]))
-    headings = sum(line.startswith("+++ new: ") for line in changed)
-    if transcripts:
-        print("\n".join(changed))
-    print(f"{headings} transcripts differ" + ("." if transcripts else ": see --transcripts."))
     return 1 if found else 0
 
 
@@ -507,10 +384,9 @@ def main() -> int:
     comparing = commands.add_parser("compare", help="say what differs between two records")
     comparing.add_argument("old", type=Path)
     comparing.add_argument("new", type=Path)
-    comparing.add_argument("--transcripts", action="store_true", help="show how they differ")
     known = parser.parse_args()
     if known.command == "compare":
-        return compare(read(known.old), read(known.new), known.transcripts)
+        return compare(read(known.old), read(known.new))
     # Set before any fork, so that each command has them.
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "80"}
     os.environ |= {"SLP_TRANSFORMER_OFFLINE": "1", "SLP_TRANSFORMER_DATA": "nothing-downloaded"}

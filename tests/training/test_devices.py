@@ -100,12 +100,6 @@ def test_metrics_that_cannot_be_read_begin_anew(tmp_path, ruined):
     assert [row["step"] for row in rows_of(tmp_path)] == [2]
 
 
-def test_it_says_that_the_first_steps_wait_for_the_compiler(capsys, monkeypatch):
-    monkeypatch.setattr(torch, "compile", lambda model: model)
-    train(language_model(), STREAM, STREAM, steps=2, compile=True, progress=True)
-    assert "Compiling: the first steps may take minutes." in capsys.readouterr().err
-
-
 def test_what_lies_on_the_cpu_has_a_way_of_its_own_where_nccl_alone_was_met(monkeypatch):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:

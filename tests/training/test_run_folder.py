@@ -1,6 +1,5 @@
 """What is read from a run's folder: complete, or refused in one sentence."""
 
-import errno
 import json
 import subprocess
 from pathlib import Path
@@ -12,10 +11,7 @@ import torch
 from commands import SMALL, fine, refused, weights
 
 from slp_transformer import TransformerConfig
-from slp_transformer._internal.atomic_write import error_message
 from slp_transformer.cli import main
-from slp_transformer.cli.train import resume_hint
-from slp_transformer.tasks.run_config import find_config
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
@@ -93,16 +89,6 @@ def test_without_memory_it_says_what_takes_less(error, at, capsys, monkeypatch):
     assert not Path("a").exists()
 
 
-def test_under_torchrun_the_advice_is_for_torchrun(run, monkeypatch):
-    config = find_config(Path("a"))
-    alone = resume_hint(Path("a"), config)
-    assert alone.endswith("To resume:\n  slp-transformer train --out-dir a --resume")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    together = resume_hint(Path("a"), config)
-    assert "start torchrun as before" in together
-    assert together.endswith("\n  -m -- slp_transformer train --out-dir a --resume")
-
-
 def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
     def wrong(*arguments, **settings):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
@@ -110,13 +96,6 @@ def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
     monkeypatch.setattr("slp_transformer.cli.train.train", wrong)
     with pytest.raises(RuntimeError, match="multiplied"):
         main(["train", "text", "fox.txt", "--out-dir", "a", *SMALL])
-
-
-def test_reasons_have_no_numbers_and_no_temporary_names():
-    full = OSError(errno.ENOSPC, "No space left on device", "/run/.a.json.writing")
-    assert error_message(full) == "No space left on device"
-    rust = Exception("Error while serializing: I/O error: No space left on device (os error 28)")
-    assert error_message(rust) == "No space left on device"
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])

@@ -16,7 +16,7 @@ from slp_transformer.data.batches import IGNORE_INDEX, Batch
 from slp_transformer.training import strategy
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
 from slp_transformer.training.run_folder import checkpoint_folder
-from slp_transformer.training.strategy import first_sentence, make_strategy
+from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
@@ -213,14 +213,6 @@ def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
     step = int(checkpoint_folder(folder).name.removeprefix("step-"))
     assert result.stderr.count(f"Stopped after step {step} of 9999") == 2  # by each process
     assert "resume=True" in result.stderr
-
-
-def test_what_pytorch_says_is_cut_to_a_sentence():
-    gloo = "[/w/gloo/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:34. This is so."
-    assert first_sentence(RuntimeError(gloo)) == "Connection closed by peer [10.0.0.2]:34"
-    assert (
-        first_sentence(RuntimeError("NCCL error in: x.cpp:1.\nMore.")) == "NCCL error in: x.cpp:1"
-    )
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):

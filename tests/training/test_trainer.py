@@ -1,6 +1,5 @@
 """The loop's options, each against what it should amount to; and what it says and shows."""
 
-import logging
 import math
 import re
 import subprocess
@@ -354,12 +353,6 @@ def test_a_loss_that_is_no_number_ends_the_run_and_spares_the_checkpoint(tmp_pat
 # --- What it says and shows --------------------------------------------------------------------
 
 
-def test_it_says_on_which_device(caplog):
-    with caplog.at_level(logging.INFO, logger="slp_transformer"):
-        train(language_model(), STREAM, STREAM, steps=1, device="cpu")
-    assert "Training on CPU, from step 0 of 1." in caplog.text
-
-
 @pytest.mark.parametrize(
     ("cuda", "mps", "picked"),
     [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
@@ -373,18 +366,6 @@ def test_it_picks_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, picked):
             pick_device("cuda")
 
 
-def test_the_bar_shows_loss_speed_and_time_left(capsys, monkeypatch):
-    pytest.importorskip("tqdm")
-    monkeypatch.setattr(callbacks, "BAR_INTERVAL", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=15, progress=True)
-    shown = capsys.readouterr()
-    both = shown.out + shown.err
-    assert "Training on" in both and "step 15/30 | train loss" in both
-    assert "loss " in shown.err and "tok/s" in shown.err and "30/30" in shown.err
-    assert "<" in shown.err  # elapsed<left
-
-
 def test_a_log_has_a_line_for_each_evaluation_and_no_bar(capsys):
     train(language_model(), STREAM, STREAM, steps=30, batch_size=2, eval_interval=10, progress=True)
     lines = capsys.readouterr().err.splitlines()
@@ -393,18 +374,6 @@ def test_a_log_has_a_line_for_each_evaluation_and_no_bar(capsys):
         number = r"\d+\.\d{4}"
         form = rf"step {step}/30 \| train loss {number} \| val loss {number} \| lr \d\.\de-\d \| "
         assert re.fullmatch(form + r"[\d.]+[kM]? tok/s \| eta \d+:\d\d", line), line
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0:00"), (42, "0:42"), (725, "12:05"), (3723, "1:02:03")]
-)
-def test_durations_are_short(seconds, text):
-    assert callbacks.format_duration(seconds) == text
-
-
-def test_speeds_are_short():
-    speeds = map(callbacks.format_speed, (950.2, 8_149, 1.23e6))
-    assert list(speeds) == ["950 tok/s", "8.1k tok/s", "1.2M tok/s"]
 
 
 def test_tensorboard_has_the_curves(tmp_path):
