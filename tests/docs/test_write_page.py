@@ -132,7 +132,7 @@ def test_a_riff_becomes_tokens_and_what_is_none_is_named(modules):
     assert " ".join(tokens) == (
         "BAR<16> TAB<6,0> POS<4> TAB<5,2> WITH<4,2> POS<8> TAB<1,3> BAR<16> TAB<2,12>"
     )
-    music, _ = parse_alphatex("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
+    (music,), _ = parse_alphatex("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
     header = "<bos> TUNING<standard> CAPO<0> STEPS<4> METRE<none> KEY<none>".split()
     ours = TOKENIZER.decode(TOKENIZER.to_ids([*header, *tokens])).tab
     assert [e.notes for e in ours.iter_events()] == [e.notes for e in music.iter_events()]

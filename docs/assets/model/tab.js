@@ -127,18 +127,33 @@ export function riffTokens(text) {
 
 // --- Notation ----------------------------------------------------------------------------------
 
-const VALUES = [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, true, 1, 1], [kind, false, 1, 1]])
-  .concat([1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, false, 3, 2], [kind, false, 5, 4], [kind, false, 7, 4]]));
+const VALUES = [[1, 1], [3, 2], [5, 4], [7, 4]].flatMap((tuplet) => [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, true, ...tuplet], [kind, false, ...tuplet]]));
 
-/** The fewest note values that last 0, 1, 2, … steps, up to four whole notes. */
-function spellings(unit) {
-  const coins = VALUES.map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value]).filter(([size]) => Number.isInteger(size));
+const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+
+/** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole notes. */
+function spellings(unit, tuplet) {
+  const own = VALUES.filter((value) => value[2] === tuplet || ![1, 3, 5, 7].includes(tuplet));
+  const coins = own.map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value]).filter(([size]) => Number.isInteger(size));
   const best = [[]];
   for (let steps = 1; steps <= 16 * unit; steps++) {
-    const ways = coins.filter(([size]) => size <= steps).map((coin) => [coin, ...best[steps - coin[0]]]);
-    best.push(ways.reduce((few, way) => (way.length < few.length ? way : few)));
+    const ways = coins.filter(([size]) => best[steps - size]).map((coin) => [coin, ...best[steps - coin[0]]]);
+    best.push(ways.reduce((few, way) => (few && few.length <= way.length ? few : way), null));
   }
-  return best.map((way) => [...way].sort((a, b) => b[0] - a[0]));
+  return best.map((way) => way && [...way].sort((a, b) => b[0] - a[0]));
+}
+
+/** The stretches of a bar that tuplets fill: start, end, and how many notes divide it. */
+function tupletsOf(cuts, start, quarters, unit) {
+  const last = cuts.at(-1), size = quarters * unit, end = start + size;
+  const parts = cuts.filter((cut) => cut > start && cut < end).map((cut) => (64 * size) / gcd(64 * (cut - start), 64 * size));
+  const odd = parts.map((part) => { while (part % 2 === 0) part /= 2; return part; });
+  if (start >= last || odd.every((part) => part === 1)) return [];
+  const even = parts.every((part) => part === parts[0]) && [3, 5, 7].includes(parts[0]);
+  if (end <= last && Number.isInteger(end) && (even || (quarters <= 1 && !parts.includes(2)))) return [[start, end, odd.reduce((a, b) => (a * b) / gcd(a, b))]];
+  const middle = start + size / 2;
+  if (!Number.isInteger(middle) || quarters < 1 / 4) return [];
+  return [...tupletsOf(cuts, start, quarters / 2, unit), ...tupletsOf(cuts, middle, quarters / 2, unit)];
 }
 
 /** The plainest time signature of a bar, if it has one. */
@@ -148,8 +163,6 @@ function signatureOf(steps, unit, stated) {
   return null;
 }
 
-const gcd = (a, b) => (b ? gcd(b, a % b) : a);
-
 /** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths. */
 export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) {
   let unit = stepsToQuarter ?? 4, before = "";
@@ -157,21 +170,28 @@ export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) 
   const size = timed.flatMap(({ steps, moments }) => [steps, ...moments.map(({ step }) => step)]).reduce(gcd, unit);
   unit /= size;
   timed = timed.map(({ steps, moments }) => ({ steps: steps / size, moments: moments.map(({ step, notes }) => ({ step: step / size, notes })) }));
-  const best = spellings(unit), whole = 4 * unit;
-  const beats = (notes, steps) => {
-    const wholes = Math.max(0, Math.floor(steps / whole) - 2);
-    return [...Array(wholes).fill([whole, VALUES[1]]), ...best[steps - wholes * whole]].map(([, [kind, dotted, tuplet, time]], k) => {
-      const high = [...notes].sort((a, b) => a[0] - b[0]).map(([string, fret]) => `${k ? "-" : fret}.${string}`).join(" ") || "r";
-      const effects = dotted ? "{d}" : tuplet > 1 ? `{tu (${tuplet} ${time})}` : "";
-      return `${notes.length > 1 ? `(${high})` : high}.${kind}${effects}`;
+  const best = {}, whole = 4 * unit;
+  const beats = (notes, struck, steps, tuplet) => {
+    const wholes = tuplet === 1 ? Math.max(0, Math.floor(steps / whole) - 2) : 0;
+    best[tuplet] ??= spellings(unit, tuplet);
+    return [...Array(wholes).fill([whole, VALUES[1]]), ...best[tuplet][steps - wholes * whole]].map(([, [kind, dotted, enters, time]], k) => {
+      const high = [...notes].sort((a, b) => a[0] - b[0]).map(([string, fret]) => `${k || !struck ? "-" : fret}.${string}`).join(" ") || "r";
+      const effects = [...(dotted ? ["d"] : []), ...(enters > 1 ? [`tu (${enters} ${time})`] : [])].join(" ");
+      return `${notes.length > 1 ? `(${high})` : high}.${kind}${effects && `{${effects}}`}`;
     });
   };
   const written = timed.map(({ steps, moments }) => {
     const now = signatureOf(steps, unit, signature).join(" "), tag = now === before ? "" : `\\ts (${now}) `;
     before = now;
-    const first = moments.length ? moments[0].step : steps;
-    const all = [{ step: 0, notes: [], until: first }, ...moments.map((moment, k) => ({ ...moment, until: moments[k + 1]?.step ?? steps }))];
-    return tag + all.filter(({ step, until }) => until > step).flatMap(({ step, notes, until }) => beats(notes, until - step)).join(" ");
+    const cuts = [...new Set([0, ...moments.map(({ step }) => step), steps])];
+    const windows = [];
+    for (let begin = 0; begin < steps; begin += whole) windows.push(...tupletsOf(cuts, begin, 4, unit));
+    const edges = [...new Set([...cuts, ...windows.flatMap(([start, end]) => [start, end])])].sort((a, b) => a - b);
+    return tag + edges.slice(0, -1).flatMap((from, k) => {
+      const moment = moments.findLast(({ step }) => step <= from);
+      const tuplet = windows.find(([start, end]) => start <= from && from < end)?.[2] ?? 1;
+      return beats(moment?.notes ?? [], moment?.step === from, edges[k + 1] - from, tuplet);
+    }).join(" ");
   });
   const pitches = open.map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`).join(" ");
   return ['\\track "Guitar"', "\\staff {score tabs}", `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`, `\\tuning (${pitches})`,
