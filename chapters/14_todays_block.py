@@ -561,7 +561,6 @@ plotting.show_source(make_optimizer)
 # - RMSNorm divides by the root mean square and leaves the mean where it is.
 # - Rotary positions turn queries and keys in every head; scores then depend on distances alone.
 # - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
-# - The block's equations stay; parts are exchanged behind their names.
 # - Muon brings the singular values of a matrix's update to about 1; AdamW looks at each number alone.
 # - Two models are the same when the same weights give the same numbers: that can be asserted.
 
