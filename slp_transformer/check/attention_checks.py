@@ -166,10 +166,6 @@ def _simple_cases() -> list[Case]:
     _simple_cases,
     {
         "itself left out": "Token i does not read itself: the rows should be X[:i + 1].",
-        "itself left out (the first stops)": "Token i does not read itself, so the first has "
-        "nothing to read: the rows should be X[:i + 1].",
-        "itself left out (the first is 0)": "Token i does not read itself: the rows should be "
-        "X[:i + 1].",
         "the future": "Token i reads what comes after it: the rows should stop at X[:i + 1].",
         "one too many": "Token i reads one token too many: X[:i + 1] ends with row i.",
         "no softmax": "The scores are used as weights, without softmax.",
@@ -181,13 +177,7 @@ def _simple_cases() -> list[Case]:
 )
 def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
     """Check `simple_attention(X, i)`: the output a_i, with i counted from 0 and no matrices."""
-    last = {"the future": len(X), "one too many": i + 2}
-    if any(name.startswith("itself left out") for name in mistakes):
-        if i == 0 and "itself left out (the first stops)" in mistakes:
-            return torch.stack([])
-        if i == 0 and "itself left out (the first is 0)" in mistakes:
-            return torch.zeros(())
-        last = dict.fromkeys(mistakes, i)
+    last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
     end = choose_option(mistakes, last, i + 1)
     x_i = X[-1] if "last token asks" in mistakes else X[i]
     scores = X[:end] @ x_i

@@ -62,7 +62,6 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         "past hidden": "What the cache holds is hidden; every new token should see all of it.",
         "nothing hidden": "Nothing is hidden: a new token should not see later ones.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
-        "one too late": "The mask begins one place too late: each new token sees the next one.",
     },
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
@@ -75,7 +74,7 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     if "past hidden" in mistakes:
         return torch.cat([torch.full((N, held), -INF), future_mask(N)], 1)
     shift = 1 if "not shifted" in mistakes else held + 1
-    shift += ("one too late" in mistakes) - ("diagonal" in mistakes)
+    shift -= "diagonal" in mistakes
     return torch.full((N, T), -INF).triu(shift)
 
 
@@ -92,7 +91,6 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         "zeros and ones": "These are zeros and ones; the mask is added to scores: 0 or −∞.",
         "-1e9": "−10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.",
         "always 0": "The padding's id is taken to be 0; it is `pad_id`.",
-        "at the end alone": "Only padding at the end is hidden; it may stand before words as well.",
         "after the first": "All is hidden from the first padding on, words as well.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
     },
@@ -101,8 +99,6 @@ def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
     hidden = ids == (0 if "always 0" in mistakes else pad_id)
     hidden = ~hidden if "wrong way round" in mistakes else hidden
-    if "at the end alone" in mistakes:
-        hidden = hidden.flip(-1).cumprod(-1).flip(-1) > 0
     hidden = hidden.cumsum(-1) > 0 if "after the first" in mistakes else hidden
     if "booleans" in mistakes:
         return ~hidden

@@ -10,23 +10,6 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
-# What hides too little, since −∞ is not added before the softmax.
-LATE_OR_BINARY_MASKS = {
-    "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
-    "0/1 mask added": "A mask of zeros and ones is added to the scores; hidden scores should be "
-    "−∞.",
-    "0/1 mask multiplied": "The scores are multiplied with zeros and ones: exp(0) = 1 still gives "
-    "weight; hidden scores should be −∞.",
-}
-
-
-def _late_or_binary_mask(mask: Tensor, mistakes: Mistakes) -> tuple[Tensor, Mistakes]:
-    """Return the mask to give to attention, and the mistakes for it to make there."""
-    binary = (mask == 0).to(mask)
-    if "0/1 mask multiplied" in mistakes:
-        return binary, frozenset({"mask multiplied"})
-    return binary if "0/1 mask added" in mistakes else mask, mistakes & {"mask after softmax"}
-
 
 def _head_cases() -> list[Case]:
     draw = seeded_randn(11)
@@ -58,7 +41,6 @@ def _head_cases() -> list[Case]:
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
         "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
         "itself hidden": "A token does not read itself: only j > i is hidden.",
-        **LATE_OR_BINARY_MASKS,
         "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "transposed weights": "A weight matrix is transposed: rows stand left, X @ W, without .T.",
@@ -79,10 +61,8 @@ def head(
     first_hidden = 0 if "itself hidden" in mistakes else 1
     mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
     mask = mask.T if "mask turned" in mistakes else mask
-    mask, more = _late_or_binary_mask(mask, mistakes)
     same = {"no mask", "other axis", "no softmax", "nothing seen is NaN", *SCALES}
-    made = (mistakes | {"nothing seen is NaN"}) & same | more
-    gathered = attention.solve(Q, K, V, mask, made)
+    gathered = attention.solve(Q, K, V, mask, (mistakes | {"nothing seen is NaN"}) & same)
     return gathered if "no W_O" in mistakes else gathered @ W_O
 
 
@@ -202,10 +182,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "row mixes tokens: transpose to [N×A×d_v] first.",
         "heads reversed": "The heads are concatenated in reverse order: W_O expects head 1 first.",
         "one head": "This is one head of size A·d_k: each head should have its own scores.",
-        "head 1 for all": "Every head is the first one: each should have columns of its own.",
-        "shared K and V": "All heads use the first one's keys and values; each has its own.",
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
-        **LATE_OR_BINARY_MASKS,
         "no W_O": "The last step is missing: the joined heads times W_O.",
         "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
         "softmax over heads": "The softmax runs over the heads; it should run over the keys.",
@@ -230,20 +207,13 @@ def multi_head_attention(
     Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
     root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
-    if "shared K and V" in mistakes:
-        K, V = K[:1], V[:1]
     scores = Q @ K.mT / root
-    mask, more = _late_or_binary_mask(future_mask(N), mistakes)
-    if "mask multiplied" in more:
-        scores = scores * mask
-    elif not more and "no mask" not in mistakes:
-        scores = scores + mask
+    if "no mask" not in mistakes:
+        scores = scores + future_mask(N)
     axis = (
         0 if "softmax over heads" in mistakes else -2 if "softmax over queries" in mistakes else -1
     )
-    alpha = torch.softmax(scores, axis)
-    heads = (alpha.tril() if "mask after softmax" in more else alpha) @ V
-    heads = heads[:1].expand_as(heads) if "head 1 for all" in mistakes else heads
+    heads = torch.softmax(scores, axis) @ V
     heads = heads.flip(0) if "heads reversed" in mistakes else heads
     joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
     joined = join_heads.solve(heads, frozenset(joined))

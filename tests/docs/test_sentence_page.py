@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from js_engines import Racer
-from model_page import answering, assert_accessible, html_of, on_a_phone
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 
@@ -97,8 +97,9 @@ def test_a_line_of_code_that_is_gone_is_named():
 # --- In a browser ---------------------------------------------------------------------------------
 
 
-def html():
-    """Return the page without the site around it."""
+@cache
+def answer():
+    """Return what answers the page's requests."""
     equations = {
         slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
         for matrix in MATRICES
@@ -112,16 +113,12 @@ def html():
         lambda name: links.source_of(name, ROOT),
         "/assets/model/",
     )
-    return html_of("One sentence", "sentence", body)
-
-
-answer = answering(html)
+    return answering("One sentence", "sentence", body)
 
 
 @pytest.fixture
 def page(browser):
-    """Return the page on a phone."""
-    with on_a_phone(browser, answer, ".sl-alive") as opened:
+    with on_a_phone(browser, answer(), ".sl-alive") as opened:
         yield opened
 
 
@@ -271,7 +268,7 @@ def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.route("**/*", answer)
+        page.route("**/*", answer())
         page.goto("http://page.test/")
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()

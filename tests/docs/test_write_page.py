@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_page import answering, assert_accessible, html_of, on_a_phone
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import record_activations
 from slp_transformer.cli import main
@@ -34,21 +34,17 @@ RUN = ROOT / "benchmarks" / "results" / "page_model" / "writers.json"
 TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed")
 
 
-def html():
-    """Return the page without the site around it."""
+@cache
+def answer():
+    """Return what answers the page's requests."""
     assets = "/assets/model/", "/assets/alphatab/"
     body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, *assets)
-    hear = '<script src="/assets/alphatab/hear.js" defer></script>'
-    return html_of("Write with it", "write", body, hear)
-
-
-answer = answering(html)
+    return answering("Write with it", "write", body)
 
 
 @pytest.fixture
 def page(browser):
-    """Return the page on a phone."""
-    with on_a_phone(browser, answer, ".w-alive .w-heads td") as opened:
+    with on_a_phone(browser, answer(), ".w-alive .w-heads td") as opened:
         yield opened
 
 
@@ -73,7 +69,7 @@ def modules(browser):
     """Return a page that has imported the engine, the worker's functions and those of tab."""
     with browser.new_context() as context:
         opened = context.new_page()
-        opened.route("**/*", answer)
+        opened.route("**/*", answer())
         opened.goto("http://page.test/assets/model/write.css")
         opened.evaluate(
             """async () => {
@@ -418,7 +414,7 @@ def test_axe_finds_nothing(page, scheme):
 def test_without_javascript_there_is_a_picture(browser):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.route("**/*", answer)
+        page.route("**/*", answer())
         page.goto("http://page.test/")
         assert "tuning:" in page.inner_text(".w-still pre")
         assert page.locator(".w-still .slp-alpha").is_visible()

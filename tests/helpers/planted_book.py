@@ -384,13 +384,12 @@ limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
   swapped: ([0.25] * 4, [1, 0, 0, 0])
 top_k
-  right: kept = u.topk(k); torch.zeros_like(u).scatter(0, kept.indices, kept.values.softmax(0))
-  right: cut = u.argsort()[:-k]; v = u.clone(); v[cut] = -math.inf; v.softmax(-1)
-  more at a tie: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
-  not renormalised: i = u.topk(k).indices; torch.zeros_like(u).scatter(0, i, F.softmax(u, -1)[i])
+  right: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
+  not renormalised: y = F.softmax(u, -1); torch.where(y >= y.topk(k).values[-1], y, 0)
+  logits 0: F.softmax(torch.where(u >= u.topk(k).values[-1], u, 0.0), -1)
 top_p
-  beyond p: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y > p + 1e-6] = 0; y
-      = y / y.sum(); torch.zeros_like(y).scatter(-1, order, y)
+  not renormalised: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y >= p -
+      1e-6] = 0; torch.zeros_like(y).scatter(-1, order, y)
 leak
   right: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); 1 - F.softmax(s,
       0)[:seen].sum()

@@ -3,9 +3,9 @@
     python tests/stress/guitar_files.py --count 1000 --out results/guitar_files.json
 
 Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
-alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and reads it. It
-is kept if the file is read, or refused by a ValueError of one sentence, in at most 5 seconds of
-processor time and 1 GiB beyond what the process had. The last lines count each kind.
+MusicXML, alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and
+reads it. It is kept if the file is read, or refused by a ValueError of one sentence, in at most 5
+seconds of processor time and 1 GiB beyond what the process had. The last lines count each kind.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.timing import bar_start_steps
 
-KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".atex", ".jams", ".zip")
+KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".musicxml", ".atex", ".jams", ".zip")
 HUGE = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\x7f\xff\xff\xff", b"\xff" * 9)
 LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000, "[" * 3000)
 
