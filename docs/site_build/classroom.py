@@ -45,7 +45,9 @@ def main(folder: Path) -> None:
         sys.exit(f"{folder} is there already: name another folder, or delete it.")
     site = folder / "site"
     run = [sys.executable, "-m"]
-    subprocess.run([*run, "mkdocs", "build", "--strict", "-d", site.resolve()], cwd=ROOT, check=True)
+    subprocess.run(
+        [*run, "mkdocs", "build", "--strict", "-d", site.resolve()], cwd=ROOT, check=True
+    )
     for page in site.rglob("*.html"):
         page.write_text(with_files(page.read_text("utf-8")), "utf-8", newline="\n")
     exercises.write_all(ROOT, folder / "notebooks")

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -16,6 +16,7 @@ GLOBAL_MAX_MESSAGE = (
 SCALES = {
     "no scaling": "The scores are not divided by √d_k.",
     "scaled by d_k": "The scores are divided by d_k instead of its square root.",
+    "scaled by d_k²": "The scores are divided by the square of d_k instead of its root.",
     "d_k**1/2": "Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
     "multiplied by the root": "The scores are multiplied by √d_k instead of divided.",
 }
@@ -23,7 +24,12 @@ SCALES = {
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
     """Return the divisor of the scores."""
-    divisors = {"no scaling": 1, "scaled by d_k": d_k, "d_k**1/2": 2 * d_k}
+    divisors = {
+        "no scaling": 1,
+        "scaled by d_k": d_k,
+        "d_k**1/2": 2 * d_k,
+        "scaled by d_k²": d_k**2,
+    }
     divisors["multiplied by the root"] = d_k**-0.5
     return float(choose_option(mistakes, divisors, d_k**0.5))
 
@@ -35,6 +41,7 @@ def _softmax_cases() -> list[Case]:
         {"scores": vector(1, 2, 3)},
         {"scores": vector(1000, 1001)},
         {"scores": vector(-1000, -1000, -1002)},
+        {"scores": vector(0, 0, 3000)},
         {"scores": matrix((0, 1), (0, 0), (2, 0))},
         {"scores": matrix((1000, 1001), (0, 1))},
         {"scores": 3 * draw(7)},
@@ -57,6 +64,8 @@ def _softmax_cases() -> list[Case]:
         "sigmoid": "Each score goes through a sigmoid by itself: the weights should sum to 1.",
         "base 2": "The powers have base 2 instead of e.",
         "minus": "The sign is turned: the smallest score gets the largest weight.",
+        "mean subtracted": "The mean is subtracted, so that a score far above it still overflows: "
+        "subtract the largest.",
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
@@ -73,13 +82,16 @@ def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
         scores = scores * math.log(2)
     if "largest of all" in mistakes:
         scores = scores - scores.max()
+    elif "mean subtracted" in mistakes:
+        scores = scores - scores.mean(axes, keepdim=True)
     elif "overflow" not in mistakes:
         scores = scores - scores.amax(axes, keepdim=True)
+    if "logarithm" in mistakes:
+        return scores - scores.logsumexp(axes, keepdim=True)
     powers = scores.exp()
     if "not normalized" in mistakes:
         return powers
-    alpha = powers / powers.sum(axes, keepdim=True)
-    return alpha.log() if "logarithm" in mistakes else alpha
+    return powers / powers.sum(axes, keepdim=True)
 
 
 def _sum_cases() -> list[Case]:
@@ -103,6 +115,14 @@ def _sum_cases() -> list[Case]:
         "first row left out": "The first weight and its row are left out: j begins at the first.",
         "sum over features": "The sum runs over the features; it should run over the rows.",
         "weights twice": "Each weight is used squared.",
+        "not added up": (
+            "Only the last part is left: add each to the sum, total = total + ….",
+            lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
+        ),
+        "last rows": (
+            "The last rows are taken; weight j belongs to row j, counted from the first.",
+            lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
+        ),
     },
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
@@ -173,6 +193,14 @@ def _simple_cases() -> list[Case]:
         "scaled": "These scores are divided by √d; the simplest attention does not scale.",
         "last token asks": "The last token asks; token i should: its row is X[i].",
         "the weights": "It returns the weights; asked for is the sum of the rows.",
+        "mean": (
+            "All rows weigh the same: their weights are the softmax of the scores.",
+            lambda X, i: X[: i + 1].mean(0),
+        ),
+        "residual": (
+            "Token i's own row is added once more; its weight already counts it.",
+            lambda X, i: X[i] + CHECKS["simple_attention"].solve(X, i, frozenset()),
+        ),
     },
 )
 def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:

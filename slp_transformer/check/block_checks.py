@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
@@ -56,6 +56,11 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
         "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
         "root mean square": "The mean is not subtracted: that is RMSNorm.",
+        "divided by the length": "The row is divided by its length; the deviation is that over √d.",
+        "mean deviation": "The mean of |x − μ| is taken; the deviation is the root of the mean of "
+        "squares.",
+        "to the range": "The row is brought to 0…1 by its least and largest; take mean and "
+        "deviation.",
         "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature.",
     },
     accepted=tuple(EPSILONS),
@@ -75,6 +80,13 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
         mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
     sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
     sigma = sigma + choose_option(mistakes, OUTER_EPSILONS, 0.0)
+    if "mean deviation" in mistakes:
+        sigma = (x - mu).abs().mean(axes, keepdim=True)
+    if "divided by the length" in mistakes:
+        sigma = (x - mu).norm(dim=axes, keepdim=True)
+    if "to the range" in mistakes:
+        mu = x.amin(axes, keepdim=True)
+        sigma = x.amax(axes, keepdim=True) - mu
     x = x if "mean kept" in mistakes else x - mu
     x_hat = x if "not divided" in mistakes else x / sigma
     if "gain and offset swapped" in mistakes:
@@ -118,6 +130,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "Swish": "The bend is Swish; the equation has ReLU.",
         "sigmoid": "The bend is a sigmoid; the equation has ReLU.",
         "tanh": "The bend is tanh; the equation has ReLU.",
+        "absolute value": "The bend is |x|; ReLU gives 0 below 0.",
         "leaky": "The bend leaks below 0 (LeakyReLU); the equation has ReLU.",
         "residual": "The input is added at the end: that is the block's work, not the layer's.",
     },
@@ -130,9 +143,9 @@ def ffn(
 ) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
-    bends["leaky"] = F.leaky_relu
+    bends |= {"leaky": F.leaky_relu, "absolute value": torch.abs}
     bend = choose_option(mistakes, bends, torch.relu)
-    bend = _identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
+    bend = identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
     b_1 = 0 * b_1 if "no b_1" in mistakes else b_1
     b_2 = 0 * b_2 if "no b_2" in mistakes else b_2
     hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)
@@ -141,7 +154,8 @@ def ffn(
     return out + x if "residual" in mistakes else out
 
 
-def _identity(x: Tensor) -> Tensor:
+def identity(x: Tensor) -> Tensor:
+    """Return what is given."""
     return x
 
 
@@ -197,6 +211,9 @@ GATE_MISTAKES = {
         "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
         **GATE_MISTAKES,
         "no biases": "The biases are not added.",
+        "no b_2": "b_2 is not added.",
+        "no b_1": "b_1 is not added.",
+        "no b_3": "b_3 is not added.",
     },
 )
 def swiglu(
@@ -210,12 +227,12 @@ def swiglu(
     mistakes: Mistakes,
 ) -> Tensor:
     """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)` with β = 1, for a row and for rows."""
-    if "no biases" in mistakes:
-        b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
+    biases = {"no b_1": b_1, "no b_2": b_2, "no b_3": b_3}
+    b_1, b_2, b_3 = (0 * b if mistakes & {n, "no biases"} else b for n, b in biases.items())
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
     if "gate on the other side" in mistakes:
         first, second = second, first
-    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": _identity}
+    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": identity}
     bend = choose_option(mistakes, bends, F.silu)
     second = F.silu(second) if "both bent" in mistakes else second
     gate = bend(first)
@@ -280,6 +297,14 @@ def _block_cases() -> list[Case]:
         "norms swapped": "The two norms have changed places.",
         "parallel": "The feedforward layer reads X; it should read O, with attention's output.",
         "feedforward first": "The feedforward layer comes before attention.",
+        "no feedforward": (
+            "The feedforward half is missing.",
+            lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)),
+        ),
+        "X twice": (
+            "X is added twice: O contains it already.",
+            lambda X, *layers: X + CHECKS["block"].solve(X, *layers, frozenset()),
+        ),
         "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
     },
 )

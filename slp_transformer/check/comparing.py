@@ -94,30 +94,30 @@ def count_numbers(case: dict[str, Any]) -> int:
     return sum(v.numel() for v in case.values() if isinstance(v, Tensor))
 
 
-def format_value(value: Any) -> str:
+def format_value(value: Any, digits: int = 3) -> str:
     """Write a value in a line: its numbers if they are few, else its shape."""
     if isinstance(value, tuple):
-        return f"({', '.join(format_value(v) for v in value)})"
+        return f"({', '.join(format_value(v, digits) for v in value)})"
     if isinstance(value, Tensor):
         few = value.numel() <= MAX_SHOWN_NUMBERS
-        return _format_rows(value.tolist()) if few else format_shape(value)
-    return _format_number(value) if isinstance(value, int | float) else str(value)
+        return _format_rows(value.tolist(), digits) if few else format_shape(value)
+    return _format_number(value, digits) if isinstance(value, int | float) else str(value)
 
 
-def _format_rows(value: Any) -> str:
+def _format_rows(value: Any, digits: int) -> str:
     if isinstance(value, list):
-        return "[" + " ".join(_format_rows(v) for v in value) + "]"
-    return _format_number(value)
+        return "[" + " ".join(_format_rows(v, digits) for v in value) + "]"
+    return _format_number(value, digits)
 
 
-def _format_number(value: float) -> str:
+def _format_number(value: float, digits: int = 3) -> str:
     if isinstance(value, bool):
         return str(value)
     if value in (float("inf"), float("-inf")):
         return "−∞" if value < 0 else "∞"
     if value != value:
         return "NaN"
-    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.6g}"
+    text = f"{value:.{max(digits, 3 if abs(value) < 1000 else 6)}g}"
     return text.replace("-", "−")
 
 
@@ -131,13 +131,16 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
     same_shape = drop_unit_axes(expected.shape) == drop_unit_axes(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
-        return [f"expected  {format_value(expected)}", f"yours     {format_value(actual)}"]
+        pair = format_value(expected), format_value(actual)
+        if pair[0] == pair[1]:  # they differ further on
+            pair = format_value(expected, 7), format_value(actual, 7)
+        return [f"expected  {pair[0]}", f"yours     {pair[1]}"]
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
     gap[actual == expected] = 0  # infinities of the same sign
     at = torch.unravel_index(gap.argmax(), expected.shape)
     place = ", ".join(str(int(i)) for i in at)
     return [
-        f"expected  {_format_number(expected[at].item())} at [{place}]",
-        f"yours     {_format_number(actual[at].item())}",
+        f"expected  {_format_number(expected[at].item(), 5)} at [{place}]",
+        f"yours     {_format_number(actual[at].item(), 5)}",
     ]

@@ -3,11 +3,12 @@
 A check has one function that can make named *mistakes*. With none it is right; with one it makes
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
-the table is a program that runs, and nothing is guessed from how the code looks.
+the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
+another formula altogether stands in the table with it, as `(sentence, formula)`.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, combinations
 from typing import Any
 
@@ -31,6 +32,7 @@ from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
 Mistakes = frozenset  # names of the mistakes that a solution makes on purpose
+MistakeTable = Mapping[str, str | tuple[str, Callable[..., Any]]]
 DEFAULT_TIMEOUT_S = 5.0
 CHECKS: dict[str, "Check"] = {}
 
@@ -52,7 +54,7 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Case]],
-        mistakes: dict[str, str],
+        mistakes: MistakeTable,
         accepted: Sequence[str] = (),
         sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
         | None = None,
@@ -63,14 +65,18 @@ class Check:
             solve: the function with its mistakes: it takes the arguments, then `mistakes`.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: sentences by the names of the mistakes.
+            mistakes: sentences by the names of the mistakes, with the formula of those that `solve`
+                doesn't know: `(sentence, formula)`.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
         """
-        self.solve, self.cases, self.sizes_from_module = solve, cases, sizes_from_module
+        self._solve, self.cases, self.sizes_from_module = solve, cases, sizes_from_module
         self.source = equations().cite(source)
-        self.mistakes, self.accepted = mistakes, tuple(accepted)
+        pairs = {name: one for name, one in mistakes.items() if isinstance(one, tuple)}
+        self.formulas = {name: formula for name, (_, formula) in pairs.items()}
+        self.mistakes = {n: one if isinstance(one, str) else one[0] for n, one in mistakes.items()}
+        self.accepted = tuple(accepted)
         self.name, self.__doc__ = solve.__name__, solve.__doc__
         self.arguments = tuple(inspect.signature(solve).parameters)[:-1]
         CHECKS[self.name] = self
@@ -107,6 +113,14 @@ class Check:
         print_verdict(verdict)
         return verdict
 
+    def solve(self, *inputs: Any, **named: Any) -> Any:
+        """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
+        given = inspect.signature(self._solve).bind(*inputs, **named).arguments
+        formula = next((f for name, f in self.formulas.items() if name in given["mistakes"]), None)
+        if formula is None:
+            return self._solve(**given)
+        return formula(*(given[name] for name in self.arguments))
+
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
         exact = {n: _to_double(value) for n, value in case.items()}
@@ -137,7 +151,8 @@ class Check:
         if len(twice) == 2 and not answers_agree(*twice):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
-        for mistakes in chain(combinations(self.mistakes, 1), combinations(self.mistakes, 2)):
+        parts = [name for name in self.mistakes if name not in self.formulas]
+        for mistakes in chain(combinations(self.mistakes, 1), combinations(parts, 2)):
             if self._explains(mistakes, cases, found):
                 text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
                 names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
@@ -208,7 +223,7 @@ HINTS = {
 def check(
     source: str,
     cases: Callable[..., Sequence[Case]],
-    mistakes: dict[str, str],
+    mistakes: MistakeTable,
     accepted: Sequence[str] = (),
     sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:

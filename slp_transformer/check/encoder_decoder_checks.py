@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
-from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
+from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
@@ -38,6 +38,8 @@ def _cross_cases() -> list[Case]:
         "causal": "A causal mask hides part of the source; nothing of it should be hidden.",
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
         "no W_V": "The rows of H_enc themselves are mixed, without W_V.",
+        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
+        "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
 def cross_attention(
@@ -46,11 +48,15 @@ def cross_attention(
     """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
     if "sides swapped" in mistakes:
         X, H_enc = H_enc, X
+    if "both read" in mistakes:
+        H_enc = torch.cat([H_enc, X])
     both = "K and V from the decoder" in mistakes
     Q = (H_enc if "Q from the encoder" in mistakes else X) @ W_Q
     K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
     source = X if both or "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
+    if "scaled by √d" in mistakes:
+        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
     mask = torch.zeros(len(Q), len(K))
     mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
     return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
@@ -79,6 +85,8 @@ def _decoder_cases() -> list[Case]:
         "no residual at cross-attention": "Cross-attention's output replaces the stream; add it.",
         "query from X": "Cross-attention asks from X; it should ask from self-attention's result.",
         "no norm at cross-attention": "The norm before cross-attention is missing.",
+        "no norm at the feedforward layer": "The norm before the feedforward layer is missing.",
+        "no norm at self-attention": "The norm before self-attention is missing.",
         "source normalized": "H_enc is normalized again; the encoder has ended in a norm already.",
         "post-norm": "This is post-norm, the order of 2017; normalize what a sublayer reads.",
         "no cross-attention": "Cross-attention is left out.",
@@ -107,11 +115,13 @@ def decoder_block(
         pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
         return cross_attention(*pair)
 
+    first = identity if "no norm at self-attention" in mistakes else norm
+    last = identity if "no norm at the feedforward layer" in mistakes else norm
     kept = 0 if "no residual at cross-attention" in mistakes else 1
     steps = [
-        lambda Z: attention(norm(Z)) + Z,
+        lambda Z: attention(first(Z)) + Z,
         lambda Z: cross(Z) + kept * Z,
-        lambda Z: ffn(norm(Z)) + Z,
+        lambda Z: ffn(last(Z)) + Z,
     ]
     if "post-norm" in mistakes:
         O = norm(X + attention(X))
@@ -140,6 +150,18 @@ def _beam_cases() -> list[Case]:
         "minus": "The sign is turned: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
         "mean probability": "This is the log of the mean probability; average the logs.",
+        "mean of probabilities": (
+            "This is the mean probability; asked for is the mean of the logarithms.",
+            lambda log_probabilities: log_probabilities.exp().mean(),
+        ),
+        "probability by length": (
+            "The probability is divided by the length; divide the sum of the logarithms.",
+            lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
+        ),
+        "root of the length": (
+            "The sum is divided by the root of the length; divide by the length.",
+            lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
+        ),
     },
 )
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
@@ -22,6 +22,8 @@ def _grip_cases() -> list[Case]:
         [(6, 1), (5, 7), (3, 3)],
         [(3, 0), (3, 7)],
         [(6, 0), (5, 7), (4, 9), (1, 0)],
+        [(4, 0), (2, 0)],
+        [(5, 2), (4, 2), (3, 2)],
     ]
     return [{"grip": tuple(places), "span": 4} for places in given]
 
@@ -35,6 +37,16 @@ def _grip_cases() -> list[Case]:
         "one too few": "Frets exactly `span` apart can still be held.",
         "span not looked at": "The span is not looked at: the hand reaches over `span` frets.",
         "neighbors alone": "Only neighboring notes are compared; compare the outermost frets.",
+        "nothing pressed": "Open strings alone are refused; a hand that presses nothing can.",
+        "nothing pressed (stops)": "With open strings alone no fret is pressed, and max() of "
+        "nothing is an error: that grip can be held.",
+        "equal frets": (
+            "Two notes may have the same fret: one finger can press several strings.",
+            lambda grip, span: (
+                CHECKS["is_playable_grip"].solve(grip, span, frozenset())
+                and len({fret for _, fret in grip if fret}) == sum(fret > 0 for _, fret in grip)
+            ),
+        ),
     },
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
@@ -43,8 +55,10 @@ def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mista
     if "a string twice" not in mistakes and len(set(strings)) < len(strings):
         return False
     frets = [fret for _, fret in grip if fret or "open strings counted" in mistakes]
+    if "nothing pressed (stops)" in mistakes:
+        return max(frets) - min(frets) <= span
     if not frets or "span not looked at" in mistakes:
-        return True
+        return bool(frets) or "nothing pressed" not in mistakes
     reach = max(frets) - min(frets)
     if "neighbors alone" in mistakes:
         reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
@@ -76,6 +90,22 @@ def _step_cases() -> list[Case]:
         "place that was dearer may be nearer.",
         "moves free": "What the move costs is left out.",
         "past forgotten": "What the way cost so far, v[q], is left out.",
+        "v of the wrong place": (
+            "v[p] is added after the minimum; v[q] is part of what is compared.",
+            lambda v, e, m: v + m.amin(0) + e,
+        ),
+        "sum": (
+            "All ways are added up; the cheapest of them counts.",
+            lambda v, e, m: (v[:, None] + m).sum(0) + e,
+        ),
+        "grip before": (
+            "e[q], the grip before, is counted; e[p], the new one, is added after the minimum.",
+            lambda v, e, m: ((v + e)[:, None] + m).amin(0),
+        ),
+        "where from": (
+            "This is where the hand comes from (argmin); asked for is what the way costs.",
+            lambda v, e, m: (v[:, None] + m).argmin(0),
+        ),
     },
 )
 def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
@@ -136,6 +166,10 @@ def _turn_cases() -> list[Case]:
         "one after the other": "All notes come before all places; they should take turns.",
         "last place read": "The last place is written, and nothing comes after it: it is not read.",
         "notes alone": "The places are not read.",
+        "first note missed": (
+            "The first note is left out: it is the last place that nobody reads.",
+            lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],
+        ),
     },
 )
 def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:

@@ -14,7 +14,8 @@ STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the low
 
 def _pitch_cases() -> list[Case]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
-    given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d)]
+    bass = STANDARD_TUNING[:4]
+    given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
 
@@ -27,6 +28,10 @@ def _pitch_cases() -> list[Case]:
         "fret not added": "The fret is not added: each raises the pitch by one half-tone.",
         "whole tones": "A fret counts as a whole tone; it is a half-tone.",
         "standard tuning": "The tuning given is not used; standard tuning is.",
+        "six strings": (
+            "The instrument is taken to have six strings; it has as many as `tuning`.",
+            lambda string, fret, tuning: tuning[6 - string] + fret,
+        ),
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
@@ -52,6 +57,10 @@ def _places_cases() -> list[Case]:
         "last fret left out": "The last fret is left out.",
         "below the nut": "A place has a fret below 0: that string is too high for the pitch.",
         "beyond the neck": "A place has a fret beyond the neck.",
+        "below the nut (anywhere)": (
+            "A place has a fret below 0: that string is too high for the pitch.",
+            lambda midi, tuning, frets: sum(midi - opened <= frets for opened in tuning),
+        ),
         "first only": "Only one place is counted.",
     },
 )
@@ -77,6 +86,16 @@ def _span_cases() -> list[Case]:
         "one too many": "The span counts frets from the first to the last; it is their difference.",
         "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
         "first and last string": "This is the span of the outer strings, not of all frets.",
+        "first and last string (signed)": (
+            "This is the span of the outer strings, not of all frets.",
+            lambda frets: (
+                ([f for f in frets if f] or [0])[-1] - ([f for f in frets if f] or [0])[0]
+            ),
+        ),
+        "nothing pressed": (
+            "With no finger down, max() of nothing is an error: the span is 0 then.",
+            lambda frets: max(f for f in frets if f) - min(f for f in frets if f),
+        ),
     },
 )
 def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
@@ -96,6 +115,7 @@ def _allowed_cases() -> list[Case]:
         (vector(2, 1, 0), [1, 0, 1]),
         (vector(-1, -2, 5), [1, 1, 0]),
         (u, [0, 1, 1, 0, 1, 0, 1]),
+        (vector(1000, 1, 0), [0, 1, 1]),
     ]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
@@ -109,6 +129,11 @@ def _allowed_cases() -> list[Case]:
         "wrong way round": "What is allowed is ruled out, and the rest is kept.",
         "not used": "`allowed` is not used.",
         "logits": "These are logits; asked for are probabilities.",
+        "renormalized too late": (
+            "What is not allowed may have all the probability, and the rest is rounded to 0: mask "
+            "before the softmax.",
+            lambda u, allowed: (y := torch.softmax(u.float(), -1) * allowed) / y.sum(),
+        ),
     },
 )
 def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:

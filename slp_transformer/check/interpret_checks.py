@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -23,6 +23,16 @@ def _ids_cases() -> list[Case]:
         "before": "This is what came before the token; the rule asks for what came after it.",
         "two after": "This is what came two places after the token; the rule asks for the next.",
         "finds itself": "The search begins at the last token itself: begin one before it.",
+        "itself if new": (
+            "A token that was not there before should give −1, not itself.",
+            lambda ids: (
+                ids[-1] if ids[-1] not in ids[:-1] else CHECKS["induced"].solve(ids, frozenset())
+            ),
+        ),
+        "first token missed": (
+            "The search ends before the first token: range(…, −1, −1) reaches 0.",
+            lambda ids: CHECKS["induced"].solve(ids, frozenset()) if ids[-1] in ids[1:-1] else -1,
+        ),
         "0 if new": "A token that was not there before should give −1, not 0, which is a token.",
     },
 )
@@ -63,6 +73,10 @@ def _alpha_cases() -> list[Case]:
         "one token early": "Token P − 1 is counted, too, which has no repeat: begin with token P.",
         "all tokens": "The sum is divided by all N tokens; only those from P on have been before.",
         "sum": "This is the sum of the weights; the score is their mean.",
+        "largest": (
+            "This is the largest of the weights; the score is their mean.",
+            lambda alpha, period: alpha.diagonal(1 - period)[1:].max(),
+        ),
         "turned": "Rows and columns are exchanged: row i of alpha is the token that looks.",
         "token before": "This is the weight on the token before, as another kind of head has it.",
         "hits": "This is how often the largest weight lies there; the score is the mean weight.",
@@ -155,6 +169,7 @@ def _head_cases() -> list[Case]:
         "feature": "A feature is taken away from every head; the first axis is that of the heads.",
         "scaled up": "The other heads are scaled up, as dropout does; leave them as they are.",
         "mean": "The mean over the tokens takes its place; here it is to be 0.",
+        "mean of the heads": "The mean of all heads takes its place; here it is to be 0.",
         "joined by reshape": "A reshape alone mixes tokens: move the heads' axis to the features.",
         "no W_O": "The heads are joined but not multiplied with W_O.",
     },
@@ -169,6 +184,8 @@ def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tens
     kept = 1 - kept if "alone" in mistakes else kept
     if "mean" in mistakes:
         rest = heads.mean(dim=1, keepdim=True) * (1 - kept)
+    if "mean of the heads" in mistakes:
+        rest = heads.mean(dim=0, keepdim=True) * (1 - kept)
     left = heads if "nothing" in mistakes else heads * kept + rest
     left = left * A / (A - 1) if "scaled up" in mistakes else left
     shape = heads.shape[1], -1

@@ -1,6 +1,7 @@
 """Checks for a language model's two ends and what is between them: chapters 4 and 5."""
 
 import math
+from functools import reduce
 from typing import Any
 
 import torch
@@ -73,6 +74,10 @@ def _input_cases() -> list[Case]:
         "one position": "All tokens get the row of one position; each place has its own.",
         "no positions": "The positions are not added.",
         "positions by word": "The row of P is chosen by the word's id; it should be by its place.",
+        "positions by word (from start)": (
+            "The row of P is chosen by the word's id; it should be by its place.",
+            lambda ids, E, P, start: E[ids] + P[(ids + start) % len(P)],
+        ),
         "words by place": "The row of E is chosen by the place; it should be by the word's id.",
         "times √d": "The token's row is multiplied by √d, as in the paper of 2017.",
         "side by side": "Token and position stand side by side; they should be added.",
@@ -106,6 +111,8 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "counted from 1": "The places are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
+        "degrees": "The angle is taken for degrees: math.sin and torch.sin expect radians.",
+        "product": "The exponent has become a factor: 10000 to the power of 2i/d.",
         "sines only": "All columns are sines; every second one should be a cosine.",
         "multiplied": "The place is multiplied by the power of 10000; it should be divided.",
     },
@@ -120,6 +127,9 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     base = 1000.0 if "base 1000" in mistakes else 10000.0
     power = -power if "multiplied" in mistakes else power
     angle = pos / base ** (power / d)
+    angle = angle.deg2rad() if "degrees" in mistakes else angle
+    if "product" in mistakes:
+        angle = pos / (base * power / d).where(power > 0, 1)
     sine = columns < d // 2 if "halves" in mistakes else columns % 2 == 0
     sine = ~sine if "cosine first" in mistakes else sine
     return torch.where(sine | ("sines only" in mistakes), angle.sin(), angle.cos())
@@ -142,6 +152,7 @@ def _shift_cases() -> list[Case]:
         "sine and cosine swapped": "Sine and cosine have changed places in what is returned.",
         "angle added": "The angle is added to numbers that are sines and cosines of angles.",
         "not moved": "This is the row that was given.",
+        "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "one sign": "A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
         "as if from 0": "This is the row of place k, whatever row was given.",
     },
@@ -149,7 +160,7 @@ def _shift_cases() -> list[Case]:
 def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
     pairs = torch.arange(len(row) // 2)
-    b = k / 10000.0 ** (2 * pairs / len(row))
+    b = k / 10000.0 ** ((1 if "exponent without 2" in mistakes else 2) * pairs / len(row))
     b = torch.full_like(b, k) if "all alike" in mistakes else b
     b = b * (pairs == 0) if "first pair only" in mistakes else b
     b = (0 * b if "not moved" in mistakes else b) * (-1 if "backwards" in mistakes else 1)
@@ -186,6 +197,14 @@ def _head_cases() -> list[Case]:
         "not transposed": "E is not transposed: each word's row is compared with h, which is H Eᵀ.",
         "scaled": "The logits are divided by √d; the book does not.",
         "cosine": "Rows are divided by their lengths first; a logit is the plain dot product.",
+        "turned": (
+            "Rows and columns are exchanged: position i has row i of U, one column a word.",
+            lambda H, E: E @ H.T,
+        ),
+        "best word": (
+            "This is the best word's number; asked for are the logits of all words.",
+            lambda H, E: (H @ E.T).argmax(-1),
+        ),
     },
 )
 def lm_head(H: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
@@ -221,6 +240,10 @@ def _stack_cases() -> list[Case]:
     {
         "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
         "norm after each": "The final norm comes after every block, not after the last alone.",
+        "norm before each": (
+            "The final norm comes before every block; it comes once, after the last.",
+            lambda X, blocks, final_norm: reduce(lambda H, b: b(final_norm(H)), blocks, X),
+        ),
         "norm first": "The final norm comes before the blocks; it belongs after the last.",
         "all read X": "Every block reads X; each should read what the one below gave.",
         "reversed": "The blocks run from the last to the first.",
@@ -252,6 +275,9 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
         "one matrix of the feedforward layer": "W_1 and W_2 have 4d² each; only one is counted.",
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
+        "biases": "The biases are counted as well; asked for are the matrices alone.",
+        "norms and biases": "Biases and norms are counted as well; asked for are the matrices.",
+        "wide feedforward": "A matrix of the feedforward layer is d × 4d, not 4d × 4d.",
         "d once": "d counts once where it should be squared.",
         "attention per head": "Each head is counted with d² a matrix; its share is d × d/A, so "
         "that the number of heads does not matter.",
@@ -263,5 +289,7 @@ def parameters(L: int, d: int, mistakes: Mistakes) -> int:
     attention = 4 * 8 if "attention per head" in mistakes else attention
     feedforward = 4 if "one matrix of the feedforward layer" in mistakes else 8
     feedforward = 0 if "no feedforward" in mistakes else feedforward
+    feedforward = 32 if "wide feedforward" in mistakes else feedforward
     count = (attention + feedforward) * (d if "d once" in mistakes else d * d)
+    count += 5 * d * ("biases" in mistakes) + 9 * d * ("norms and biases" in mistakes)
     return count if "one block" in mistakes else count * L

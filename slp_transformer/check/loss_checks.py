@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
@@ -69,6 +69,10 @@ def _loss_cases() -> list[Case]:
     _loss_cases,
     LOSS_MISTAKES
     | {
+        "other axis": (
+            "The softmax runs over the positions; it should run over the words.",
+            lambda U, ids: -torch.log_softmax(U[:-1], 0).gather(-1, ids[1:, None]).mean(),
+        ),
         "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
     },
     accepted=("plain logarithm",),
@@ -107,6 +111,14 @@ def _padded_cases() -> list[Case]:
     | {
         "padding counted": "Padding counts as a target; a place with no word should not.",
         "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
+        "divided by all words": (
+            "The sum is divided by all words; the first of a text is never predicted.",
+            lambda U, ids, pad_id: (
+                CHECKS["padded_loss"].solve(U, ids, pad_id, frozenset())
+                * (ids[:, 1:] != pad_id).sum()
+                / (ids != pad_id).sum()
+            ),
+        ),
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
@@ -145,6 +157,10 @@ def _perplexity_cases() -> list[Case]:
         "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
         "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
         "bases mixed": "The logarithm has base 2, but exp undoes base e.",
+        "base 2 undone": (
+            "The logarithm has base e, but the power has base 2.",
+            lambda probabilities: 2 ** -probabilities.log().mean(),
+        ),
         "underflow": "The product of small probabilities is rounded to 0: add logarithms instead.",
     },
 )
@@ -211,6 +227,10 @@ def _lora_cases() -> list[Case]:
         "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
         "W left out": "xW is missing: the adapter is added to what the frozen matrix gives.",
         "r of the wrong axis": "The scale divides by the size of x; r is A's number of columns.",
+        "r is d": (
+            "The scale divides by B's number of columns, d; r is A's.",
+            lambda x, W, A, B, alpha: x @ W + alpha / B.shape[1] * (x @ A @ B),
+        ),
         "divided": "The scale is upside down: it should be α/r.",
     },
 )

@@ -15,6 +15,26 @@ def future_mask(N: int) -> Tensor:
     return torch.full((N, N), -INF).triu(1)
 
 
+NOT_ADDITIVE = {
+    "zeros and ones": "This mask is 1 where allowed and 0 elsewhere. The book's is added to the "
+    "scores: 0 where allowed, −∞ elsewhere.",
+    "ones and zeros": "This mask is 1 where hidden; the book's is added, and −∞ there.",
+    "minus one": "This mask is −1 where hidden; it should be −∞, which leaves no weight.",
+    "booleans": "These are booleans that say what is allowed. The book's mask is added to the "
+    "scores: 0 where allowed, −∞ elsewhere.",
+    "booleans, hidden": "These are booleans that say what is hidden. The book's mask is added to "
+    "the scores: 0 where allowed, −∞ elsewhere.",
+}
+
+
+def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
+    if "booleans" in mistakes or "booleans, hidden" in mistakes:
+        return hidden if "booleans, hidden" in mistakes else ~hidden
+    if "minus one" in mistakes:
+        return -hidden.float()
+    return (hidden if "ones and zeros" in mistakes else ~hidden).float()
+
+
 @check(
     "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
@@ -22,13 +42,7 @@ def future_mask(N: int) -> Tensor:
         "wrong way round": "The mask is the wrong way round: it hides the past, not the future.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
         "one too late": "The mask begins one place too late: each token sees the next one.",
-        "zeros and ones": "This mask is 1 where allowed and 0 elsewhere. The book's is added to "
-        "the scores: 0 where allowed, −∞ elsewhere.",
-        "ones and zeros": "This mask is 1 where hidden; the book's is added, and −∞ there.",
-        "booleans": "These are booleans that say what is allowed. The book's mask is added to the "
-        "scores: 0 where allowed, −∞ elsewhere.",
-        "booleans, hidden": "These are booleans that say what is hidden. The book's mask is added "
-        "to the scores: 0 where allowed, −∞ elsewhere.",
+        **NOT_ADDITIVE,
         "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
         "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
@@ -42,10 +56,8 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     hidden = hidden.T if "wrong way round" in mistakes else hidden
     if "everything" in mistakes:
         return torch.full((N, N), -INF)
-    if "booleans" in mistakes or "booleans, hidden" in mistakes:
-        return hidden if "booleans, hidden" in mistakes else ~hidden
-    if "zeros and ones" in mistakes or "ones and zeros" in mistakes:
-        return (hidden if "ones and zeros" in mistakes else ~hidden).float()
+    if mistakes & NOT_ADDITIVE.keys():
+        return _as_other_mask(hidden, mistakes)
     if "not a number" in mistakes:
         return hidden.float() * -INF
     fill = -1e9 if "-1e9" in mistakes else INF if "plus" in mistakes else -INF
@@ -62,6 +74,8 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         "past hidden": "What the cache holds is hidden; every new token should see all of it.",
         "nothing hidden": "Nothing is hidden: a new token should not see later ones.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
+        "one too late": "The mask begins one place too late: each token sees the next one.",
+        **NOT_ADDITIVE,
     },
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
@@ -74,8 +88,9 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     if "past hidden" in mistakes:
         return torch.cat([torch.full((N, held), -INF), future_mask(N)], 1)
     shift = 1 if "not shifted" in mistakes else held + 1
-    shift -= "diagonal" in mistakes
-    return torch.full((N, T), -INF).triu(shift)
+    shift += ("one too late" in mistakes) - ("diagonal" in mistakes)
+    mask = torch.full((N, T), -INF).triu(shift)
+    return _as_other_mask(mask == -INF, mistakes) if mistakes & NOT_ADDITIVE.keys() else mask
 
 
 @check(
@@ -87,8 +102,9 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     ],
     {
         "wrong way round": "The words are hidden and the padding is shown.",
-        "booleans": "These are booleans; the mask is added to scores: 0 where allowed, else −∞.",
-        "zeros and ones": "These are zeros and ones; the mask is added to scores: 0 or −∞.",
+        **NOT_ADDITIVE,
+        "at the end alone": "Only padding at the end is hidden; it may stand in front as well.",
+        "counted": "As many places are hidden at the end as there are paddings, wherever they are.",
         "-1e9": "−10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.",
         "always 0": "The padding's id is taken to be 0; it is `pad_id`.",
         "after the first": "All is hidden from the first padding on, words as well.",
@@ -100,10 +116,12 @@ def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     hidden = ids == (0 if "always 0" in mistakes else pad_id)
     hidden = ~hidden if "wrong way round" in mistakes else hidden
     hidden = hidden.cumsum(-1) > 0 if "after the first" in mistakes else hidden
-    if "booleans" in mistakes:
-        return ~hidden
-    if "zeros and ones" in mistakes:
-        return (~hidden).float()
+    if "at the end alone" in mistakes:
+        hidden = (~hidden).flip(-1).cumsum(-1).flip(-1) == 0
+    if "counted" in mistakes:
+        hidden = torch.arange(len(ids)) >= (~hidden).sum()
+    if mistakes & NOT_ADDITIVE.keys():
+        return _as_other_mask(hidden, mistakes)
     if "not a number" in mistakes:
         return hidden.float() * -INF
     return torch.zeros(len(ids)).masked_fill(hidden, -1e9 if "-1e9" in mistakes else -INF)

@@ -7,8 +7,18 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention, scale
 from slp_transformer.check.diagnosing import Case, Mistakes, check
-from slp_transformer.check.mask_checks import INF, future_mask
+from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
+
+ITSELF_HIDDEN = dict.fromkeys(
+    ("itself hidden", "itself hidden (zeros)"),
+    "A token does not read itself: only j > i is hidden.",
+)
+LATE_MASKS = {
+    "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
+    "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as "
+    "when scores are multiplied by ones and zeros.",
+}
 
 
 def _head_cases() -> list[Case]:
@@ -40,7 +50,9 @@ def _head_cases() -> list[Case]:
         "no W_O": "The last step is missing: the head times W_O brings it back to size d.",
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
         "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
-        "itself hidden": "A token does not read itself: only j > i is hidden.",
+        **ITSELF_HIDDEN,
+        **LATE_MASKS,
+        "zeros and ones added": "A mask of ones and zeros is added: hidden scores need −∞.",
         "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "transposed weights": "A weight matrix is transposed: rows stand left, X @ W, without .T.",
@@ -58,11 +70,14 @@ def head(
     V = X if "no W_V" in mistakes else X @ (W_K if "V from W_K" in mistakes else W_V)
     if "scaled by √d" in mistakes:
         Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
-    first_hidden = 0 if "itself hidden" in mistakes else 1
+    first_hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 1
     mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
     mask = mask.T if "mask turned" in mistakes else mask
-    same = {"no mask", "other axis", "no softmax", "nothing seen is NaN", *SCALES}
-    gathered = attention.solve(Q, K, V, mask, (mistakes | {"nothing seen is NaN"}) & same)
+    mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
+    same = {"no mask", "other axis", "no softmax", *SCALES, *LATE_MASKS}
+    nothing = {"nothing seen is NaN"} - mistakes
+    nothing = set() if "itself hidden (zeros)" in mistakes else nothing
+    gathered = attention.solve(Q, K, V, mask, (mistakes & same) | nothing)
     return gathered if "no W_O" in mistakes else gathered @ W_O
 
 
@@ -185,6 +200,14 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
         "no W_O": "The last step is missing: the joined heads times W_O.",
         "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
+        **LATE_MASKS,
+        "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
+        **ITSELF_HIDDEN,
+        "head 0 for all": "All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
+        "shared K and V": "All heads read the keys and values of head 0; each has its own.",
+        "added": "The heads are added up; lay them side by side before W_O.",
+        "mean": "The heads are averaged; lay them side by side before W_O.",
+        "residual": "The input is added at the end: that is the block's work, not attention's.",
         "softmax over heads": "The softmax runs over the heads; it should run over the keys.",
         "softmax over queries": "The softmax runs over the queries; it should run over the keys.",
         "columns dealt out": "The columns are dealt out to the heads like cards: head c should get "
@@ -205,19 +228,31 @@ def multi_head_attention(
     cut = mistakes & {"view without transpose", "columns dealt out"}
     parts = 1 if "one head" in mistakes else A
     Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
+    if mistakes & {"head 0 for all", "shared K and V"}:
+        K, V = K[:1].expand_as(K), V[:1].expand_as(V)
+    Q = Q[:1].expand_as(Q) if "head 0 for all" in mistakes else Q
     root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
     scores = Q @ K.mT / root
-    if "no mask" not in mistakes:
-        scores = scores + future_mask(N)
+    future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
+    future = future.T if "mask turned" in mistakes else future
+    if "hidden scores 0" in mistakes:
+        scores = scores.tril()
+    elif not mistakes & {"no mask", "mask after softmax"}:
+        scores = scores + future
     axis = (
         0 if "softmax over heads" in mistakes else -2 if "softmax over queries" in mistakes else -1
     )
-    heads = torch.softmax(scores, axis) @ V
+    alpha = torch.softmax(scores, axis)
+    alpha = alpha.nan_to_num() if "itself hidden (zeros)" in mistakes else alpha
+    heads = (alpha.tril() if "mask after softmax" in mistakes else alpha) @ V
+    if mistakes & {"added", "mean"}:
+        heads = heads.mean(0, keepdim=True).expand_as(heads) * (A if "added" in mistakes else 1)
     heads = heads.flip(0) if "heads reversed" in mistakes else heads
     joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
     joined = join_heads.solve(heads, frozenset(joined))
-    return joined if "no W_O" in mistakes else joined @ W_O
+    out = joined if "no W_O" in mistakes else joined @ W_O
+    return X + out if "residual" in mistakes else out
 
 
 def _cache_cases() -> list[Case]:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
@@ -77,6 +77,7 @@ def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
 def _top_k_cases() -> list[Case]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
+    given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
     return [{"u": u, "k": k} for u, k in given]
 
 
@@ -93,16 +94,33 @@ def _top_k_cases() -> list[Case]:
         "first k": "The first k words are kept; it should be the k largest.",
         "logits": "These are logits; asked for are the probabilities that are left.",
         "ordered all": "Nothing is cut.",
+        "more than k": "Words as probable as the k-th stay as well, so that more than k are left.",
+        "equal shares": (
+            "What is left gets equal shares; the softmax of its logits is wanted.",
+            lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
+        ),
+        "places lost": (
+            "Only the k probabilities come back: leave each in its word's place, the others 0.",
+            lambda u, k: torch.softmax(u.topk(k).values, -1),
+        ),
     },
+    accepted=("last of equals",),
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `top_k(u, k)`: probabilities, 0 for all but the k words with the largest logits."""
     count = min(k + ("one too many" in mistakes) - ("one too few" in mistakes), len(u))
-    order = u.argsort(descending="smallest" not in mistakes)
+    order = _sorted_indices(u, "smallest" not in mistakes, mistakes)
     order = torch.arange(len(u)) if "first k" in mistakes else order
     keep = torch.zeros(len(u), dtype=torch.bool)
     keep[order[:count]] = True
+    keep = u >= u[keep].min() if "more than k" in mistakes else keep
     return _keep_and_normalize(u, keep, mistakes, none="ordered all")
+
+
+def _sorted_indices(u: Tensor, descending: bool, mistakes: Mistakes) -> Tensor:
+    if "last of equals" in mistakes:  # which of them stays is open
+        return len(u) - 1 - u.flip(0).argsort(descending=descending, stable=True)
+    return u.argsort(descending=descending, stable=True)
 
 
 def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
@@ -121,6 +139,7 @@ def _top_p_cases() -> list[Case]:
     by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
     mixed = vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
+    given.append((vector(0, 0), 0.5))  # one of them is enough
     return [{"u": u, "p": p} for u, p in given]
 
 
@@ -128,8 +147,11 @@ def _top_p_cases() -> list[Case]:
     "`top-p`",
     _top_p_cases,
     {
-        "crossing word dropped": "The word with which the sum reaches p is dropped; it is the last "
-        "that stays, since what is kept should have at least p.",
+        **dict.fromkeys(
+            ("crossing word dropped", "crossing word dropped (not the first)"),
+            "The word with which the sum reaches p is dropped; it is the last that stays, since "
+            "what is kept should have at least p.",
+        ),
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
         "not renormalised": "The rest does not sum to 1: cut before the softmax.",
         "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
@@ -143,18 +165,21 @@ def _top_p_cases() -> list[Case]:
         "percent": "p is taken for percent; it is a share between 0 and 1.",
         "logits": "These are logits; asked for are the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
+        "beyond p": "Where the sum is p exactly, one word more is kept: what has at least p stops.",
     },
+    accepted=("last of equals",),
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     """Check `top_p(u, p)`: probabilities, the fewest words that have at least p, the others 0."""
     y = torch.softmax(u, -1)
     p = p / 100 if "percent" in mistakes else p
-    order = y.argsort(descending="least probable first" not in mistakes, stable=True)
+    order = _sorted_indices(y, "least probable first" not in mistakes, mistakes)
     order = torch.arange(len(u)) if "not sorted" in mistakes else order
     before = y[order].cumsum(-1) - y[order]
-    stay = before < p - 1e-12
-    if "crossing word dropped" in mistakes:
+    stay = before < p + (1e-6 if "beyond p" in mistakes else -1e-12)
+    if "crossing word dropped" in mistakes or "crossing word dropped (not the first)" in mistakes:
         stay = before + y[order] <= p + 1e-12
+        stay[0] |= "crossing word dropped (not the first)" in mistakes
     if "one too many" in mistakes:
         stay = stay | stay.roll(1)
         stay[0] = True
@@ -185,6 +210,18 @@ def _leak_cases() -> list[Case]:
         "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
         "one token": "This is the weight of one hidden token; asked for is that of all together.",
         "one too many": "Hidden tokens begin with scores[seen], which is not counted here.",
+        "mean": (
+            "This is the mean weight of a hidden token; asked for is that of all together.",
+            lambda scores, seen: (
+                CHECKS["leak"].solve(scores, seen, frozenset()) / (len(scores) - seen)
+            ),
+        ),
+        "visible set to 0": (
+            "The visible scores are set to 0; it should be the hidden ones, scores[seen:].",
+            lambda scores, seen: torch.softmax(torch.cat([0 * scores[:seen], scores[seen:]]), -1)[
+                seen:
+            ].sum(),
+        ),
     },
 )
 def leak(scores: Tensor, seen: int, mistakes: Mistakes) -> Tensor:

@@ -48,6 +48,8 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         "one block": "Every block has a cache of its own: L times as many.",
         "one head": "Every head has keys and values of its own: A times as many.",
         "one token": "Every token has its keys and values: T times as many.",
+        "keys twice": "Values have a size of their own: d_k + d_v, not 2 d_k.",
+        "multiplied": "A token keeps a key and a value, d_k + d_v numbers, not d_k times d_v.",
         "T squared": "The cache grows with T, not with T²: the weights are not kept.",
     },
 )
@@ -55,6 +57,8 @@ def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
     each = d_k + d_v + ("queries too" in mistakes) * d_k
     each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
+    each = 2 * d_k if "keys twice" in mistakes else each
+    each = d_k * d_v if "multiplied" in mistakes else each
     times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
     return each * choose_option(mistakes, times, T * L * A)
 

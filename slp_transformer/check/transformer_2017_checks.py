@@ -87,6 +87,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         "the larger": "The larger of the two is taken; the smaller one counts.",
         "no width": "The factor of the width is missing: d to the −0.5.",
         "width not rooted": "The rate falls with the root of d, not with d.",
+        "width multiplied": "The factor of the width is upside down: d to the −0.5.",
         "no climb": "The climb is missing: until `warmup`, the rate grows with the step.",
         "no fall": "The fall is missing: after `warmup`, the rate is as one over the root of step.",
         "warmup's exponent": "The exponent of `warmup` is −1.5, so that the two lines meet there.",
@@ -97,6 +98,7 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     width = (
         1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
     )
+    width = d**0.5 if "width multiplied" in mistakes else width
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
     if "no climb" in mistakes:

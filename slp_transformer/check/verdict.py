@@ -1,6 +1,7 @@
 """The outcome of a check: right or not, and if not, which mistake it looks like."""
 
 import html
+import math
 import sys
 from dataclasses import dataclass
 
@@ -48,12 +49,13 @@ class Verdict:
         )
 
 
-def at_most(value: Tensor | float, target: float) -> Verdict:
+def at_most(value: Tensor | float, target: float, floor: float = -math.inf) -> Verdict:
     """Check that a measure, a loss say, is no larger than the number to beat.
 
     Args:
         value: a number, or a tensor with one.
         target: the number to beat.
+        floor: the least that is possible; what is below it was not measured fairly.
 
     Returns:
         The verdict. In a script it is printed, too.
@@ -63,9 +65,14 @@ def at_most(value: Tensor | float, target: float) -> Verdict:
     except (TypeError, ValueError, RuntimeError):
         verdict = Verdict(False, f"A number is wanted, not one of type {type(value).__name__}.")
     else:
-        right = number <= target
-        words = "at most" if right else "not below"
-        verdict = Verdict(right, f"{number:.3f} is {words} {target:g}.")
+        right = floor <= number <= target
+        text = f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
+        if number < floor:
+            text = (
+                f"{number:.3f} is below {floor:g}, and no model can be: the loop sees what it "
+                "should predict, or measures something else."
+            )
+        verdict = Verdict(right, text)
     print_verdict(verdict)
     return verdict
 

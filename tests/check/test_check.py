@@ -52,7 +52,7 @@ def test_right_solution_passes_however_it_is_written(one):
 def test_planted_mistake_is_never_right_and_is_named(one):
     found = verdict(one)
     assert not found
-    assert found.mistakes == (one.mistake,), str(found)
+    assert found.mistakes == (one.mistake.partition(" (")[0],), str(found)
     assert found.text and found.example, "it says what is wrong and where it shows"
 
 
@@ -430,6 +430,20 @@ def test_a_terminal_without_the_letters_gets_the_rest(monkeypatch):
     print_verdict(Verdict(False, "no √d_k"))
     narrow.flush()
     assert narrow.buffer.getvalue().decode() == f"Not yet. no ?d_k{chr(10)}"
+
+
+def test_a_counterexample_is_written_with_the_digits_that_differ():
+    found = check.layer_norm(
+        lambda x, gamma, beta: 1.0002 * F.layer_norm(x, x.shape[-1:], gamma, beta, 0.0)
+    )
+    right, wrong = (line.split()[1:] for line in found.example if not line.startswith(("f", "s")))
+    assert right != wrong
+
+
+def test_a_loss_below_what_is_possible_is_no_success():
+    assert check.at_most(0.28, 0.29, floor=0.276)
+    found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
+    assert not found and "below 0.276, and no model can be" in found.text
 
 
 def test_html_is_escaped():

@@ -384,12 +384,16 @@ limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
   swapped: ([0.25] * 4, [1, 0, 0, 0])
 top_k
-  right: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
-  not renormalised: y = F.softmax(u, -1); torch.where(y >= y.topk(k).values[-1], y, 0)
-  logits 0: F.softmax(torch.where(u >= u.topk(k).values[-1], u, 0.0), -1)
+  right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
+      - i; z[i] = u[i]; F.softmax(z, -1)
+  right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
+  more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
+  not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
 top_p
-  not renormalised: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y >= p -
-      1e-6] = 0; torch.zeros_like(y).scatter(-1, order, y)
+  beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
+      z[i] = y * keep; z / z.sum()
+  right: y, i = F.softmax(u.flip(0), -1).sort(descending=True); y[y.cumsum(0) - y > p - 1e-6] = 0;
+      z = 0 * y; z[i] = y; z.flip(0) / z.sum()
 leak
   right: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); 1 - F.softmax(s,
       0)[:seen].sum()

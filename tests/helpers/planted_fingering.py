@@ -51,8 +51,8 @@ is_playable_grip
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
 cheapest_step
+  sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
-  moves free: e + v.min()
 path_back
   not followed: [*came[:, last].tolist(), last]
 takes_turns
