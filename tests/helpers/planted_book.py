@@ -383,40 +383,17 @@ temperature
 limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
   swapped: ([0.25] * 4, [1, 0, 0, 0])
-mask_after
-  one too late: torch.full((N, held + N), -torch.inf).triu(held + 2)
-padding_mask
-  at the end alone: M = torch.zeros(len(ids)); last = max(j for j in range(len(ids)) if ids[j] !=
-      pad_id); M[last + 1 :] = -torch.inf; M
-head
-  mask after softmax: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S, -1).tril() @ X
-      @ W_V @ W_O
-  hidden scores 0: S = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(S *
-      torch.ones_like(S).tril(), -1) @ X @ W_V @ W_O
 top_k
   right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
       - i; z[i] = u[i]; F.softmax(z, -1)
   right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
   more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
   not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
-  logits 0: z = 0 * u; i = u.topk(k).indices; z[i] = u[i]; F.softmax(z, -1)
-  smallest: keep = u.topk(k, largest=False).indices; torch.full_like(u, -torch.inf).scatter(0, keep,
-      u[keep]).softmax(-1)
-  one too few: y = u.masked_fill(u <= u.topk(k).values[-1], -torch.inf); y.softmax(-1)
 top_p
   beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
       z[i] = y * keep; z / z.sum()
-  crossing word dropped: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) < p;
-      keep[0] = True; z = 0 * y; z[i] = y * keep; z / z.sum()
   right: y, i = F.softmax(u.flip(0), -1).sort(descending=True); y[y.cumsum(0) - y > p - 1e-6] = 0;
       z = 0 * y; z[i] = y; z.flip(0) / z.sum()
-  not renormalised: y, order = F.softmax(u, -1).sort(descending=True); y[y.cumsum(-1) - y >= p -
-      1e-6] = 0; torch.zeros_like(y).scatter(-1, order, y)
-  each above p: u.masked_fill(F.softmax(u, -1) < p, -torch.inf).softmax(-1)
-  not sorted: y = F.softmax(u, -1); u.masked_fill(y.cumsum(0) - y >= p - 1e-6,
-      -torch.inf).softmax(-1)
-  sorted: y = F.softmax(u, -1).sort(descending=True).values; y[y.cumsum(-1) - y >= p - 1e-6] = 0; y
-      / y.sum()
 leak
   right: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); 1 - F.softmax(s,
       0)[:seen].sum()

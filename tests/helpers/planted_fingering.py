@@ -50,17 +50,9 @@ add_table(
 is_playable_grip
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
-  span not looked at: len(dict(grip)) == len(grip)
-  one too few: frets = [fret for _, fret in grip if fret]; apart = max(frets) - min(frets) if frets
-      else 0; len(dict(grip)) == len(grip) and apart in range(span)
-  nothing pressed (stops): f = [fret for _, fret in grip if fret]; len(dict(grip)) == len(grip) and
-      max(f) - min(f) <= span
-  equal frets: f = [fret for _, fret in grip if fret]; len(dict(grip)) == len(grip) and len(set(f))
-      == len(f) and (not f or max(f) - min(f) <= span)
 cheapest_step
   sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
-  moves free: e + v.min()
 path_back
   not followed: [*came[:, last].tolist(), last]
 takes_turns

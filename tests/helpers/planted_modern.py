@@ -103,10 +103,6 @@ newton_schulz
       in range(steps)]; X
   largest: X = G / torch.linalg.svdvals(G)[0]; [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @
       X.T @ X @ X.T @ X for _ in range(steps)]; X
-  row by row: X = F.normalize(G); [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @
-      X.T @ X for _ in range(steps)]; X
-  cubic: X = G / G.norm(); [X := 1.5 * X - 0.5 * X @ X.T @ X for _ in range(steps)]; X
-  no A²: X = G / G.norm(); [X := 3.4445 * X - 4.775 * X @ X.T @ X for _ in range(steps)]; X
   odd: U, S, V = torch.linalg.svd(G, full_matrices=False); U @ V
 """,
 )
