@@ -17,6 +17,7 @@ def absolute(text: str, repository: str, ref: str) -> str:
         kind = "raw" if match[1].startswith("!") else "blob"
         return f"{match[1]}({repository}/{kind}/{ref}/{match[2]})"
 
+    text = re.sub(r'(src(?:set)?=")(?!https?:)', rf"\g<1>{repository}/raw/{ref}/", text)
     return re.sub(r"(!?\[[^\]]*\])\((?!https?:|#|mailto:)([^)\s]+)\)", replace, text)
 
 

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import importlib.util
 import json
-import math
 import os
 import platform
 import re
@@ -26,12 +25,13 @@ from timing import interleaved
 from torch import nn
 
 from slp_transformer.config import TransformerConfig
-from slp_transformer.generation import cuda_graphs, generate
+from slp_transformer.generation import generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training.devices import measure_matmul_flops, synchronize
+from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import make_optimizer, train, training_step
+from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}
@@ -245,7 +245,7 @@ def compare(
 
 
 def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
-    """Greedy words, with a cache: ours with graphs and without, Hugging Face's model in a loop."""
+    """Greedy words, with a cache: ours, and Hugging Face's model in a loop."""
     device, batch, new = device_of(asked), int(which[1:]), 512
     size = Size(6, 384, 6, batch)
     if asked.tiny:
@@ -255,10 +255,6 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
     model = ours(size, new + 1).to(device, dtype).eval()
     prompts = [[0]] * batch
     work = {"slp_transformer": lambda: generate(model, prompts, new, temperature=0)}
-    if device.type == "cuda":
-        work["slp_transformer, eager"] = lambda: without_graphs(work["slp_transformer"])
-    else:
-        result.leave_out("eager beside graphs", "graphs are CUDA's")
     if missing("transformers"):
         result.leave_out("Hugging Face", "transformers not installed")
     else:
@@ -270,15 +266,6 @@ def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
         ratio = statistics.median(t / m for t, m in zip(took, mine, strict=True))
         each = statistics.median(took) / new
         result.note(name, f"{each * 1e3:8.3f} ms a token, {ratio:5.2f} × ours", seconds=took)
-
-
-def without_graphs(write: Callable[[], Any]) -> None:
-    """Write token by token, as on a device that has no graphs."""
-    own, cuda_graphs.MIN_NEW_TOKENS = cuda_graphs.MIN_NEW_TOKENS, math.inf
-    try:
-        write()
-    finally:
-        cuda_graphs.MIN_NEW_TOKENS = own
 
 
 @torch.inference_mode()
@@ -498,7 +485,7 @@ def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     team = team or SingleProcess(device)
     settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model())
-    optimizer = make_optimizer(model, settings.learning_rate)
+    optimizer = make_optimizer(model, settings)
     windows, generator = TokenWindows(STREAM, 32), torch.Generator().manual_seed(0)
     losses = []
     for step in range(10):

@@ -35,7 +35,7 @@ from slp_transformer.guitar.fingering.grips import (
     find_playable_grips,
     finger_lowest_frets,
 )
-from slp_transformer.guitar.fingering.hand_inference import HandEnsemble
+from slp_transformer.guitar.fingering.hand_model import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
 from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering

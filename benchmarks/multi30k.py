@@ -25,15 +25,17 @@ from torch import nn
 from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.data import PairCorpus, prepare_pair_corpus, read_pairs
+from slp_transformer.data import prepare_pair_corpus, read_pairs
 from slp_transformer.data.batches import Batch, LengthBucketedPairs
+from slp_transformer.data.pair_corpus import PairCorpus
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,
     length_sorted_batches,
 )
+from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import make_optimizer, training_step
+from slp_transformer.training.trainer import training_step
 
 WINDOW, PIECES = 96, 5000
 SIZE = Size(blocks=4, width=128, heads=4, positions=WINDOW, dropout=0.15)
@@ -111,8 +113,7 @@ class Learner:
     def __init__(self, model: nn.Module, settings: TrainConfig):
         """Begin."""
         self.model, self.settings = model, settings
-        how = settings.learning_rate, settings.weight_decay, settings.adam_beta2
-        self.optimizer = make_optimizer(model, *how)
+        self.optimizer = make_optimizer(model, settings)
         self.losses: list[float] = []
         self.cpu = self.wall = 0.0
 

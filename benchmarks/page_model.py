@@ -1,12 +1,18 @@
-"""Chapter 5's trained model as files for the page "One sentence".
+"""The trained models of the pages "One sentence" and "Write with it", as files.
 
     python benchmarks/page_model.py
+    python benchmarks/page_model.py --writers runs/page
 
-The chapter's own lines are run, up to the end of its training. Written are the model as a run keeps
-it (config.json, model.safetensors) with its words, into docs/assets/model/chapter5, and what was
-measured into benchmarks/results/page_model.
+Without an option, chapter 5's own lines are run, up to the end of its training. Written are the
+model as a run keeps it (config.json, model.safetensors) with its words, into
+docs/assets/model/chapter5, and what was measured into benchmarks/results/page_model.
+
+With `--writers`, `slp-transformer train` makes two runs in that folder, or finishes those that are
+there, and chapter 9's own lines train the model in which induction heads arise. All three are
+rounded to float16, the best checkpoint of each run, into docs/assets/model/text, tab and letters.
 """
 
+import argparse
 import ast
 import contextlib
 import hashlib
@@ -15,30 +21,46 @@ import json
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
 from slp_transformer import TransformerLM
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer.cli import main as slp_transformer
+from slp_transformer.data.text_tokenizer import TextTokenizer
+from slp_transformer.tasks.run_config import load_run
 from slp_transformer.training.checkpoints import model_spec
+from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTER = ROOT / "chapters" / "05_language_model.py"
-FOLDER = ROOT / "docs" / "assets" / "model" / "chapter5"
+MODELS = ROOT / "docs" / "assets" / "model"
+FOLDER = MODELS / "chapter5"
 RESULT = ROOT / "benchmarks" / "results" / "page_model" / "result.json"
+WRITERS = {
+    "text": (
+        "train text moby-dick --model-dim 96 --num-blocks 4 --num-heads 4 --context-length 192 "
+        "--dropout 0.15 --steps 2000 --eval-interval 250 --max-eval-samples 128"
+    ),
+    "tab": (
+        "train tabs --model-dim 96 --num-blocks 3 --num-heads 4 --context-length 288 "
+        "--dropout 0.15 --batch-size 8 --steps 1500 --eval-interval 150"
+    ),
+}
+BEGINNING = "Call me Ishmael. "
 
 
-def run_chapter() -> dict[str, Any]:
-    """Run the chapter's statements up to the end of its training, and return its names."""
+def run_chapter(stem: str, until: str) -> dict[str, Any]:
+    """Run a chapter's statements until a name has a value, and return its names."""
     names: dict[str, Any] = {"__name__": "chapter"}
-    for statement in ast.parse(CHAPTER.read_text("utf-8")).body:
+    for statement in ast.parse((ROOT / "chapters" / f"{stem}.py").read_text("utf-8")).body:
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(ast.Module([statement], []), CHAPTER.name, "exec"), names)
-        if names.get("losses"):
+            exec(compile(ast.Module([statement], []), stem, "exec"), names)
+        if names.get(until):
             return names
-    raise SystemExit("Chapter 5 trains no model any more.")
+    raise SystemExit(f"Chapter {stem} has no {until} any more.")
 
 
 def rounding_error(model: TransformerLM, ids: torch.Tensor, dtype: torch.dtype) -> float:
@@ -49,9 +71,86 @@ def rounding_error(model: TransformerLM, ids: torch.Tensor, dtype: torch.dtype) 
         return (rounded(ids) - model(ids)).abs().max().item()
 
 
+def printed(*words: str) -> str:
+    """Return what a command prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        if code := slp_transformer(words):
+            raise SystemExit(code)
+    return out.getvalue().strip()
+
+
+def keep_rounded(model: TransformerLM, tokenizer: Any, folder: Path) -> dict[str, Any]:
+    """Write a model in float16 with its tokenizer, and return its size and checksum."""
+    folder.mkdir(exist_ok=True)
+    rounded = {name: W.half() for name, W in model.state_dict().items()}
+    save_file(rounded, folder / "model.safetensors")
+    write_json(folder / "config.json", model_spec(model))
+    write_json(folder / "tokenizer.json", tokenizer)
+    weights = (folder / "model.safetensors").read_bytes()
+    return {
+        "weights": sum(W.numel() for W in model.parameters()),
+        "bytes": len(weights),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+    }
+
+
+def make_writers(runs: Path) -> None:
+    """Train the models of the page "Write with it", round them, and write what they do."""
+    result: dict[str, Any] = environment()
+    for name, command in WRITERS.items():
+        resume = ["--resume"] if (runs / name).exists() else []
+        printed(*command.split(), "--out-dir", str(runs / name), "--quiet", *resume)
+        run = load_run(runs / name, "best", "cpu")
+        checkpoint = checkpoint_folder(runs / name, "best")
+        content = read_json(checkpoint / "tokenizer.json")
+        result[name] = {
+            "command": command,
+            "step": read_json(checkpoint / "checkpoint.json")["step"],
+            **keep_rounded(run.model, content, MODELS / name),
+            "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
+        }
+        del result[name]["held_out"]["run"]
+    names = run_chapter("09_inside", "points")
+    letters = TextTokenizer("characters", list(ascii_lowercase[: names["V"]])).to_json()
+    result["letters"] = {
+        **keep_rounded(names["finder"], letters, MODELS / "letters"),
+        "loss_by_step": names["points"],
+    }
+    run = load_run(runs / "text", "best", "cpu")
+    with torch.no_grad():
+        y = run.model(torch.tensor(run.tokenizer.encode(BEGINNING)))[-1].softmax(dim=-1)
+    most = y.topk(12)
+    options = ("--seed", "1", "--temperature", "0.8", "--top-p", "0.95")
+    prompt = ("--prompt", BEGINNING, "--max-new-tokens", "400")
+    result["still"] = {
+        "next": [
+            [run.tokenizer.decode([i]), p]
+            for p, i in zip(*map(torch.Tensor.tolist, most), strict=True)
+        ],
+        "text": printed("generate", str(runs / "text"), *prompt, *options),
+        "tab": printed("generate", str(runs / "tab"), *options),
+    }
+    write_json(RESULT.with_name("writers.json"), result)
+    print(json.dumps(result, indent=1))
+
+
+def environment() -> dict[str, str]:
+    """Return when and with what a run was made."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+    }
+
+
 def main() -> None:
     """Write the files."""
-    names = run_chapter()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--writers", type=Path, metavar="FOLDER")
+    if runs := parser.parse_args().writers:
+        return make_writers(runs)
+    names = run_chapter("05_language_model", "losses")
     model = names["model"].eval()
     sentences = [" ".join(words) for words in names["sentences"]]
     ids = torch.stack([names["to_ids"](sentence) for sentence in sentences])
@@ -63,10 +162,7 @@ def main() -> None:
     weights = (FOLDER / "model.safetensors").read_bytes()
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     result = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
+        **environment(),
         "weights": sum(W.numel() for W in model.parameters()),
         "bytes": len(weights),
         "sha256": hashlib.sha256(weights).hexdigest(),

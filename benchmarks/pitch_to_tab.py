@@ -36,7 +36,7 @@ from slp_transformer.guitar.fingering.fingering_metrics import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
-from slp_transformer.guitar.fingering.hand_inference import (
+from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,
     load_hand_ensemble,

@@ -482,4 +482,8 @@ plotting.bars(
 #
 # In [One sentence](../docs/model.md) this model runs in the page, and each of its numbers says how it was made.
 #
+# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with a place for
+# each function of the exercises so far. `python -m slp_transformer.check mine.py` checks them, and when all
+# are right it trains this chapter's model with them.
+#
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -401,12 +401,12 @@ def step_by_hand(model, batch, memory, step, settings):
 from copy import deepcopy
 
 from slp_transformer.training import training_step
-from slp_transformer.training.trainer import make_optimizer
+from slp_transformer.training.optimizers import make_optimizer
 
 twin = deepcopy(model)
 settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 memory = [(0.0, 0.0) for _ in model.parameters()]
-optimizer = make_optimizer(twin, settings.learning_rate)
+optimizer = make_optimizer(twin, settings)
 for step in range(5):
     mine, length = step_by_hand(model, batch, memory, step, settings)
     cpu = torch.device("cpu")
@@ -433,7 +433,7 @@ from slp_transformer.training import train
 
 def train_by_hand(model, source, settings):
     luck = torch.Generator().manual_seed(settings.seed)
-    optimizer = make_optimizer(model, settings.learning_rate)
+    optimizer = make_optimizer(model, settings)
     for step in range(settings.steps):
         batch = source.draw(settings.batch_size, luck)
         training_step(model, batch, optimizer, step, settings, cpu)
@@ -697,10 +697,6 @@ if arguments == ladder_options.settings([]):  # as the page shows it
 axes = {"x": "thousands of characters read", "y": "nats per character"}
 ladder = plotting.lines(curves, **axes)
 ladder
-
-# %%
-if arguments.save:
-    ladder_options.keep(arguments.save, curves, texts, ladder)
 
 # %% [markdown]
 # Each rung has a lower loss than the one before. What one head hands on is a single blend of the characters

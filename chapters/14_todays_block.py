@@ -6,10 +6,11 @@
 # Exchange four parts of the block, one at a time, and load models that others have trained.
 #
 # You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward
-# layer change in the book's block, and what they leave as it is; and you will have checked that
-# the result is the Llama, the Qwen3, the GPT-2 and the BERT that people use. Read first:
+# layer change in the book's block, and what they leave as it is; you will have checked that the
+# result is the Llama, the Qwen3, the GPT-2 and the BERT that people use; and you will know what
+# each part buys in the same seconds. Read first:
 # [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
-# About 40 minutes.
+# About 50 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -141,7 +142,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # Values are not turned, since they say *what* is passed on, not where it is found. And there is no
 # last position: nothing is looked up in a table of learned rows. Whether a model reads well past
 # the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
-# (<autoref identifier="slp_transformer.modern.rotary.RopeScaling">RopeScaling</autoref>).
+# (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
@@ -426,6 +427,90 @@ assert not folder.exists()
 # ```
 
 # %% [markdown]
+# ## A loss in fewer seconds
+#
+# Steps a second are one thing; what one waits for is a loss. Four more parts are about that. Squared
+# ReLU, $\mathrm{ReLU}(x)^2$, stands in the feedforward layer (So et al. 2021). The matrices that write to the
+# stream begin at zero, so that every block begins as $\mathbf H=\mathbf X$. The head has a matrix of its own. And *Muon*
+# trains the matrices inside blocks.
+#
+# AdamW looks at every number of a matrix by itself. Muon looks at the matrix. It takes the mean of the
+# last gradients, which usually has a few large singular values and many small ones, and brings all of them
+# to about 1: the directions stay, and none is too small to matter. No singular value has to be
+# computed for that. *Newton-Schulz*, five times
+#
+# $$
+# \mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad\mathbf A=\mathbf X\mathbf X^\top,\qquad
+# (a,b,c)=(3.4445,\,-4.775,\,2.0315)
+# $$
+#
+# makes of each singular value $s$ the value $as+bs^3+cs^5$ (Jordan et al. 2024). It lands near 1 rather
+# than at 1, and soon:
+
+
+# %%
+def towards_one(s):
+    for _ in range(5):
+        s = 3.4445 * s - 4.775 * s**3 + 2.0315 * s**5
+    return s
+
+
+torch.manual_seed(17)
+G = torch.randn(6, 8) * torch.logspace(0, -1.5, 6)[:, None]  # a gradient
+U, S, V = torch.linalg.svd(G, full_matrices=False)
+S = S / S.norm()
+print("before:", *(f"{s:.2f}" for s in S))
+print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
+
+# %% [markdown]
+# PyTorch's Muon does the same with products alone, in bfloat16. Its step is as large as AdamW's would
+# be (Liu et al. 2025), so that one learning rate does for both.
+
+# %%
+W = torch.nn.Parameter(torch.zeros(6, 8))
+W.grad = G
+how = {"momentum": 0.0, "weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
+torch.optim.Muon([W], lr=1.0, **how).step()
+by_hand = -0.2 * math.sqrt(8) * U @ torch.diag(towards_one(S)) @ V
+torch.testing.assert_close(W.detach(), by_hand, rtol=0, atol=0.03)
+print(f"root mean square of the step: {W.square().mean().sqrt():.2f}")
+
+# %%
+from slp_transformer.training.optimizers import make_optimizer
+
+plotting.show_source(make_optimizer)
+
+# %% [markdown]
+# Embeddings, the head, gains and biases stay with AdamW. Together it is a flag each:
+#
+# ```
+# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon --schedule linear \
+#     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
+# ```
+#
+# What does each part buy? Here each is taken out alone, and all have the same twenty seconds (Tiny
+# Shakespeare, four blocks of width 128, nats a character on the last tenth; one thread, **one seed**, one
+# rate for all, `benchmarks/results/parts`):
+#
+# | recipe | steps | loss |
+# |---|---|---|
+# | all of today's parts | 200 | 1.96 |
+# | none: the book's block, AdamW | 306 | 2.33 |
+# | AdamW for Muon | 244 | 2.10 |
+# | learned positions for rotary ones | 212 | 2.11 |
+# | layer norm for RMSNorm | 217 | 1.94 |
+# | no norm of queries and keys | 217 | 2.20 |
+#
+# One seed cannot tell hundredths apart. What it shows is the large differences: the norm of queries and
+# keys, the positions and Muon. RMSNorm in the place of layer norm buys nothing here.
+#
+# Whether it carries over to large models is not seen in a run of seconds; that it does is other
+# people's finding, and they differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16
+# billion parameters, a part of which work for each token, count half of AdamW's compute. Wen et al. (2025, arXiv
+# 2509.02046) tuned both, and found a lead of 1.4 times at 0.1 billion parameters that shrinks to 1.1 times at 1.2
+# billion.
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Make `rotary = RotaryPositions(d_k, base=2.0)`, and let `turn` have the same base. Are the scores
@@ -475,6 +560,7 @@ assert not folder.exists()
 # - Rotary positions turn queries and keys in every head; scores then depend on distances alone.
 # - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
 # - The block's equations stay; parts are exchanged behind their names.
+# - Muon brings the singular values of a matrix's update to about 1; AdamW looks at each number alone.
 # - Two models are the same when the same weights give the same numbers: that can be asserted.
 
 # %% [markdown]

@@ -12,7 +12,7 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.attention import fused_attention
-    from slp_transformer.block import TransformerBlock, TransformerStack
+    from slp_transformer.block import BlockStack, TransformerBlock, TransformerStack
     from slp_transformer.cache import KVCache
     from slp_transformer.config import TransformerConfig
     from slp_transformer.embedding import (
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from slp_transformer.hooks import record_activations
     from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
     from slp_transformer.layer_norm import LayerNorm
+    from slp_transformer.lora import add_lora, merge_lora
+    from slp_transformer.loss import next_token_loss
     from slp_transformer.masks import causal_mask, padding_mask
     from slp_transformer.multi_head import AttentionHead, MultiHeadAttention
 
@@ -35,6 +37,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AttentionHead",
+    "BlockStack",
     "EncoderDecoder",
     "FeedForward",
     "InputEncoding",
@@ -49,10 +52,13 @@ __all__ = [
     "TransformerConfig",
     "TransformerLM",
     "TransformerStack",
+    "add_lora",
     "causal_mask",
     "fused_attention",
     "generate",
     "lm_head",
+    "merge_lora",
+    "next_token_loss",
     "next_word_probabilities",
     "padding_mask",
     "record_activations",

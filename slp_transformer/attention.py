@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from slp_transformer._internal.argument_checks import check_mask, check_qkv
 from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.dropout import apply_dropout
-from slp_transformer._internal.reference_mode import fast_paths_enabled, is_traced
+from slp_transformer._internal.reference_mode import fast_paths_enabled, is_forward_mode, is_traced
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.masks import add_causal_mask
 
@@ -87,8 +87,8 @@ def attend(
 ) -> Float[Tensor, "*batch N d_v"]:
     """Compute the values of `attention` alone, with the fused kernel where there is one.
 
-    PyTorch has no kernel that drops weights on a CPU. The arguments are not checked: the modules
-    that call this have checked theirs.
+    PyTorch has no kernel that drops weights on a CPU, and none with forward-mode derivatives. The
+    arguments are not checked: the modules that call this have checked theirs.
 
     Args:
         Q: queries.
@@ -101,7 +101,8 @@ def attend(
     Returns:
         The gathered values.
     """
-    if fast_paths_enabled() and not (dropout and Q.device.type == "cpu"):
+    without_kernel = (dropout and Q.device.type == "cpu") or is_forward_mode()
+    if fast_paths_enabled() and not without_kernel:
         return _fused_kernel(Q, K, V, mask, causal, dropout)
     return attention(Q, K, V, add_causal_mask(mask, Q, K) if causal else mask, dropout)[0]
 

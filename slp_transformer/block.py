@@ -90,6 +90,7 @@ class ResidualBlock(HookedModule):
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         cache: BlockCache | None = None,
+        **options: Any,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through the block.
 
@@ -100,6 +101,7 @@ class ResidualBlock(HookedModule):
             H_enc: the encoder's output, for a block with cross-attention.
             enc_mask: additive mask of the cross-attention (the source's padding).
             cache: keys and values of earlier tokens, from which X goes on.
+            **options: what else this block's self-attention takes.
 
         Returns:
             H, the stream going out.
@@ -117,7 +119,7 @@ class ResidualBlock(HookedModule):
                 "with cross_attention=True, or leave them out."
             )
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        here = {"mask": mask, "causal": causal, "cache": caches[0]}
+        here = {"mask": mask, "causal": causal, "cache": caches[0], **options}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
         steps = self._pre_norm if self.norm == "pre" else self._post_norm
         return self.hook_point("H", steps(self.hook_point("X", X), here, across))
@@ -269,6 +271,7 @@ class BlockStack(nn.Module):
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         cache: KVCache | None = None,
+        **options: Any,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through every block, then the final layer norm.
 
@@ -279,6 +282,7 @@ class BlockStack(nn.Module):
             H_enc: the encoder's output; every block reads the same.
             enc_mask: additive mask of the cross-attention.
             cache: keys and values of earlier tokens, from which X goes on.
+            **options: what else the blocks' self-attention takes.
 
         Returns:
             The stream after the last block, normalized.
@@ -288,7 +292,7 @@ class BlockStack(nn.Module):
         """
         for l, block in enumerate(self.blocks):
             rows = None if cache is None else cache[l]
-            X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, cache=rows)
+            X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, cache=rows, **options)
         if cache is not None:
             cache.commit()
         return X if self.final_norm is None else self.final_norm(X)

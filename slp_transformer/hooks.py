@@ -1,7 +1,8 @@
 """Named points: places in a forward pass where what passes can be read, or replaced.
 
-The names are the book's: T1 to T5 and H in a block, Q, K, V, alpha and head in attention. Normally
-nobody watches, and a point is nothing at all. `record_activations` reads the points of every block.
+The names are the book's: T1 to T5 and H in a block, Q, K, V, scores, alpha and head in attention.
+Normally nobody watches, and a point is nothing at all. `record_activations` reads the points of
+every block.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,8 +47,8 @@ def record_activations(model: nn.Module) -> Iterator[list[BlockActivations]]:
     Yields:
         A list to which each pass through a block appends its steps by name: "X" for what comes in,
         "T1" to "T5" as the book names them (in post-norm as its draft of February 2024 does), "H"
-        for what goes out; of its attention "Q", "K", "V", "alpha" and "head". Of cross-attention,
-        between T3 and T4, "C1", "C2", "C3", and "Q_cross" and so on.
+        for what goes out; of its attention "Q", "K", "V", "scores" (before the mask), "alpha" and
+        "head". Of cross-attention, between T3 and T4, "C1", "C2", "C3", and "Q_cross" and so on.
     """
     trace: list[BlockActivations] = []
 

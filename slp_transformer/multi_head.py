@@ -4,39 +4,20 @@
 in one product: their matrices lie side by side.
 """
 
+import math
+
 import torch
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
-from slp_transformer._internal.config_checks import check_dropout, check_size
+from slp_transformer._internal.config_checks import check_dropout, check_size, head_sizes
+from slp_transformer._internal.dropout import apply_dropout
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
-from slp_transformer.attention import attend, attention
+from slp_transformer.attention import attend, attention, masked_softmax
 from slp_transformer.cache import LayerCache
 from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
-
-
-def head_sizes(
-    model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
-) -> tuple[int, int]:
-    """Return d_k and d_v of each of `num_heads` heads: those given, or d/A.
-
-    Raises:
-        ValueError: if a size is not a positive whole number, or d/A is needed and A does not
-            divide d.
-    """
-    check_size(model_dim=model_dim, num_heads=num_heads)
-    if (key_dim is None or value_dim is None) and model_dim % num_heads:
-        raise ValueError(
-            f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
-            "choose a number of heads that divides it, or give key_dim and value_dim."
-        )
-    share = model_dim // num_heads
-    key_dim = share if key_dim is None else key_dim
-    value_dim = share if value_dim is None else value_dim
-    check_size(key_dim=key_dim, value_dim=value_dim)
-    return key_dim, value_dim
 
 
 class AttentionHead(ShapedModule):
@@ -191,15 +172,21 @@ class BaseAttention(HookedModule):
         causal: bool,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values; also return the weights if asked for or hooked."""
+        """Gather each head's values; also return the weights if asked for or hooked.
+
+        With hooks it is `attention`, step by step.
+        """
         mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
         if not return_weights and self.hook is None:
             return attend(Q, K, V, mask, causal, dropout), None
         mask = add_causal_mask(mask, Q, K) if causal else mask
-        head, alpha = attention(Q, K, V, mask, dropout)
-        seen = self.hook_point("alpha", alpha)
-        return self.hook_point("head", head if seen is alpha else seen @ V), seen
+        if self.hook is None:
+            return attention(Q, K, V, mask, dropout)
+        scores = self.hook("scores", Q @ K.mT / math.sqrt(self.key_dim))
+        mask = scores.new_zeros(1, 1) if mask is None else mask.to(scores.dtype)
+        alpha = self.hook("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
+        return self.hook("head", alpha @ V), alpha
 
 
 class MultiHeadAttention(BaseAttention):
@@ -211,7 +198,8 @@ class MultiHeadAttention(BaseAttention):
     `mh-par-out` in parallel; given an encoder's output, `cross-QKV` and
     `cross-attn`. No biases, as in the book.
 
-    Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "alpha" and "head".
+    Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "scores" (before the
+    mask), "alpha" and "head".
     """
 
     def __init__(

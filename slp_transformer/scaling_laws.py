@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slp_transformer._internal.config_checks import head_sizes
 from slp_transformer.config import TransformerConfig
 from slp_transformer.feedforward import SwiGLU
-from slp_transformer.multi_head import head_sizes
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:

@@ -89,8 +89,8 @@ def test_cross_attn_13_12_block_equals_loop(norm):
     assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
 
 
-POINTS = {*"X T1 T2 T3 T4 T5 H Q K V alpha head".split()}
-ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross alpha_cross head_cross".split()}
+POINTS = {*"X T1 T2 T3 T4 T5 H Q K V scores alpha head".split()}
+ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross scores_cross alpha_cross head_cross".split()}
 PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
 

@@ -11,8 +11,8 @@ from twins import Pair, Twin, stack_pairs, twin_layer
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
 from slp_transformer.embedding import ScaledEmbedding
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import make_optimizer
 
 V, B, M, N, D, A, D_FF = 23, 3, 13, 11, 14, 2, 19
 SMALL = {"model_dim": D, "num_heads": A, "num_blocks": 2, "hidden_dim": D_FF, "dropout": 0.0}
@@ -172,7 +172,7 @@ def test_adam_is_the_papers():
         None,
         0.1,
     )
-    optimizer = make_optimizer(of_2017(), settings.learning_rate, 0.0, settings.adam_beta2)
+    optimizer = make_optimizer(of_2017(), settings)
     assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.98)}
     assert {group["weight_decay"] for group in optimizer.param_groups} == {0.0}
 
@@ -183,7 +183,7 @@ def test_a_schedule_without_warmup_begins_at_the_full_rate():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"schedule": "linear"}, {"adam_beta2": 1.0}, {"adam_beta2": -0.5}]
+    "wrong", [{"schedule": "sine"}, {"optimizer": "sgd"}, {"adam_beta2": 1.0}, {"adam_beta2": -0.5}]
 )
 def test_wrong_settings_are_named(wrong, unchecked):
     (name, value), *_ = wrong.items()

@@ -119,3 +119,30 @@ def my_modern_block_parameters(L, d, A, G, d_k, d_ff):
 
 
 check.modern_block_parameters(my_modern_block_parameters)
+
+# %% [markdown]
+# ### Exercise 7 · Newton-Schulz
+#
+# What Muon does to a matrix `G` [m × n]: all its singular values go to about 1, its directions stay. Begin with
+# $\mathbf X=\mathbf G/\lVert\mathbf G\rVert$, the length being the root of the sum of all squares. Then `steps` times:
+#
+# $$
+# \mathbf A=\mathbf X\mathbf X^\top,\qquad\mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad
+# (a,b,c)=(3.4445,\,-4.775,\,2.0315)
+# $$
+
+# %% tags=["exercise"]
+
+
+def my_newton_schulz(G, steps):
+    # solution
+    a, b, c = 3.4445, -4.775, 2.0315
+    X = G / G.norm()
+    for _ in range(steps):
+        A = X @ X.T
+        X = a * X + (b * A + c * A @ A) @ X
+    return X
+    # end
+
+
+check.newton_schulz(my_newton_schulz)

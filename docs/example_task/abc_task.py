@@ -4,9 +4,8 @@
 names `TuneTask` as an entry point. Nothing in slp_transformer knows of it.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
@@ -165,7 +164,7 @@ class TuneTask(Task):
         if source is None or not Path(source).exists():
             raise ValueError(f"There is no {source}: name an .abc file or a folder of them.")
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read the tunes, hold every n-th out, and turn them into tokens.
 
         Raises:
@@ -180,12 +179,9 @@ class TuneTask(Task):
         tokenizer = TuneTokenizer([BOS, EOS, *known])
         held_out = [tune for tune in tunes[::every] if set(tune) <= set(known)]
         streams = [[i for t in part for i in tokenizer.encode(t)] for part in (train, held_out)]
-        if folder is None:
-            return Dataset(tokenizer, *map(as_tensor, streams), skipped)
         names = [f"tune {i}" for i in range(len(held_out))]
-        write_token_folder(folder, tokenizer.to_json(), tokenizer.vocab_size, *streams, names)
-        opened = self.open(config, folder)
-        return Dataset(tokenizer, opened.train, opened.val, skipped, names)
+        write_token_folder(folder, tokenizer, *streams, names)
+        return replace(self.open(config, folder), warnings=skipped, val_names=names)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run.
@@ -193,18 +189,9 @@ class TuneTask(Task):
         Raises:
             ValueError: if they are damaged or missing.
         """
-        from slp_transformer.data.token_file import (
-            TOKENIZER_FILE,
-            TRAIN_TOKENS_FILE,
-            VAL_TOKENS_FILE,
-            TokenStore,
-        )
+        from slp_transformer.data.token_file import open_token_folder
 
-        content = json.loads((folder / TOKENIZER_FILE).read_text("utf-8"))
-        tokenizer = self.load_tokenizer(content)
-        size = tokenizer.vocab_size
-        stores = [TokenStore(folder / name, size) for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE)]
-        return Dataset(tokenizer, *stores)
+        return Dataset(*open_token_folder(folder, self.load_tokenizer))
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""
@@ -233,10 +220,3 @@ class TuneTask(Task):
 
         values = mean_window_loss(run, self.open(run.config, run.folder / "tokens").val)
         return with_samples(self, run, options, values, loss_rows(values))
-
-
-def as_tensor(ids: list[int]) -> Any:
-    """Return ids as a tensor."""
-    import torch
-
-    return torch.tensor(ids)

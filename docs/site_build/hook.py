@@ -11,19 +11,18 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import audio_page
 import chapter_source
 import execution
 import figures
 import links
-import mistakes_page
 import mkdocs_jupyter.config
+import model_pages
+import names_table
 import nbformat
 import notebook_html
 import pages
 import postprocess
 import reference
-import sentence_page
 from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
@@ -56,13 +55,15 @@ def on_config(config):
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
         {"One sentence": "model.md"},
+        {"Write with it": "write.md"},
         {"Hear it": "hear.md"},
         {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
-        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md"]},
+        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md"]},
         {
             "Package": [
                 "api/index.md",
+                "reuse.md",
                 "command-line.md",
                 "own-task.md",
                 "cluster.md",
@@ -186,6 +187,12 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
+    if path == "contributing.md":
+        text = (site.root / "CONTRIBUTING.md").read_text("utf-8").partition("\n")[2]
+        text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
+        return markdown.replace("<!-- contributing -->", text)
+    if path == "reuse.md":
+        return names_table.fill(markdown)
     if path == "api/index.md":
         return markdown.replace("<!-- modules -->", pages.page_table())
     return markdown
@@ -201,15 +208,7 @@ def on_page_content(content, page, config, files):
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
-        if uri == "hear.md":
-            heard = audio_page.stage(
-                audio_page.pieces(site.root), relative("assets/alphatab/", page)
-            )
-            content = content.replace(audio_page.MARK, heard)
-        if uri == "break-it.md":
-            content = mistakes_page.fill(content, site.root)
-        if uri == "model.md":
-            content = pages.with_sentence(content, page)
+        content = pages.with_model(content, page)
         return _reported(postprocess.drawn, pages.resolved(content, page), uri)
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
@@ -253,12 +252,13 @@ def on_post_page(output, page, config):
     page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
     if 'class="slp-touch"' in output:
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
-    if audio_page.STAGE in output:
+    if model_pages.HEAR_STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
-    if sentence_page.STAGE in output:
-        folder = relative("assets/model/", page)
-        page_js += f'<link rel="stylesheet" href="{folder}sentence.css">'
-        page_js += f'<script src="{folder}sentence.js" type="module"></script>'
+    for stage, name in model_pages.STAGES.items():
+        if stage in output:
+            folder = relative("assets/model/", page)
+            page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
+            page_js += f'<script src="{folder}{name}.js" type="module"></script>'
     return output.replace("</head>", f"{page_js}</head>", 1)
 
 

@@ -12,10 +12,10 @@ import diagrams
 import execution
 import exercises
 import links
+import model_pages
 import nbformat
 import notebook_html
 import reference
-import sentence_page
 from chapter_source import Chapter
 from diagrams import Link
 from mkdocs.exceptions import PluginError
@@ -63,7 +63,7 @@ def with_proofs(body: str, page) -> str:
         if proofs:
             url = f"{relative('proofs/', page)}#{proofs[0].name}"
             found.append(f'<a href="{url}">proof</a>')
-        if place := sentence_page.places().get(match[2]):
+        if place := model_pages.places().get(match[2]):
             found.append(f'<a href="{relative("model/", page)}#{place}">numbers</a>')
         if not found:
             return match[0]
@@ -72,19 +72,30 @@ def with_proofs(body: str, page) -> str:
     return re.sub(r'(<span class="eq" id="eq-([^"]+)">.*?</span>)', ways, body)
 
 
-def with_sentence(content: str, page) -> str:
-    """The page "One sentence" with its map and its matrices."""
-    try:
-        return sentence_page.fill(
-            content,
-            site.root,
-            site.equations,
-            link_from(page),
-            lambda name: links.source_of(name, site.root),
-            relative("assets/model/", page),
-        )
-    except (KeyError, ValueError) as error:
-        raise PluginError(f"docs/model.md: {error}") from None
+def with_model(content: str, page) -> str:
+    """A page with what is computed in it, if it is one of those."""
+    model, player = (relative(f"assets/{name}/", page) for name in ("model", "alphatab"))
+    match page.file.src_uri:
+        case "hear.md":
+            heard = model_pages.stage(model_pages.pieces(site.root), player)
+            return content.replace(model_pages.HEAR_MARK, heard)
+        case "write.md":
+            return model_pages.fill_write(content, site.root, model, player)
+        case "break-it.md":
+            return model_pages.fill_mistakes(content, site.root)
+        case "model.md":
+            try:
+                return model_pages.fill_sentence(
+                    content,
+                    site.root,
+                    site.equations,
+                    link_from(page),
+                    lambda name: links.source_of(name, site.root),
+                    model,
+                )
+            except (KeyError, ValueError) as error:
+                raise PluginError(f"docs/model.md: {error}") from None
+    return content
 
 
 def notes(chapter: Chapter) -> str:

@@ -8,6 +8,13 @@ from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
 
+def all_finite(tensor: Tensor) -> bool:
+    """Return whether no element is NaN or infinite, without a copy of the tensor."""
+    if not tensor.numel() or not tensor.is_floating_point():
+        return True
+    return bool(torch.stack(tensor.aminmax()).isfinite().all())
+
+
 def check_features(name: str, X: Tensor, model_dim: int) -> None:
     """Refuse an input with fewer than two axes, or whose rows are not of size `model_dim`.
 

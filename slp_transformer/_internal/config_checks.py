@@ -67,3 +67,25 @@ def check_dropout(dropout: float) -> None:
     """
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"dropout is the share to drop, from 0 up to but not 1, not {dropout!r}.")
+
+
+def head_sizes(
+    model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
+) -> tuple[int, int]:
+    """Return d_k and d_v of each of `num_heads` heads: those given, or d/A.
+
+    Raises:
+        ValueError: if a size is not a positive whole number, or d/A is needed and A does not
+            divide d.
+    """
+    check_size(model_dim=model_dim, num_heads=num_heads)
+    if (key_dim is None or value_dim is None) and model_dim % num_heads:
+        raise ValueError(
+            f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
+            "choose a number of heads that divides it, or give key_dim and value_dim."
+        )
+    share = model_dim // num_heads
+    key_dim = share if key_dim is None else key_dim
+    value_dim = share if value_dim is None else value_dim
+    check_size(key_dim=key_dim, value_dim=value_dim)
+    return key_dim, value_dim

@@ -34,11 +34,9 @@ def try_fast_cross_entropy_sum(
         other kinds, without gradients, on other devices, in compiled models, within the transforms
         of `torch.func`, and for targets that are no words or a strange share, which it refuses.
     """
-    if U.device.type != "cpu" or U.dtype != torch.float32 or is_traced(U):
-        return None
-    if not (U.requires_grad and torch.is_grad_enabled()) or targets.dtype != torch.int64:
-        return None
-    if U.numel() < MIN_LOGITS or not 0 <= label_smoothing <= 1:
+    plain = U.device.type == "cpu" and U.dtype == torch.float32 and not is_traced(U)
+    learns = U.requires_grad and torch.is_grad_enabled() and targets.dtype == torch.int64
+    if not (plain and learns and U.numel() >= MIN_LOGITS and 0 <= label_smoothing <= 1):
         return None
     counts = targets != ignore_index
     words = targets.where(counts, 0)

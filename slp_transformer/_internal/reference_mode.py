@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch.autograd import forward_ad
 
 _fast_paths = os.environ.get("SLP_TRANSFORMER_PLAIN", "0") in ("", "0")
 
@@ -18,6 +19,11 @@ def is_traced(X: torch.Tensor) -> bool:
     """Return whether X stands for values that cannot be read: compiled, transformed or fake."""
     transformed = torch._C._are_functorch_transforms_active()
     return torch.compiler.is_compiling() or transformed or type(X) is not torch.Tensor
+
+
+def is_forward_mode() -> bool:
+    """Return whether derivatives are computed forwards (`torch.func.jvp`), which no kernel can."""
+    return forward_ad._current_level >= 0
 
 
 @contextmanager

@@ -1,102 +1,228 @@
-"""Check files of one's own: `python -m slp_transformer.check mine.py`.
+"""The checks on the command line.
 
-Without a file, print every check with the mistakes that it knows by name.
+    python -m slp_transformer.check                    what each check knows
+    python -m slp_transformer.check attention          what one knows
+    python -m slp_transformer.check --new mine.py      a file to write your Transformer in
+    python -m slp_transformer.check mine.py            how far it is; once complete, it learns
+    python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
+    python -m slp_transformer.check --json FOLDER      a report on a class
+
+A file may be a script or a notebook. Its definitions are run, so check only what may run on your
+machine; with --json each file has a process of its own, and limits of time and memory.
 """
 
 import argparse
+import contextlib
 import io
 import json
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from slp_transformer.check import CHECKS
-from slp_transformer.check.calling import UnsupportedCall
-from slp_transformer.check.mine import (
-    FOR_THE_CACHE,
-    BrokenPart,
-    check_functions,
-    format_progress,
-    missing_parts,
-    write_template,
-)
+import torch
 
+from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer.check import CHECKS, own_model
+from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
+from slp_transformer.check.verdict import Verdict
 
-def print_table() -> None:
-    """Print the checks."""
-    for check in CHECKS.values():
-        print(f"\n{check.signature_text}: {check.source}")
-        for name, sentence in check.mistakes.items():
-            print(f"  {name}: {sentence}")
-    known = sum(len(check.mistakes) for check in CHECKS.values())
-    print(f"\n{len(CHECKS)} checks know {known} mistakes.")
-
-
-def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    """Return what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        "python -m slp_transformer.check", description="Check functions of your own."
-    )
-    parser.add_argument("files", nargs="*", type=Path, help="mine.py, or notebooks of exercises")
-    parser.add_argument(
-        "--new",
-        type=Path,
-        metavar="FILE",
-        help="write a file to begin from, with what the given notebooks hold already",
-    )
-    parser.add_argument(
-        "--weights", type=Path, metavar="FOLDER", help="a run, or a downloaded GPT-2, to load"
-    )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="draw the attention: .html, .svg")
-    parser.add_argument(
-        "--json", type=Path, metavar="FOLDER", help="report on a class; this runs students' code"
-    )
-    parser.add_argument("--timeout", type=float, default=120, help="seconds for a student's file")
-    parser.add_argument("--memory", type=int, default=2048, help="MiB for a student's file")
-    return parser.parse_args(arguments)
-
-
-def run(options: argparse.Namespace) -> bool:
-    """Do what was asked; whether all is right."""
-    if options.new is not None:
-        write_template(options.new, options.files)
-        print(f"{options.new} is written. Check it: python -m slp_transformer.check {options.new}")
-        return True
-    if options.json is not None:
-        from slp_transformer.check.class_report import WARNING, report_on_folder
-
-        print(WARNING, file=sys.stderr)
-        report = report_on_folder(options.json, options.timeout, options.memory)
-        print(json.dumps(report, indent=1, ensure_ascii=False))
-        return True
-    if not options.files:
-        print_table()
-        return True
-    functions, verdicts = check_functions(options.files)
-    print(format_progress(verdicts))
-    if missing_parts(verdicts):
-        return False
-    from slp_transformer.check.own_model import compare_with_weights, run_own_model
-
-    for line in run_own_model(functions, all(map(verdicts.get, FOR_THE_CACHE)), options.page):
-        print(f"\n{line}", flush=True)
-    if options.weights is not None:
-        for line in compare_with_weights(functions, options.weights):
-            print(f"\n{line}", flush=True)
-    return True
+NOT_THERE = "not there yet"
+LIMIT_S, LIMIT_BYTES = 120, 4 << 30
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; 0 if all is right, 1 if something is not yet, 2 if it was refused."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without ✓ and │
+    """Do what the command line asks.
+
+    Returns:
+        0 if it was done and nothing is wrong, 1 if something is, 2 if it cannot be done.
+    """
+    parser = argparse.ArgumentParser(
+        "python -m slp_transformer.check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", nargs="?", help="a check, a script, a notebook, or a folder")
+    parser.add_argument("--new", action="store_true", help="write the file to begin from")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
+    parser.add_argument("--json", action="store_true", help="report as JSON")
+    options = parser.parse_args(arguments)
+    with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
     try:
-        return 0 if run(parse_arguments(arguments)) else 1
-    except BrokenPart as error:
-        print(f"\nNot yet. {error}")
-        return 1
-    except (ValueError, OSError, ImportError, UnsupportedCall) as error:
-        print(f"slp_transformer.check: {error}", file=sys.stderr)
+        return _run(options)
+    except ValueError as error:
+        print(f"check: {error}", file=sys.stderr)
         return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.what is None or options.what in CHECKS:
+        print_table([options.what] if options.what else list(CHECKS))
+        return 0
+    path = Path(options.what)
+    if options.new:
+        write_template(path)
+        print(f"Written to {path}. Fill in a function, and run: check {path}")
+        return 0
+    if not path.exists():
+        raise ValueError(f"There is no check and no file named {path}.")
+    if options.json:
+        report = report_on(path) if path.is_file() else report_on_class(path)
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+        return 0
+    return show_progress(path, options.run)
+
+
+def print_table(names: list[str]) -> None:
+    """Print checks with the mistakes that they know."""
+    for name in names:
+        check = CHECKS[name]
+        print(f"\n{check.signature_text}: {check.source}")
+        for mistake, sentence in check.mistakes.items():
+            print(f"  {mistake}: {sentence}")
+    known = sum(len(CHECKS[name].mistakes) for name in names)
+    print(f"\n{len(names)} check{'s know' if len(names) > 1 else ' knows'} {known} mistakes.")
+
+
+def write_template(path: Path) -> None:
+    """Write a file with every part to fill in.
+
+    Raises:
+        ValueError: if there is a file already.
+    """
+    if path.exists():
+        raise ValueError(f"{path} is there already: name another file.")
+    lines = ['"""My own Transformer."""\n\nimport torch\n']
+    for chapter, names in CHAPTERS.items():
+        lines.append(f"\n# --- Chapter {chapter} ---\n")
+        for name in names:
+            check = CHECKS[name]
+            says = (check.__doc__ or "").split("`", 2)[2].strip(" :,\n")
+            says = " ".join(says.split())
+            needed = "" if name in NEEDED else "  (not needed for the model)"
+            lines.append(f"\n# {check.source}{needed}\n# {says[:1].upper() + says[1:]}")
+            lines.append(f"def {check.signature_text}:\n    ...\n")
+    with atomic_write(path) as unfinished:
+        unfinished.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+
+
+def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
+    """Check every function of a file; None stands for one that is not there."""
+    functions = own_model.read_functions(path)
+    found: dict[str, Verdict | None] = {}
+    for name in dict.fromkeys([*(n for names in CHAPTERS.values() for n in names), *functions]):
+        with contextlib.redirect_stdout(io.StringIO()):
+            one_row = name == "softmax"  # as its exercise asks
+            check = CHECKS[name]
+            found[name] = check(functions[name], one_row=one_row) if name in functions else None
+    return Parts(functions), found
+
+
+def show_progress(path: Path, run: Path | None) -> int:
+    """Print how far a file is, and put its parts together once they are right."""
+    parts, verdicts = verdicts_of(path)
+    chapters = {name: chapter for chapter, names in CHAPTERS.items() for name in names}
+    for name, verdict in verdicts.items():
+        needed = "*" if name in NEEDED else " "
+        said = NOT_THERE if verdict is None else "right" if verdict else verdict.text
+        print(f"{chapters.get(name, ''):>2} {needed} {name:22} {said}")
+        for line in verdict.example if verdict is not None and not verdict else ():
+            print(f"       {line}")
+    missing = [name for name in NEEDED if not verdicts[name]]
+    if missing:
+        right = len(NEEDED) - len(missing)
+        print(f"\n{right} of the {len(NEEDED)} parts that the model (*) needs are right.")
+        return 1
+    print("\nAll parts of the model (*) are right. They are put together.")
+    if run is not None:
+        return compare_with(parts, run)
+    print("Chapter 5's model learns its eight sentences, by your functions alone:")
+    torch.set_num_threads(1)
+    try:
+        own = own_model.train(parts, lambda line: print(line, flush=True))
+        words, ids = own_model.words_and_ids()
+        own_model.check_causality(own, ids[0, :-1])
+        print("No word sees those after it.")
+        if verdicts["cached_step"]:
+            own_model.check_cache(own, own.model.embedding(ids[0, :-1]))
+            print("With the cache, a head gathers the same.")
+    except ValueError as error:
+        print(f"Not yet. {error}")
+        return 1
+    print("The attention of its first block:")
+    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    return 0
+
+
+def compare_with(parts: Parts, folder: Path) -> int:
+    """Load weights into the reader's functions, and compare every next word."""
+    from slp_transformer.modern.published_folders import is_pretrained_folder
+
+    model: Any
+    if is_pretrained_folder(folder):
+        from slp_transformer.modern import from_pretrained
+
+        model = from_pretrained(folder)
+    else:
+        from slp_transformer.training.checkpoints import load_model
+
+        model = load_model(folder)
+    own, count, gap = own_model.compare(parts, model.eval())
+    if own.additions:
+        print(f"Added to your functions, since the book has none: {', '.join(own.additions)}.")
+    print(f"With the weights of {folder}, all {count} next words are the package's; no logit")
+    print(f"is further than {gap:.1e} from it.")
+    return 0
+
+
+def report_on(path: Path) -> dict[str, Any]:
+    """Return what is right in a file, and what is wrong, to be written as JSON."""
+    try:
+        _, verdicts = verdicts_of(path)
+    except ValueError as error:
+        return {"file": path.name, "error": str(error)}
+    tried = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    return {
+        "file": path.name,
+        "right": [name for name, verdict in tried.items() if verdict],
+        "wrong": {name: verdict.text for name, verdict in tried.items() if not verdict},
+    }
+
+
+def report_on_class(folder: Path) -> dict[str, Any]:
+    """Return a report on each script and notebook in a folder, and the commonest mistakes."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
+    reports = [_report_in_process(path) | {"file": str(path.relative_to(folder))} for path in files]
+    wrong = Counter(f"{n}: {text}" for r in reports for n, text in r.get("wrong", {}).items())
+    return {"files": reports, "mistakes": dict(wrong.most_common())}
+
+
+def _report_in_process(path: Path) -> dict[str, Any]:
+    command = [sys.executable, "-c", LIMITED, str(LIMIT_BYTES), str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, encoding="utf-8")
+    except subprocess.TimeoutExpired:
+        return {"error": f"It took more than {LIMIT_S} seconds."}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return {"error": f"It ended with code {done.returncode}: too much memory, perhaps."}
+
+
+# Memory can be limited where the system has rlimits: not on Windows.
+LIMITED = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+sys.stdout.reconfigure(encoding="utf-8")
+from slp_transformer.check.__main__ import main
+sys.exit(main([sys.argv[2], "--json"]))
+"""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks for today's block: RMSNorm, rotations, shared keys, the gate as published (chapter 14)."""
+"""Checks for chapter 14: RMSNorm, rotations, shared keys, the gate as published, Newton-Schulz."""
 
 from typing import Any
 
@@ -278,3 +278,59 @@ def modern_block_parameters(
     matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
     one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
     return one if "one block" in mistakes else L * one
+
+
+QUINTIC = (3.4445, -4.775, 2.0315)
+
+
+def _matrix_cases() -> list[Case]:
+    draw, hand = seeded_randn(146), {"G": matrix((3, 0), (0, 4)), "steps": 1}
+    made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0)]
+    return [hand, *({"G": size * draw(m, n), "steps": steps} for m, n, steps, size in made)]
+
+
+@check(
+    "Newton-Schulz, as Muon takes it (Jordan et al. 2024)",
+    _matrix_cases,
+    {
+        "not divided": "G is not divided by its length; only singular values up to 1 go towards 1.",
+        "largest": "G is divided by its largest singular value; the root of the sum of all squares "
+        "needs no decomposition.",
+        "row by row": "Each row is divided by its own length; divide G by that of the whole.",
+        "mean square": "G is divided by its root mean square: take the root of the sum.",
+        "square": "G is divided by the sum of its squares; the root is missing.",
+        "one step": "There is one step alone; take `steps`.",
+        "one too many": "There is one step too many.",
+        "old A": "A is that of the first X in all steps; it has to be made anew.",
+        "no X": "aX is missing.",
+        "no A²": "cA² is missing.",
+        "entries squared": "A² is made of A's squared entries; it is the product AA.",
+        "signs": "b has lost its minus.",
+        "backwards": "a, b and c are taken in reverse order.",
+        "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
+        "transposed": "The result is transposed.",
+        "long": "The result is multiplied with the length of G again.",
+    },
+)
+def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
+    """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
+    length = G.norm()
+    sizes: dict[str, Any] = {
+        "not divided": 1.0,
+        "largest": torch.linalg.matrix_norm(G, 2),
+        "row by row": G.norm(dim=1, keepdim=True),
+        "mean square": length / G.numel() ** 0.5,
+        "square": length**2,
+    }
+    a, b, c = (1.5, -0.5, 0.0) if "cubic" in mistakes else QUINTIC
+    a, c = (c, a) if "backwards" in mistakes else (a, c)
+    a, c = 0.0 if "no X" in mistakes else a, 0.0 if "no A²" in mistakes else c
+    b = -b if "signs" in mistakes else b
+    X = G / choose_option(mistakes, sizes, length)
+    first = X @ X.T
+    for _ in range(1 if "one step" in mistakes else steps + ("one too many" in mistakes)):
+        A = first if "old A" in mistakes else X @ X.T
+        B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
+        X = a * X + B @ X
+    X = X * length if "long" in mistakes else X
+    return X.T if "transposed" in mistakes else X

@@ -1,7 +1,16 @@
-"""A model of a reader's own functions: trained, tried for causality and a cache, compared."""
+"""A Transformer of the reader's own functions: put together, trained, and compared.
 
+`Parts` are the functions of one file, `mine.py`, by the names of their checks. Once those that a
+language model needs are right, `OwnModel` computes with them and nothing else; the package holds
+only the weights. So what it learns, or says with the weights of a published GPT-2, comes out of the
+reader's own lines.
+"""
+
+import ast
+import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,287 +19,329 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, gelu
 
-from slp_transformer._internal.atomic_write import read_json
-from slp_transformer._internal.progress_bar import progress_bar
-from slp_transformer.check.mine import FOR_THE_CACHE, BrokenPart, call_part
+from slp_transformer.check.calling import make_caller
+from slp_transformer.check.diagnosing import CHECKS
 from slp_transformer.config import TransformerConfig
+from slp_transformer.embedding import InputEncoding
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.modern import ModernConfig, from_pretrained
-from slp_transformer.plotting import AttentionFigure, AttentionMaps, attention_figure
-from slp_transformer.training import load_model
+from slp_transformer.layer_norm import LayerNorm
 
-# Chapter 5's eight sentences: who, what, and how it was.
-PLAYERS = (("guitarist", "string", "flat", "sharp"), ("drummer", "drum", "low", "high"))
+CHAPTERS = {
+    1: ("softmax", "weighted_sum", "scaled_score", "simple_attention", "head"),
+    2: ("ffn", "layer_norm", "swiglu", "block"),
+    3: ("causal_mask", "attention", "split_heads", "join_heads", "multi_head_attention"),
+    4: ("one_hot_lookup", "input_encoding", "sinusoid"),
+    5: ("stack", "lm_head"),
+    6: ("temperature", "top_k", "top_p", "mask_after", "cached_step"),
+}
+NEEDED = (
+    *("ffn", "layer_norm", "block", "causal_mask", "attention", "split_heads", "join_heads"),
+    *("multi_head_attention", "input_encoding", "stack", "lm_head"),
+)
+# The sentences of chapter 5.
 SENTENCES = [
     f"the {who} {verb} the {what} because it was {how} .".split()
-    for who, what, down, up in PLAYERS
+    for who, what, down, up in (
+        ("guitarist", "string", "flat", "sharp"),
+        ("drummer", "drum", "low", "high"),
+    )
     for verb, how in (("tightened", down), ("loosened", up), ("tuned", down), ("tuned", up))
 ]
-WORDS = sorted({word for sentence in SENTENCES for word in sentence})
-BEST_LOSS = (math.log(2) + 1.5 * math.log(2) + 0.5 * math.log(2)) / 9  # who, what was done, how
-GOOD_LOSS, MAX_STEPS = 0.24, 350
-SHADES = " ·░▒▓█"
-TOLERANCE = 1e-3  # of a probability; the reader's layer norm has no ε
+STEPS, TARGET = 350, 0.24  # nats a word
+SHADES = " ░▒▓█"
+
+
+class Parts:
+    """The reader's functions, each called with the arguments of its check in their order."""
+
+    def __init__(self, functions: dict[str, Callable[..., Any]]):
+        """Take the functions by the names of their checks."""
+        self.functions = functions
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+        """Return a function that calls the reader's, whatever its arguments are named there."""
+        check = CHECKS[name]
+        call = make_caller(self.functions[name], check.arguments, check.signature_text)
+        return lambda *values: _as_tensor(call(dict(zip(check.arguments, values, strict=True))))
+
+
+def _as_tensor(answer: Any) -> Tensor:
+    """Return an answer in one of the forms that checks accept, with its gradient."""
+    if isinstance(answer, tuple):  # with the weights, say
+        answer = answer[0]
+    if isinstance(answer, list):
+        return torch.stack([_as_tensor(row) for row in answer])
+    return answer if isinstance(answer, Tensor) else torch.tensor(answer)
+
+
+def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a script or a notebook by the names of their checks.
+
+    Imports, definitions and constants are run, and no other line. A function may be called as its
+    check is, or with `my_` in front, or be handed to its check somewhere in the file, as the
+    exercises do.
+
+    Raises:
+        ValueError: if the file cannot be read, is no Python, or fails while it defines things.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+            sources = ["".join(cell["source"]) for cell in cells]
+            sources = ["".join(_without_magics(source)) for source in sources]
+        else:
+            sources = [text]
+        scope: dict[str, Any] = {"__name__": path.stem}
+        asked: dict[str, str] = {}
+        for source in sources:
+            asked |= _names_handed_to_checks(ast.parse(source, str(path)))
+            body = [node for node in ast.parse(source, str(path)).body if _defines(node)]
+            exec(compile(ast.Module(body, []), str(path), "exec"), scope)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except Exception as error:  # whatever a reader's code may raise
+        raise ValueError(f"{path} cannot be used: {type(error).__name__}, {error}.") from None
+    named = {
+        name: scope.get(name, scope.get(f"my_{name}", scope.get(asked.get(name, ""))))
+        for name in CHECKS
+    }
+    return {name: function for name, function in named.items() if callable(function)}
+
+
+def _without_magics(source: str) -> Iterator[str]:
+    for line in source.splitlines(keepends=True):
+        yield "\n" if line.lstrip().startswith(("%", "!")) else line
+
+
+def _names_handed_to_checks(tree: ast.Module) -> dict[str, str]:
+    """Return the functions in lines such as `check.input_encoding(my_input)`, by their checks."""
+    found = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("check"), check), [ast.Name(function), *_]):
+                found[check] = function
+    return found
+
+
+def _defines(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign):
+        return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+    try:
+        ast.literal_eval(node.value)
+    except ValueError:
+        return isinstance(node.value, ast.Lambda)
+    return True
 
 
 class OwnModel:
-    """A reader's functions with the weights of one of the package's models.
+    """A language model whose every step is the reader's, with the weights of one of the package's.
 
     Attributes:
-        model: holds the weights.
-        normed: what each block's attention read last.
+        model: what holds the weights: a `TransformerLM`, or a GPT-2 of `modern`.
+        additions: what the reader's functions do not have and this class adds, in words.
     """
 
-    def __init__(self, functions: dict[str, Any], model: TransformerLM):
-        """Assemble the parts around the weights of a model."""
-        self.functions, self.model = functions, model
-        self.normed: dict[int, Tensor] = {}
+    def __init__(self, model: TransformerLM, parts: Parts):
+        """Put the parts together.
 
-    def part(self, name: str) -> Callable[..., Any]:
-        """Return a part by its name."""
-        return call_part(self.functions, name)
+        Raises:
+            ValueError: if the model has parts that neither the book's has nor a GPT-2.
+        """
+        self.model: Any = model
+        self.parts, self.A = parts, model.config.num_heads
+        block = self.model.stack.blocks[0]
+        self.biases = getattr(block.attention, "b_QKV", None) is not None
+        self.activation = model.config.activation
+        if (
+            not isinstance(block.norm_1, LayerNorm)
+            or not isinstance(self.model.embedding, InputEncoding)
+            or (model.config.norm, model.config.positions) != ("pre", "learned")
+            or getattr(model, "E_out", None) is not None
+            or self.activation not in ("relu", "gelu_tanh")
+        ):
+            raise ValueError("This model has other parts than the book's and GPT-2's.")
+        added = {"biases of attention": self.biases, "GELU": self.activation != "relu"}
+        self.additions = [name for name, is_added in added.items() if is_added]
 
-    def __call__(
-        self, ids: Tensor, start: int = 0, caches: list[list[Any]] | None = None
-    ) -> Tensor:
-        """Compute the logits [N×|V|] of one sequence, with the reader's functions alone."""
-        E = self.model.embedding.tokens.E
-        X = self.part("my_input")(ids, E, self.model.embedding.positions.P, start)
-        blocks = [self._block(l, None if caches is None else caches[l]) for l in range(self.depth)]
-        H = self.part("my_stack")(X, blocks, self._norm(self.model.stack.final_norm))
-        return self.part("my_lm_head")(H, E)
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Return the logits [N×|V|] of a row of ids [N]."""
+        E, P = self.model.embedding.tokens.E, self.model.embedding.positions.P
+        X = self.parts.input_encoding(ids, E, P, 0)
+        stack = self.model.stack
+        blocks = [self._block(block) for block in stack.blocks]
+        H = self.parts.stack(X, blocks, self._norm(stack.final_norm))
+        return self.parts.lm_head(H, E)
 
-    @property
-    def depth(self) -> int:
-        """Return how many blocks there are."""
-        return len(self.model.stack.blocks)
+    def _block(self, block: Any) -> Callable[[Tensor], Tensor]:
+        sublayers = (self._attention(block.attention), self._ffn(block.ffn))
+        norms = (self._norm(block.norm_1), self._norm(block.norm_2))
+        return lambda X: self.parts.block(X, *sublayers, *norms)
 
     def _norm(self, norm: Any) -> Callable[[Tensor], Tensor]:
-        return lambda X: self.part("my_layer_norm")(X, norm.gamma, norm.beta)
+        return lambda X: self.parts.layer_norm(X, norm.gamma, norm.beta)
 
-    def _block(self, l: int, cache: list[Any] | None) -> Callable[[Tensor], Tensor]:
-        block: Any = self.model.stack.blocks[l]
+    def _ffn(self, ffn: Any) -> Callable[[Tensor], Tensor]:
+        if self.activation == "relu":
+            return lambda X: self.parts.ffn(X, ffn.W_1, ffn.b_1, ffn.W_2, ffn.b_2)
+        return lambda X: gelu(X @ ffn.W_1 + ffn.b_1, approximate="tanh") @ ffn.W_2 + ffn.b_2
 
-        def attention(X: Tensor) -> Tensor:
-            self.normed[l] = X
-            if cache is not None:
-                return self._cached_attention(block.attention, X, cache)
-            X, *matrices = _with_biases(block.attention, X)
-            out = self.part("my_multi_head_attention")(X, *matrices, block.attention.num_heads)
-            bias = getattr(block.attention, "b_O", None)
-            return out if bias is None else out + bias
+    def _attention(self, layer: Any) -> Callable[[Tensor], Tensor]:
+        if not self.biases:
+            W = (layer.W_Q, layer.W_K, layer.W_V, layer.W_O)
+            return lambda X: self.parts.multi_head_attention(X, *W, self.A)
 
-        def ffn(X: Tensor) -> Tensor:
-            own = block.ffn
-            if isinstance(self.model.config, ModernConfig):  # GPT-2's GELU is not in the exercise
-                return gelu(X @ own.W_1 + own.b_1, approximate="tanh") @ own.W_2 + own.b_2
-            return self.part("my_ffn")(X, own.W_1, own.b_1, own.W_2, own.b_2)
+        def attend(X: Tensor) -> Tensor:
+            joined = self.parts.join_heads(self.heads(layer, X))
+            return joined @ layer.W_O + layer.b_O
 
-        norms = self._norm(block.norm_1), self._norm(block.norm_2)
-        return lambda X: self.part("my_block")(X, attention, ffn, *norms)
+        return attend
 
-    def _cached_attention(self, mha: Any, X: Tensor, cache: list[Any]) -> Tensor:
-        heads = []
-        for c, head in enumerate(mha.heads):
-            if len(cache) == c:
-                cache.append((X.new_zeros(0, mha.key_dim), X.new_zeros(0, mha.value_dim)))
-            step = self.part("my_cached_step")
-            gathered, *cache[c] = step(X[0], head.W_Q, head.W_K, head.W_V, *cache[c])
-            heads.append(gathered.reshape(1, -1))
-        joined: Tensor = self.part("my_join_heads")(torch.stack(heads)) @ mha.W_O
-        return joined
-
-    @torch.no_grad()
-    def attention_weights(self, ids: Tensor) -> Tensor:
-        """Return each head's weights [L×A×N×N]: what the attention gathers from one-hot values."""
-        self(ids)
-        N = len(ids)
-        mask, eye = self.part("my_causal_mask")(N), torch.eye(N)
-        layers = []
-        split, attend = self.part("my_split_heads"), self.part("my_attention")
-        for l in range(self.depth):
-            mha: Any = self.model.stack.blocks[l].attention
-            X, W_Q, W_K, _, _ = _with_biases(mha, self.normed[l])
-            Q, K = (split(X @ W, mha.num_heads) for W in (W_Q, W_K))
-            layers.append(torch.stack([attend(q, k, eye, mask) for q, k in zip(Q, K, strict=True)]))
-        return torch.stack(layers)
+    def heads(self, layer: Any, X: Tensor, weights: bool = False) -> Tensor:
+        """Return each head's values [A×N×d_v], or its attention weights [A×N×N]."""
+        QKV = X @ layer.W_QKV + (layer.b_QKV if self.biases else 0)
+        Q, K, V = (self.parts.split_heads(Z, self.A) for Z in QKV.split(layer.widths, dim=-1))
+        mask = self.parts.causal_mask(len(X)).to(X)
+        V = torch.eye(len(X)).expand(self.A, -1, -1) if weights else V  # α I = α
+        return torch.stack([self.parts.attention(*QKV, mask) for QKV in zip(Q, K, V, strict=True)])
 
 
-def _with_biases(mha: Any, X: Tensor) -> tuple[Tensor, ...]:
-    """Return what attention is given: biases, if any, as a row of W, and a column of ones in X."""
-    matrices = [mha.W_Q, mha.W_K, mha.W_V]
-    if getattr(mha, "b_QKV", None) is not None:
-        X = torch.cat([X, torch.ones(len(X), 1)], dim=1)
-        biases = mha.b_QKV.split(list(mha.widths))
-        matrices = [torch.cat([W, b[None]]) for W, b in zip(matrices, biases, strict=True)]
-    return X, *matrices, mha.W_O
+def words_and_ids() -> tuple[list[str], Tensor]:
+    """Return the vocabulary of the sentences, and their ids [8×10]."""
+    words = sorted({word for sentence in SENTENCES for word in sentence})
+    return words, torch.tensor([[words.index(w) for w in s] for s in SENTENCES])
 
 
-def run_own_model(functions: dict[str, Any], has_cache: bool, page: Path | None) -> Iterator[str]:
-    """Train chapter 5's model with the reader's functions, and try it; yield what to print.
+def lowest_loss() -> float:
+    """Return what no model of the sentences can go below, in nats a word, by counting."""
+    seen = Counter(tuple(s[:i]) for s in SENTENCES for i in range(len(s) + 1))
+    pairs = [(tuple(s[:i]), tuple(s[: i + 1])) for s in SENTENCES for i in range(1, len(s))]
+    return -sum(math.log(seen[longer] / seen[start]) for start, longer in pairs) / len(pairs)
+
+
+def train(parts: Parts, say: Callable[[str], None]) -> OwnModel:
+    """Train chapter 5's model with the reader's functions, and test what came of it.
+
+    Args:
+        parts: the functions; all of `NEEDED` are right.
+        say: prints a line.
 
     Raises:
-        BrokenPart: if a part cannot be used in it, or the model is wrong as a whole.
+        ValueError: if no gradient reaches a weight, or the loss is too high, or lower than any
+            honest model's, or a word can see those after it.
     """
+    words, ids = words_and_ids()
     torch.manual_seed(2)
-    config = TransformerConfig(len(WORDS), 10, model_dim=32, num_heads=2, num_blocks=3)
-    own = OwnModel(functions, TransformerLM(config))
-    for W in (own.model.embedding.tokens.E, own.model.embedding.positions.P):
-        W.data *= 5
-    yield from train(own)
-    own.model.requires_grad_(False)
-    ids = torch.tensor([WORDS.index(w) for w in SENTENCES[0][:-1]])
-    yield check_causality(own, ids)
-    yield (
-        check_cache(own, ids)
-        if has_cache
-        else (f"With {' and '.join(FOR_THE_CACHE)} (chapter 6) it would be tried with a cache.")
-    )
-    weights = own.attention_weights(ids)
-    yield format_attention(weights, SENTENCES[0][:-1])
-    if page is not None:
-        draw_attention(weights, SENTENCES[0][:-1]).save(page)
-        yield f"Its attention is drawn in {page}."
-
-
-def train(own: OwnModel) -> Iterator[str]:
-    """Train on the eight sentences until the loss is good; yield what to print.
-
-    Raises:
-        BrokenPart: if the loss is not reached, or is lower than any model's can be.
-    """
-    ids = torch.tensor([[WORDS.index(w) for w in sentence] for sentence in SENTENCES])
-    optimizer = torch.optim.AdamW(own.model.parameters(), lr=3e-3)
-    with progress_bar("your model learns", MAX_STEPS, unit=" steps") as advance:
-        for step in range(MAX_STEPS + 1):
-            begun = time.perf_counter()
-            U = torch.stack([own(sentence[:-1]) for sentence in ids])
-            loss = cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten())
-            if loss <= GOOD_LOSS or step == MAX_STEPS:
-                break
-            optimizer.zero_grad()
-            try:
-                loss.backward()
-            except RuntimeError as error:
-                raise BrokenPart(f"No gradient comes back: {str(error).splitlines()[0]}") from None
-            optimizer.step()
-            advance(1)
-            if step == 1:
-                minutes, seconds = divmod(round((time.perf_counter() - begun) * MAX_STEPS), 60)
-                yield (
-                    f"All parts are right. Your model learns chapter 5's eight sentences, in at "
-                    f"most {minutes} min {seconds} s."
+    model = TransformerLM(TransformerConfig(len(words), 10, 32, num_heads=2, num_blocks=3))
+    encoding: Any = model.embedding
+    with torch.no_grad():
+        encoding.tokens.E.mul_(5)
+        encoding.positions.P.mul_(5)
+    own, optimizer = OwnModel(model, parts), torch.optim.AdamW(model.parameters(), lr=3e-3)
+    begun, loss = time.monotonic(), torch.tensor(math.nan)
+    for step in range(1, STEPS + 1):
+        U = torch.stack([own(row) for row in ids[:, :-1]])
+        loss = cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten())
+        optimizer.zero_grad()
+        if loss.requires_grad:
+            loss.backward()
+        for name, W in model.named_parameters():
+            if W.grad is None:
+                raise ValueError(
+                    f"No gradient reaches {name}: a function on its way uses .item(), .detach(), "
+                    ".data, NumPy, or a new tensor made of numbers."
                 )
-    if loss < BEST_LOSS - 1e-3:
-        raise BrokenPart(
-            f"The loss fell to {loss:.3f}, and no model can go below {BEST_LOSS:.3f}: something "
-            "reads the word that it should predict."
-        )
-    if loss > GOOD_LOSS:
-        raise BrokenPart(
-            f"After {step} steps the loss is {loss:.3f}; it should be at most {GOOD_LOSS}. A part "
-            "that is right on small inputs may still learn badly: a copied or detached tensor?"
-        )
-    yield f"It learned: loss {loss:.3f} after {step} steps; the least possible is {BEST_LOSS:.3f}."
+        optimizer.step()
+        if step in (1, 50) or step % 100 == 0 or step == STEPS:
+            took = time.monotonic() - begun
+            left = f", {took / step * (STEPS - step):.0f} s to go" if step < STEPS else ""
+            say(f"  step {step:3}: {loss.item():.3f} nats a word{left}")
+    verdict = judge(loss.item())
+    if verdict:
+        raise ValueError(verdict)
+    return own
 
 
-@torch.no_grad()
-def check_causality(own: OwnModel, ids: Tensor) -> str:
-    """Change each word in turn: no prediction before it may move.
+def judge(loss: float) -> str:
+    """Return what is wrong with a last loss, nothing if it is right."""
+    floor = lowest_loss()
+    if loss < floor - 1e-3:
+        return (
+            f"The loss {loss:.3f} is below {floor:.3f}, which no model of these sentences can "
+            "reach: it sees the word that it predicts."
+        )
+    return "" if loss <= TARGET else f"The loss {loss:.3f} should be {TARGET} at the most."
+
+
+def check_causality(own: OwnModel, ids: Tensor) -> None:
+    """Change each word in turn, and see that no logit before it moves.
 
     Raises:
-        BrokenPart: if one does.
+        ValueError: naming the first place that moved.
     """
-    before = own(ids)
-    for j in range(1, len(ids)):
-        changed = ids.clone()
-        changed[j] = (ids[j] + 1) % len(own.model.embedding.tokens.E)
-        if not torch.equal(own(changed)[:j], before[:j]):
-            raise BrokenPart(
-                f"Predictions before word {j} move when that word changes: it looks ahead."
-            )
-    return "It cannot see ahead: a changed word moves no prediction before it."
+    with torch.no_grad():
+        before = own(ids)
+        for j in range(1, len(ids)):
+            changed = ids.clone()
+            changed[j] = (ids[j] + 1) % before.shape[-1]
+            if not torch.allclose(own(changed)[:j], before[:j], atol=1e-5):
+                raise ValueError(f"A word before place {j} changes when the word there does.")
 
 
-@torch.no_grad()
-def check_cache(own: OwnModel, ids: Tensor) -> str:
-    """Compare word by word, with a cache, with all words at once.
+def check_cache(own: OwnModel, X: Tensor) -> None:
+    """Read rows one by one with the reader's `cached_step`, as attention does at once.
 
     Raises:
-        BrokenPart: if they differ.
+        ValueError: if a head gathers something else.
     """
-    caches: list[list[Any]] = [[] for _ in range(own.depth)]
-    rows = [own(ids[i : i + 1], i, caches)[0] for i in range(len(ids))]
-    gap = (torch.stack(rows) - own(ids)).abs().amax(dim=1)
-    if gap.max() > TOLERANCE:
-        i = int((gap > TOLERANCE).nonzero()[0])
-        raise BrokenPart(f"With the cache the logits after word {i} differ by {gap[i]:.3g}.")
-    return "Word by word with its cache it says what it says all at once."
+    layer = own.model.stack.blocks[0].attention
+    W_Q, W_K, W_V = (W[:, : W.shape[1] // own.A] for W in (layer.W_Q, layer.W_K, layer.W_V))
+    step = own.parts.functions["cached_step"]
+    check = CHECKS["cached_step"]
+    call = make_caller(step, check.arguments, check.signature_text)
+    K, V = X[:1] @ W_K, X[:1] @ W_V
+    with torch.no_grad():
+        expected = own.heads(layer, X)[0]
+        for i in range(1, len(X)):
+            values = (X[i], W_Q, W_K, W_V, K, V)
+            head, K, V = call(dict(zip(check.arguments, values, strict=True)))
+            if not torch.allclose(head.flatten(), expected[i], atol=1e-4):
+                raise ValueError(f"With the cache, head 1 gathers something else at row {i}.")
 
 
-def format_attention(weights: Tensor, words: list[str]) -> str:
-    """Draw each head's weights in a terminal, the darker the more."""
-    lines = ["Where its heads look (rows look, columns are looked at):"]
-    for l, heads in enumerate(weights, start=1):
-        lines.append(f"\nblock {l}")
-        for i, word in enumerate(words):
-            shades = [
-                "".join(SHADES[round(w.item() * (len(SHADES) - 1))] * 2 for w in head[i])
-                for head in heads
-            ]
-            lines.append(f"{word:>12} │" + "│ │".join(shades) + "│")
-    return "\n".join(lines)
+def draw_attention(own: OwnModel, sentence: list[str], words: list[str]) -> list[str]:
+    """Draw the attention of the first block's heads as lines of text, darker for more weight."""
+    ids = torch.tensor([words.index(word) for word in sentence])
+    encoding = own.model.embedding
+    with torch.no_grad():
+        X = own.parts.input_encoding(ids, encoding.tokens.E, encoding.positions.P, 0)
+        block = own.model.stack.blocks[0]
+        alpha = own.heads(block.attention, own._norm(block.norm_1)(X), weights=True)
+    titles = (f"head {c + 1}".ljust(2 * len(ids)) for c in range(own.A))
+    lines = [" " * 14 + "   ".join(titles)]
+    for i, word in enumerate(sentence):
+        cells = ("".join(2 * SHADES[int(a * 4.99)] for a in head[i]) for head in alpha.tolist())
+        lines.append(f"  {word:>10}  " + "   ".join(cells))
+    return lines
 
 
-def draw_attention(weights: Tensor, words: list[str]) -> AttentionFigure:
-    """Draw each head's weights as a figure."""
-    return attention_figure(AttentionMaps("Each head", weights, words, words), title="My attention")
+def compare(parts: Parts, model: TransformerLM) -> tuple[OwnModel, int, float]:
+    """Give a trained model's weights to the reader's functions.
 
-
-@torch.no_grad()
-def compare_with_weights(functions: dict[str, Any], folder: Path, N: int = 24) -> Iterator[str]:
-    """Load a run's weights, or GPT-2's, and compare every next word with the package's.
+    Returns:
+        The reader's model, of how many places the most probable next word was compared, and how
+        far any logit lies from the package's.
 
     Raises:
-        BrokenPart: if the model is not of the book's form, or a next word differs.
-        ValueError: if the folder holds no model.
+        ValueError: if a next word differs, or the model has other parts.
     """
-    is_hugging_face = (folder / "config.json").is_file() and "model_type" in read_json(
-        folder / "config.json"
-    )
-    model: Any = from_pretrained(folder) if is_hugging_face else load_model(folder)
-    config, kind = model.config, type(model).__name__
-    wanted: dict[str, Any] = {"norm": "pre", "positions": "learned"}
-    if is_hugging_face:
-        wanted |= {"activation": "gelu_tanh", "normalization": "layer", "tied": True}
-        wanted["attention_bias"] = True
-    else:
-        wanted |= {"activation": "relu", "scaled_embeddings": False}
-    for name, value in wanted.items():
-        if not isinstance(model, TransformerLM) or getattr(config, name, None) != value:
-            raise BrokenPart(
-                f"{folder} holds a {kind} with {name} = {getattr(config, name, None)!r}; the "
-                f"book's model, or GPT-2, has {value!r}."
-            )
-    if is_hugging_face:
-        yield (
-            "GPT-2 adds to the book: biases of attention, which are handed to your "
-            "my_multi_head_attention as one more row of each matrix, and GELU for ReLU, for which "
-            "the feedforward layers are not yours."
-        )
-    own = OwnModel(functions, model)
-    torch.manual_seed(0)
-    ids = torch.randint(config.vocab_size, (1,))
-    for _ in range(min(N, config.context_length) - 1):  # words that the model itself would write
-        ids = torch.cat([ids, torch.softmax(model(ids)[-1], -1).multinomial(1)])
-    theirs, mine = torch.softmax(model(ids), -1), torch.softmax(own(ids), -1)
-    gap = (theirs - mine).abs().amax(dim=1)
-    if gap.max() > TOLERANCE or not torch.equal(mine.argmax(-1), theirs.argmax(-1)):
-        i = int(gap.argmax())
-        raise BrokenPart(
-            f"After word {i} a probability differs by {gap[i]:.3g} from the package's."
-        )
-    yield (
-        f"With the weights of {folder}, your model and the package's say the same next word at all "
-        f"{len(ids)} places; no probability differs by more than {gap.max():.1e}."
-    )
+    own = OwnModel(model, parts)
+    length = min(24, model.config.context_length)
+    draw = torch.Generator().manual_seed(0)
+    ids = torch.randint(model.config.vocab_size, (length,), generator=draw)
+    with torch.no_grad():
+        mine, theirs = own(ids), model(ids)
+    same = mine.argmax(-1) == theirs.argmax(-1)
+    if not same.all():
+        raise ValueError(f"The next word differs after {int(same.int().argmin()) + 1} words.")
+    return own, length, (mine - theirs).abs().max().item()

@@ -1,4 +1,4 @@
-"""The command line: `slp-transformer train | generate | translate | evaluate | info | merge | tab`.
+"""The command line: `slp-transformer train | generate | translate | ... | tab | convert`.
 
 It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
 (143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
@@ -10,11 +10,9 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
-from slp_transformer._internal.progress_bar import can_redraw
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -33,18 +31,11 @@ from slp_transformer.cli.console import (
 )
 
 LIBRARIES = {
-    "train": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
-    "merge": ("tyro", "pydantic", "safetensors", "numpy", "tomli_w", "filelock"),
-    "generate": ("tyro", "pydantic", "safetensors", "numpy"),
-    "translate": ("tyro", "pydantic", "safetensors", "numpy"),
-    "evaluate": ("tyro", "pydantic", "safetensors", "numpy"),
-    "info": ("tyro", "pydantic"),
-    "tab": ("tyro",),
+    "text": "tyro pydantic safetensors numpy filelock tomli_w tokenizers tqdm".split(),
+    "guitar": ["tyro", "mido", "guitarpro"],
 }
-"""The libraries, beyond PyTorch, that each command always needs."""
-GUITAR_LIBRARIES = {".mid": "mido", ".midi": "mido"} | dict.fromkeys(
-    (".gp3", ".gp4", ".gp5"), "guitarpro"
-)
+"""The libraries of each extra that commands take for granted."""
+GUITAR_COMMANDS = ("tab", "convert")
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
 Train small language models on your own text or guitar tabs, and generate with them.
@@ -58,35 +49,22 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} info runs/mine                             its model, tokenizer and progress
   {PROGRAM} merge runs/lora --out-dir runs/merged      a LoRA run with its base
   {PROGRAM} tab song.mid                               guitar tab that can be played
+  {PROGRAM} convert song.gp5 -o song.musicxml          guitar music as another kind of file
 
 {PROGRAM} COMMAND --help lists the options of a command."""
 
 
-def check_libraries(command: str, options: Any = None) -> None:
+def check_libraries(command: str) -> None:
     """Refuse to begin what would end for want of a library.
 
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
-    needed = dict.fromkeys(
-        LIBRARIES.get(command, ("tyro",)), "guitar" if command == "tab" else "text"
-    )
-    if command == "train" and options is not None:
-        when = {
-            "tokenizers": getattr(options.run.data, "tokenizer", "characters") != "characters",
-            "tqdm": can_redraw() and not options.quiet,
-            "tensorboard": options.tensorboard,
-        }
-        needed |= {name: "text" for name, asked in when.items() if asked}
-    for name in ("song", "output"):
-        path = getattr(options, name, None)
-        if path is not None and path.suffix.lower() in GUITAR_LIBRARIES:
-            needed[GUITAR_LIBRARIES[path.suffix.lower()]] = "guitar"
-    if missing := [name for name in needed if find_spec(name) is None]:
-        extras = ",".join(sorted({needed[name] for name in missing}))
+    extra = "guitar" if command in GUITAR_COMMANDS else "text"
+    if missing := [name for name in LIBRARIES[extra] if find_spec(name) is None]:
         raise ImportError(
             f"{command} needs {' and '.join(missing)}, which can be installed by: "
-            f'python -m pip install "slp-transformer[{extras}]".'
+            f'python -m pip install "slp-transformer[{extra}]".'
         )
 
 
@@ -116,8 +94,8 @@ def run(args: Sequence[str]) -> int:
         from slp_transformer.cli.options import parse
 
         command, options = parse(args)
-        check_libraries(command, options)
-        with torch_import_notice(getattr(options, "quiet", False) or command == "tab"):
+        check_libraries(command)
+        with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)
         sys.stdout.flush()

@@ -3,7 +3,7 @@
 from slp_transformer.cli.console import print_result
 from slp_transformer.cli.options import Evaluate
 from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.loaded_run import load_run
+from slp_transformer.tasks.run_config import load_run
 
 
 def execute(options: Evaluate) -> None:

@@ -15,7 +15,9 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.tasks.loaded_run import load_run
+from slp_transformer.tasks.run_config import load_run
+
+SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
 
 
 def execute(options: Generate) -> None:
@@ -34,18 +36,20 @@ def execute(options: Generate) -> None:
     stream = session.stream() if len(rows) == 1 and not (options.json or output) else None
     if stream is not None:
         print_result("".join(map(stream.decode_next, rows[0])), end="")
-    texts = continue_prompts(
-        run.model,
-        session,
-        rows,
-        options.max_new_tokens,
-        options.seed,
-        on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        repetition_penalty=options.repetition_penalty,
-    )
+    try:
+        texts = continue_prompts(
+            run.model,
+            session,
+            rows,
+            options.max_new_tokens,
+            options.seed,
+            on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
+            **{name: getattr(options, name) for name in SAMPLING},
+        )
+    except BaseException:
+        if stream is not None:
+            print_result("")  # the reason begins a line of its own
+        raise
     content = format_samples(session, texts)
     if options.json:
         content = to_json(samples_to_json(session, texts, options.seed)) + "\n"

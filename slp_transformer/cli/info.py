@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
-from slp_transformer.data.corpora import data_dir, list_corpora
+from slp_transformer.data.text_files import data_dir, list_corpora
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.pretrained import build_on_meta, read_config
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
-from slp_transformer.tasks.loaded_run import find_config, find_task
-from slp_transformer.tasks.run_config import PRESETS
+from slp_transformer.tasks.run_config import PRESETS, find_config, find_task
 from slp_transformer.training.run_folder import (
     TrainerState,
     best_checkpoint,
@@ -94,8 +96,11 @@ def run_info(folder: Path) -> dict[str, Any]:
     tokenizer, base = load_tokenizer(folder, "last"), load_lora_base(last)
     about: dict[str, Any] = {"model": {"kind": spec.model}}
     if spec.config is not None:
-        count = count_parameters(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
         about["model"] |= spec.config.to_dict()
+    if isinstance(spec.config, ModernConfig):
+        about["parameters"] = {"total": count_weights(build_on_meta(spec.config))}
+    elif spec.config is not None:
+        count = count_parameters(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
         about["parameters"] = dataclasses.asdict(count) | {"total": count.total}
     if base is not None:
         about["lora"] = {"rank": base.rank, "base": base.checkpoint}
@@ -117,19 +122,23 @@ def published_info(folder: Path) -> dict[str, Any]:
         ValueError: if it has a part that is not supported.
     """
     from slp_transformer.modern.hf_tokenizer import TOKENIZER_FILE, load_tokenizer
-    from slp_transformer.modern.pretrained import build_on_meta, read_config
 
     config = read_config(folder)
     model = build_on_meta(config)
     about = {
         "model": {"kind": type(model).__name__, **config.to_dict()},
-        "parameters": {"total": sum(W.numel() for W in model.parameters())},
+        "parameters": {"total": count_weights(model)},
         "files": folder_size(folder),
     }
     if (folder / TOKENIZER_FILE).is_file():
         tokenizer = load_tokenizer(folder, config)
         about["tokenizer"] = {"kind": tokenizer.kind, "tokens": tokenizer.vocab_size}
     return about
+
+
+def count_weights(model: nn.Module) -> int:
+    """Return how many numbers a model learns."""
+    return sum(W.numel() for W in model.parameters())
 
 
 def progress(folder: Path, state: TrainerState) -> dict[str, Any]:

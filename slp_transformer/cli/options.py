@@ -24,13 +24,14 @@ from slp_transformer.tasks.base import (
     arg,
     load_task,
 )
-from slp_transformer.tasks.loaded_run import config_from_run, find_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
     GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
+    config_from_run,
+    find_task,
     load_config,
 )
 from slp_transformer.training.run_folder import (
@@ -292,7 +293,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Tab:
-    """Turn a MIDI file, or a tab for another guitar, into tab that can be played.
+    """Turn notes without strings, or a tab for another guitar, into tab that can be played.
 
     Examples:
       slp-transformer tab song.mid                                on the terminal
@@ -304,13 +305,15 @@ class Tab:
       fret 5
 
     The fingering is the one with the lowest cost for the hand over the whole piece: no model is
-    needed.
+    needed. A tab keeps the fingering that it has, unless --refinger or another flag asks for a new
+    one.
 
     Attributes:
-        song: a MIDI file, or a tab (.txt, .tab, .gp3, .gp4, .gp5).
+        song: a file with notes: .mid, .txt, .tab, .gp3, .gp4, .gp5, .gp, .musicxml, .mxl or .atex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
-        tuning: a name, or the strings from the lowest, as in "D A D G B E" [standard].
-        capo: capo fret.
+        tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
+            standard].
+        capo: capo fret [the file's, or none].
         max_fret: highest fret.
         max_span: frets that a grip may reach over.
         position: preferred position, 1 to 15.
@@ -321,15 +324,17 @@ class Tab:
         unplayable: what to do about notes that cannot be played: refuse the piece and name them,
             move them by octaves, or drop them.
         model: fingering models, trained on written tab; their probabilities are averaged.
-        tracks: tracks of a MIDI file, from 1; all if empty.
+        refinger: find a new fingering for a tab.
+        tracks: tracks to read, from 1; all of a MIDI file if empty, and the first of another.
         channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
         steps_per_quarter: columns of an ASCII tab in a quarter note, where the output needs time.
     """
 
     song: Positional[Path]
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     tuning: str | None = None
-    capo: int = 0
+    capo: int | None = None
     max_fret: int = 19
     max_span: int = 4
     position: int | None = None
@@ -338,8 +343,41 @@ class Tab:
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
+    refinger: bool = False
     tracks: tuple[int, ...] = ()
     channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    steps_per_quarter: int | None = None
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Convert guitar music from one kind of file into another.
+
+    Examples:
+      slp-transformer convert song.gp5 -o song.musicxml
+      slp-transformer convert band.gp5 -o bass.txt --tracks 3
+      slp-transformer convert song.txt -o song.gp5 --steps-per-quarter 2
+
+    Strings and frets, tuning, capo, playing techniques, repeats, tracks and voices are kept, and
+    what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
+
+    Attributes:
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
+        output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
+        tracks: tracks to convert, from 1; all if empty.
+        channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        no_capo: write open strings as the capo has them, for programs that ignore capos.
+        steps_per_quarter: columns of an ASCII tab in a quarter note, where the output needs time.
+    """
+
+    song: Positional[Path]
+    output: Annotated[Path, arg(aliases=["-o"])]
+    tracks: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    no_capo: bool = False
     steps_per_quarter: int | None = None
 
 
@@ -351,6 +389,7 @@ COMMANDS: dict[str, type] = {
     "info": Info,
     "merge": Merge,
     "tab": Tab,
+    "convert": Convert,
 }
 """The options of each command; what it does is in the module of its name."""
 
@@ -397,6 +436,8 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
     if default is not None:
         how["default"] = default
+    else:  # only `train` has presets, whose values None takes back
+        how["config"] += (tyro.conf.DisallowNone,)
     try:
         with contextlib.redirect_stderr(io.StringIO()) as printed:
             return tyro.cli(options, args=args, console_outputs=rank() == 0, **how)

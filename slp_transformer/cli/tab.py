@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
-    PlayablePiece,
     finger_piece,
-    piece_from_score,
     piece_from_tab,
     summarize_fingering,
 )
@@ -32,11 +31,15 @@ from slp_transformer.tasks.base import format_table
 
 MAX_REMARKS = 8  # remarks of one kind that are printed
 MIDI_SUFFIXES = (".mid", ".midi")
+FINGERING_FLAGS = (
+    *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
+    *("pin", "alternatives", "unplayable", "model", "refinger"),
+)
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
 
 
 def execute(options: Options) -> None:
-    """Finger a piece, and write or show it.
+    """Finger a piece if it is not fingered or is to be fingered anew, and write or show it.
 
     Raises:
         ValueError: if the piece cannot be read, an option makes no sense, or notes are
@@ -44,16 +47,25 @@ def execute(options: Options) -> None:
     """
     output = options.output
     if output is not None:
-        check_writable_suffix(output)
-        if not output.parent.is_dir():
-            raise ValueError(f"There is no folder {output.parent} to write {output.name} to.")
-    piece = read_piece(options)
-    wanted = make_options(options)
+        check_output(output)
+    tab, *others = read_tracks(options)
+    if others:
+        names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
+        print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
+    if tab.is_fingered and not is_fingering_wanted(options):
+        if output is None:
+            print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
+        else:
+            write_tab(add_time(tab, output, options), output)
+            print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
+        return
+    wanted = make_options(options, tab)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
-        from slp_transformer.guitar.fingering.hand_inference import load_hand_ensemble
+        from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
+    piece = piece_from_tab(tab)
     tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
@@ -66,49 +78,64 @@ def execute(options: Options) -> None:
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
         if output is not None:
             path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
-            write(tab, path, options)
+            write_tab(add_time(tab, path, options), path)
             print_status(f"Written to {path}.")
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
 
 
-def read_piece(options: Options) -> PlayablePiece:
-    """Return the piece that a file holds.
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written.
 
     Raises:
-        ValueError: if it cannot be read.
+        ValueError: saying why.
     """
-    path = options.song
-    suffix = path.suffix.lower()
-    if suffix in MIDI_SUFFIXES:
-        score, problems = read_midi(path, options.tracks or None, options.channels or None)
-        print_remarks(problems)
-        return piece_from_score(score)
-    if options.tracks or options.channels:
-        flag = "tracks" if options.tracks else "channels"
-        raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
+    check_writable_suffix(path)
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
+def read_tracks(options: Options | Convert) -> list[Tab]:
+    """Return the tracks of a file that are asked for, with what is left out printed.
+
+    Raises:
+        ValueError: if it cannot be read, or an option has no effect on it.
+    """
+    path, suffix = options.song, options.song.suffix.lower()
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
         )
-    tabs, problems = read_any_tab_file(path)
+    if suffix in MIDI_SUFFIXES:
+        tabs, problems = read_midi(path, options.tracks, options.channels, options.quantize)
+    else:
+        for flag in ("channels", "quantize"):
+            if getattr(options, flag):
+                raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
+        tabs, problems = read_any_tab_file(path)
+        if wrong := [number for number in options.tracks if not 1 <= number <= len(tabs)]:
+            raise ValueError(f"{path} has no track {wrong[0]}: its tracks are 1 to {len(tabs)}.")
+        tabs = [tabs[number - 1] for number in options.tracks] or tabs
     print_remarks(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
-    if len(tabs) > 1:
-        print_status(f"{path} has {len(tabs)} tabs; the first is taken.")
-    return piece_from_tab(tabs[0])
+    return tabs
 
 
-def make_options(options: Options) -> FingeringOptions:
-    """Build the fingering options from the flags.
+def is_fingering_wanted(options: Options) -> bool:
+    """Return whether a flag asks for another fingering than a tab has."""
+    return any(getattr(options, name) != getattr(Options, name) for name in FINGERING_FLAGS)
+
+
+def make_options(options: Options, tab: Tab) -> FingeringOptions:
+    """Build the fingering options from the flags; guitar and capo are the tab's unless they say.
 
     Raises:
         ValueError: naming the flag that makes no sense.
     """
     ranges = {
         "capo": (0, 12),
-        "max_fret": (options.capo + 1, 36),
+        "max_fret": ((options.capo or 0) + 1, 36),
         "max_span": (1, 12),
         "alternatives": (1, 20),
         "position": (1, 15),
@@ -118,9 +145,12 @@ def make_options(options: Options) -> FingeringOptions:
         if value is not None and not low <= value <= high:
             flag = name.replace("_", "-")
             raise ValueError(f"--{flag} must be from {low} to {high}, not {value}.")
-    tuning = parse_tuning_argument(options.tuning) if options.tuning else STANDARD
+    tuning = tab.tuning if tab.is_fingered else STANDARD
+    capo = tuning.capo if options.capo is None else options.capo
+    if options.tuning:
+        tuning = parse_tuning_argument(options.tuning)
     return FingeringOptions(
-        replace(tuning, capo=options.capo),
+        replace(tuning, capo=capo),
         options.max_fret,
         options.max_span,
         options.position,
@@ -166,8 +196,8 @@ def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
     return pins
 
 
-def write(tab: Tab, path: Path, options: Options) -> None:
-    """Write a tab to a file.
+def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
+    """Return a tab as a file of that name can hold it.
 
     Raises:
         ValueError: if the file needs time that the tab does not have.
@@ -178,7 +208,7 @@ def write(tab: Tab, path: Path, options: Options) -> None:
             f"{options.song} spaces notes in columns, and {path.suffix} needs time: say how "
             "many columns are a quarter note by --steps-per-quarter."
         )
-    write_tab(add_time_if_needed(tab, path, options.steps_per_quarter or 4), path)
+    return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 
 
 def print_remarks(remarks: Sequence[object]) -> None:

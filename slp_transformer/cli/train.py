@@ -24,7 +24,6 @@ from slp_transformer.cli.console import (
 )
 from slp_transformer.cli.options import Train
 from slp_transformer.data.text_files import is_stream, save_stdin
-from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import add_lora
 from slp_transformer.tasks.base import TOKENS, Dataset, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
@@ -84,7 +83,7 @@ def run(options: Train, folder: Path) -> list[EvalRecord]:
     """Prepare the data and the model, and train."""
     config, task = options.run, load_task(options.run.data.task)
     if config.lora_rank is not None:  # rather now than after the data
-        check_lora_rank(TransformerLM, config.model.to_config(1), config.lora_rank)
+        check_lora_rank(task.build_model, config.model.to_config(1), config.lora_rank)
     with make_strategy(config.train, folder) as strategy:  # rank 0 prepares the data
         data = strategy.on_rank_zero(prepare_run, task, config, folder, options.resume)
     if data is None:

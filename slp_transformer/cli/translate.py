@@ -14,8 +14,8 @@ from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.loaded_run import load_run
 from slp_transformer.tasks.pairs import to_translator
+from slp_transformer.tasks.run_config import load_run
 
 
 def execute(options: Translate) -> None:

@@ -341,20 +341,19 @@ class LengthBucketedPairs(PaddedPairs):
     """
 
     def __init__(
-        self,
-        pairs: Sequence[tuple[TokenIds, TokenIds]],
-        *,
-        max_tokens: int,
-        pad_id: int,
-        begin_id: int,
-        end_id: int,
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], *, max_tokens: int, **special_ids: int
     ):
         """Take pairs of rows of ids.
+
+        Args:
+            pairs: the pairs.
+            max_tokens: tokens in a batch.
+            **special_ids: pad_id, begin_id and end_id, as `PaddedPairs` takes them.
 
         Raises:
             ValueError: if there is no pair, one has an empty source, or one is longer than a batch.
         """
-        super().__init__(pairs, pad_id=pad_id, begin_id=begin_id, end_id=end_id)
+        super().__init__(pairs, **special_ids)
         check_size(max_tokens=max_tokens)
         self.init_kwargs |= {"max_tokens": max_tokens}
         sizes = [(len(source), len(target) + 1) for source, target in pairs]

@@ -1,4 +1,4 @@
-"""Pairs that come with the package: numbers and dates, said in English and in Spanish.
+"""Pairs that come with the package: numbers and dates in English and in Spanish words.
 
 Both sides follow from a number or a day by the rules of their language, so every pair is right, and
 a translation is right or wrong and nothing between. What there is to learn:
@@ -17,7 +17,7 @@ from datetime import date
 Pair = tuple[str, str]
 
 MAX_DIGITS = 6
-MAX_NUMBER = 10**MAX_DIGITS - 1  # the largest number that is said
+MAX_NUMBER = 10**MAX_DIGITS - 1  # the largest number that has words here
 YEAR_RANGE = (1800, 2099)  # the first and the last year of the dates
 
 # --- English -----------------------------------------------------------------------------------
@@ -183,6 +183,6 @@ def _check_range(value: int | date) -> None:
     """Refuse numbers and days that have no words here."""
     if isinstance(value, date) and not YEAR_RANGE[0] <= value.year <= YEAR_RANGE[1]:
         first, last = YEAR_RANGE
-        raise ValueError(f"Dates are said from {first} to {last}, not of {value.year}.")
+        raise ValueError(f"There are words for dates from {first} to {last}, not of {value.year}.")
     if isinstance(value, int) and not 0 <= value <= MAX_NUMBER:
-        raise ValueError(f"Numbers are said from 0 to {MAX_NUMBER:,}, not {value:,}.")
+        raise ValueError(f"There are words for numbers from 0 to {MAX_NUMBER:,}, not {value:,}.")

@@ -1,8 +1,7 @@
-"""Pairs of sentences: read from files, a table or a dataset, and made tokens to train on.
+"""Pairs of sentences: read from files or a table, and made tokens to train on.
 
-Sources are two line-aligned files, a table, or a Hugging Face dataset. All text is UTF-8, with a
-byte order mark or without, plain or compressed by gzip. Whatever is wrong is reported with the name
-of the file and the line.
+Sources are two line-aligned files or a table. All text is UTF-8, with a byte order mark or without,
+plain or compressed by gzip. Whatever is wrong is reported with the name of the file and the line.
 
 A folder holds prepared pairs as tokens (each side ends in [EOS]), the tokenizer, and the held-out
 sentences, with which translations are compared.
@@ -10,7 +9,6 @@ sentences, with which translations are compared.
 
 import csv
 import gzip
-import importlib
 import io
 import zlib
 from collections.abc import Iterable, Sequence
@@ -20,19 +18,17 @@ from typing import Literal
 
 import torch
 
-from slp_transformer._internal.json_schema import load_validated
+from slp_transformer._internal.atomic_write import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_files import HF_PREFIX, encoding_error_message
+from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
-    TRAIN_TOKENS_FILE,
     VAL_NAMES_FILE,
-    VAL_TOKENS_FILE,
     TokenStore,
     find_token,
-    read_folder_tokenizer,
+    open_token_folder,
     write_token_folder,
 )
 
@@ -104,20 +100,17 @@ def read_pairs(
     """Return the pairs of a source, and the names of their languages.
 
     Args:
-        source: a table (.csv or .tsv), "hf:NAME" for a Hugging Face dataset, or a text file with a
-            sentence in each line; files may end in .gz.
+        source: a table (.csv or .tsv), or a text file with a sentence in each line; files may end
+            in .gz.
         target: for a text file, the file whose lines translate it.
-        languages: what they are called: columns of a table or a dataset; None for a table's only
+        languages: what they are called: columns of a table; None for a table's only
             two columns, or for what the names of two files end in.
 
     Raises:
         ValueError: if something cannot be read, or its two sides do not go together.
-        ImportError: for a dataset by name, if `datasets` is not installed.
     """
     places = source, source
-    if source.startswith(HF_PREFIX):
-        numbered, named = read_hf_dataset(source, languages)
-    elif (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
+    if (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
         if target is not None:
             raise ValueError(
                 f"There is no use for {target}: the table {source} has both languages."
@@ -274,39 +267,6 @@ def find_columns(
     return found[0], found[1]
 
 
-def read_hf_dataset(
-    source: str, languages: tuple[str | None, str | None]
-) -> tuple[NumberedPairs, Languages]:
-    """Return the pairs of a Hugging Face dataset, and the languages.
-
-    A source is "hf:NAME", "hf:NAME:CONFIGURATION" or "hf:NAME@SPLIT". Its rows have a column for
-    each language, or one column "translation" that has both.
-
-    Raises:
-        ValueError: if there is no such dataset or column.
-        ImportError: if `datasets` is not installed.
-    """
-    try:
-        library = importlib.import_module("datasets")
-    except ImportError:
-        raise ImportError(
-            f"{source} needs Hugging Face's datasets: python -m pip install datasets."
-        ) from None
-    name, _, split = source.removeprefix(HF_PREFIX).partition("@")
-    name, _, configuration = name.partition(":")
-    try:
-        loaded = library.load_dataset(name, configuration or None, split=split or "train")
-        nested = "translation"
-        rows = [row[nested] if isinstance(row.get(nested), dict) else row for row in loaded]
-    except Exception as error:  # whatever the library raises, of a dozen kinds
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise ValueError(f"{source} cannot be loaded: {reason}.") from None
-    header = list(rows[0]) if rows else []
-    first, second = (header[i] for i in find_columns(header, languages, source))
-    pairs = ((str(row[first] or ""), str(row[second] or "")) for row in rows)
-    return list(enumerate(pairs, 1)), (first, second)
-
-
 # --- Making them ready -------------------------------------------------------------------------
 
 
@@ -365,8 +325,7 @@ def prepare_pair_corpus(
         streams.append([i for row in rows for i in (*row[0], *row[1], tokenizer.end_id)])
     train, val = streams
     if output_dir is not None:
-        size = tokenizer.max_vocab_size
-        write_token_folder(output_dir, tokenizer.to_json(), size, train, val, kept)
+        write_token_folder(output_dir, tokenizer, train, val, kept)
         return load_pair_corpus(output_dir, warnings)
     return PairCorpus(
         tokenizer,
@@ -431,14 +390,13 @@ def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorp
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer = read_folder_tokenizer(tokens_dir, PairTokenizer.from_json)
+    tokenizer, *streams = open_token_folder(tokens_dir, PairTokenizer.from_json)
     encoded = []
-    for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE):
-        stream = TokenStore(tokens_dir / name, tokenizer.max_vocab_size)
+    for stream in streams:
         try:
             encoded.append(EncodedPairs(stream, tokenizer.end_id))
         except ValueError as error:
-            raise ValueError(f"{tokens_dir / name}: {error}") from None
+            raise ValueError(f"{stream.path}: {error}") from None
     train, val = encoded
     val_sentences = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
     if len(val_sentences) != len(val):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, SupportsInt
 
-from slp_transformer._internal.json_schema import validate_json
+from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer.data.text_tokenizer import (
     EOS,
     PAD,
@@ -64,11 +64,6 @@ class PairTokenizer:
     def source_vocab_size(self) -> int | None:
         """|V| of the source; None if both share one vocabulary."""
         return None if self.source is self.target else self.source.vocab_size
-
-    @property
-    def max_vocab_size(self) -> int:
-        """Return the size of the larger vocabulary; ids of both sides are below it."""
-        return max(self.source.vocab_size, self.target.vocab_size)
 
     def encode_source(self, sentence: str) -> list[int]:
         """Return the ids that the encoder reads, [EOS] at the end."""

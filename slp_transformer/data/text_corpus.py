@@ -20,13 +20,7 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_files import (
-    check_encoding,
-    find_text_files,
-    is_stream,
-    read_pieces,
-    save_stdin,
-)
+from slp_transformer.data.text_files import find_text_files, is_stream, read_pieces, save_stdin
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
     TokenType,
@@ -35,10 +29,8 @@ from slp_transformer.data.text_tokenizer import (
 )
 from slp_transformer.data.token_file import (
     CHUNK_TOKENS,
-    TRAIN_TOKENS_FILE,
-    VAL_TOKENS_FILE,
     TokenStore,
-    read_folder_tokenizer,
+    open_token_folder,
     write_token_folder,
     write_tokens,
 )
@@ -115,8 +107,6 @@ def prepare_corpus(
     with working_dir(None if output_dir is None else Path(output_dir)) as work:
         if not texts:
             texts = [save_stdin(work / "standard-input.txt", source)]
-        if len(texts) > 1:
-            check_encoding(texts)
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
             with progress_bar("Vocabulary", size) as on_progress:
@@ -139,7 +129,7 @@ def prepare_corpus(
         path, size = work / ALL_TOKENS_FILE, tokenizer.vocab_size
         val_ids = read_ranges(path, size, ranges) if val_split else None
         train_ids = read_ranges(path, size, gaps)
-        write_token_folder(Path(output_dir), tokenizer.to_json(), size, train_ids, val_ids, names)
+        write_token_folder(Path(output_dir), tokenizer, train_ids, val_ids, names)
     return replace(load_corpus(output_dir), val_names=names)
 
 
@@ -230,12 +220,7 @@ def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
     Raises:
         ValueError: if there is none, or it is damaged.
     """
-    tokens_dir = Path(tokens_dir)
-    tokenizer = read_folder_tokenizer(tokens_dir, TextTokenizer.from_json)
-    train, val = tokens_dir / TRAIN_TOKENS_FILE, tokens_dir / VAL_TOKENS_FILE
-    learned = TokenStore(train, tokenizer.vocab_size)
-    held_out = TokenStore(val, tokenizer.vocab_size) if val.exists() else None
-    return TokenCorpus(tokenizer, learned, held_out)
+    return TokenCorpus(*open_token_folder(Path(tokens_dir), TextTokenizer.from_json, False))
 
 
 # --- What is held out ------------------------------------------------------------------------

@@ -1,26 +1,166 @@
 r"""Text from files, folders, standard input and named corpora, as UTF-8, a piece at a time.
 
 Line ends become "\n" whatever system the file is from, and a byte order mark is dropped.
+
+One corpus is in the package, others are downloaded from their publisher. Its name has neither a dot
+nor a slash. It always means the corpus; a file or folder that happens to have the same name is
+given as a path with a slash, "./moby-dick".
+
+Downloads are kept in the data directory: the folder that the environment variable
+`SLP_TRANSFORMER_DATA` names, or else the place that the system has for such files (on Linux
+~/.cache/slp-transformer). A file is downloaded once, and checked against its SHA-256 each time it
+is asked for.
+
+With `SLP_TRANSFORMER_OFFLINE=1` nothing is downloaded. On a machine without a network, copy the
+file to the data directory under the name that the error message gives.
 """
 
 import codecs
 import io
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.folders import list_files
-from slp_transformer.data.corpora import fetch_corpus, list_corpora
+from slp_transformer._internal.atomic_write import error_message, require_extra
 
 LOG = logging.getLogger("slp_transformer")
 TEXT_SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
-HF_PREFIX = "hf:"  # of a Hugging Face dataset of pairs
 BLOCK_BYTES = 1 << 16  # bytes read at a time
+DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
+
+
+# --- Corpora that have a name ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file as its publisher offers it.
+
+    Attributes:
+        name: file name in the data directory.
+        url: where it is published.
+        sha256: its checksum, in hexadecimal digits.
+    """
+
+    name: str
+    url: str
+    sha256: str
+
+
+CORPORA = {
+    # 40,000 lines of Shakespeare's plays, which are in the public domain, put together by Andrej
+    # Karpathy for char-rnn (2015).
+    "tiny-shakespeare": PublishedFile(
+        "tiny-shakespeare.txt",
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+        "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    ),
+}
+BUNDLED_CORPORA = {"moby-dick": Path(__file__).with_name("moby_dick.txt")}
+
+
+def load_moby_dick() -> str:
+    """Return the first 14 chapters of *Moby-Dick*: about 133,000 characters, 74 different ones.
+
+    Herman Melville's novel was published in 1851 and is in the public domain; this is its text
+    alone. A paragraph is a line, paragraphs are separated by an empty line and chapters by two,
+    dashes are written "--", and all is ASCII.
+    """
+    return BUNDLED_CORPORA["moby-dick"].read_text(encoding="utf-8")
+
+
+def list_corpora() -> list[str]:
+    """Return the names that `fetch_corpus` knows."""
+    return sorted(CORPORA.keys() | BUNDLED_CORPORA.keys())
+
+
+def fetch_corpus(name: str) -> Path:
+    """Return the path of a named corpus, downloading it if it is missing.
+
+    Args:
+        name: one of `list_corpora()`.
+
+    Returns:
+        A UTF-8 text file.
+
+    Raises:
+        ValueError: if the name is unknown, or the file cannot be downloaded or is not as published.
+        ImportError: if pooch is needed and not installed.
+    """
+    if name in BUNDLED_CORPORA:
+        return BUNDLED_CORPORA[name]
+    if name not in CORPORA:
+        raise ValueError(f"No corpus is called {name!r}; there are {', '.join(list_corpora())}.")
+    return fetch_file(CORPORA[name])
+
+
+def data_dir() -> Path:
+    """Return the data directory, which may not exist yet.
+
+    Raises:
+        ImportError: if pooch is needed to find the system's cache directory and is not installed.
+    """
+    named = os.environ.get(DATA_DIR_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    return Path(require_extra("pooch", "Downloads").os_cache("slp-transformer"))
+
+
+def fetch_file(file: PublishedFile) -> Path:
+    """Return the path of the file in the data directory, downloading it if it is missing.
+
+    Raises:
+        ValueError: if the file there has another checksum, or it cannot be downloaded or written.
+            The message says what to do.
+        ImportError: if pooch is not installed.
+    """
+    pooch, path = require_extra("pooch", "Downloads"), data_dir() / file.name
+    network_error = require_extra("requests", "Downloads").RequestException
+    offline = os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no")
+    by_hand = f"Or get it in another way, and copy it to {path}."
+    try:
+        sha256 = pooch.file_hash(path) if path.exists() else None
+        if sha256 is None and not offline:
+            pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
+            return path
+    except network_error as error:
+        reason = root_cause_message(error)
+        raise ValueError(
+            f"{file.url} could not be downloaded ({reason}): try again. {by_hand}"
+        ) from None
+    except OSError as error:
+        reason = error_message(error.__cause__ if isinstance(error.__cause__, OSError) else error)
+        raise ValueError(f"{path} cannot be read or written: {reason}.") from None
+    except ValueError:  # pooch has deleted what came
+        raise ValueError(
+            f"What {file.url} sent was deleted, since its SHA-256 is not {file.sha256}: try again. "
+            "If this happens again, the publisher has changed the file."
+        ) from None
+    if sha256 is None:
+        raise ValueError(
+            f"{path} does not exist, and {OFFLINE_VARIABLE} forbids downloading it from {file.url}:"
+            f" unset that variable. {by_hand}"
+        )
+    if sha256 != file.sha256:
+        raise ValueError(
+            f"{path} is not the file that {file.url} should have: its SHA-256 is {sha256}, not "
+            f"{file.sha256}. Delete it to download it anew."
+        )
+    return path
+
+
+def root_cause_message(error: BaseException) -> str:
+    """Return the innermost message of a network error, which tends to be a chain of names."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return str(error).rstrip(".") or type(error).__name__
 
 
 # --- Where the text is -------------------------------------------------------------------------
@@ -64,6 +204,25 @@ def find_text_files(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES)
     return [path]
 
 
+def list_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and its subfolders, sorted by path, without hidden ones.
+
+    Raises:
+        ValueError: if a folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ValueError(f"The folder {error.filename} cannot be read: {error.strerror}.")
+
+    found = []
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place, name) for name in names if not name.startswith(".")]
+    return sorted(
+        (path for path in found if path.is_file()), key=lambda path: path.relative_to(folder).parts
+    )
+
+
 def is_stream(source: str | Path) -> bool:
     """Return whether a source can be read only once: stdin, or a pipe such as `<(cat *.txt)`."""
     path = Path(source)
@@ -88,24 +247,6 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     if not path.stat().st_size:
         raise ValueError(f"{name} is empty: pipe text into the command.")
     return path
-
-
-def check_encoding(paths: Iterable[Path]) -> None:
-    """Refuse files that are not UTF-8, all at once, before anything is made of the others.
-
-    Raises:
-        ValueError: naming the first few of them, each with its first wrong byte.
-    """
-    wrong = []
-    for path in paths:
-        try:
-            for _ in read_pieces(path):
-                pass
-        except ValueError as error:
-            wrong.append(str(error))
-    if wrong:
-        count = f"{len(wrong)} files cannot be read as text. " if len(wrong) > 1 else ""
-        raise ValueError(count + " ".join(wrong[:5]))
 
 
 # --- Reading it --------------------------------------------------------------------------------

@@ -127,7 +127,6 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
 def write_token_folder(
     folder: Path,
     tokenizer: Any,
-    vocab_size: int,
     train: Iterable[int],
     val: Iterable[int] | None,
     val_names: list[Any],
@@ -139,8 +138,7 @@ def write_token_folder(
 
     Args:
         folder: where to write.
-        tokenizer: the content of tokenizer.json.
-        vocab_size: ids go from 0 to one less.
+        tokenizer: what the ids mean; its `to_json` gives the content of tokenizer.json.
         train: ids to train on.
         val: ids that are held out; None if there are none.
         val_names: what is held out, as JSON.
@@ -148,27 +146,34 @@ def write_token_folder(
     Raises:
         ValueError: if the files cannot be written.
     """
+    size = max_vocab_size(tokenizer)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in (TOKENIZER_FILE, TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE):
             (folder / name).unlink(missing_ok=True)
-        write_tokens(folder / TRAIN_TOKENS_FILE, train, vocab_size)
+        write_tokens(folder / TRAIN_TOKENS_FILE, train, size)
         if val is not None:
-            write_tokens(folder / VAL_TOKENS_FILE, val, vocab_size)
+            write_tokens(folder / VAL_TOKENS_FILE, val, size)
             write_json(folder / VAL_NAMES_FILE, val_names)
-        write_json(folder / TOKENIZER_FILE, tokenizer)
+        write_json(folder / TOKENIZER_FILE, tokenizer.to_json())
     except OSError as error:
         raise ValueError(
             f"The tokens cannot be written to {folder}: {error_message(error)}."
         ) from None
 
 
-def read_folder_tokenizer(folder: Path, from_json: Callable[[Any], Tokenizer]) -> Tokenizer:
-    """Return the tokenizer of a folder that `write_token_folder` completed.
+def open_token_folder(
+    folder: Path, from_json: Callable[[Any], Tokenizer], needs_val: bool = True
+) -> tuple[Tokenizer, TokenStore, Any]:
+    """Open a folder that `write_token_folder` completed.
 
     Args:
         folder: the folder.
         from_json: makes the tokenizer from the content of tokenizer.json.
+        needs_val: whether there have to be held-out ids.
+
+    Returns:
+        The tokenizer, the ids to train on, and those that are held out; None if there are none.
 
     Raises:
         ValueError: if there is none, or it is damaged.
@@ -177,6 +182,14 @@ def read_folder_tokenizer(folder: Path, from_json: Callable[[Any], Tokenizer]) -
     if not path.exists():
         raise ValueError(f"{folder} holds no complete corpus: prepare it anew.")
     try:
-        return from_json(read_json(path))
+        tokenizer = from_json(read_json(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    val, size = folder / VAL_TOKENS_FILE, max_vocab_size(tokenizer)
+    held_out = TokenStore(val, size) if needs_val or val.exists() else None
+    return tokenizer, TokenStore(folder / TRAIN_TOKENS_FILE, size), held_out
+
+
+def max_vocab_size(tokenizer: Any) -> int:
+    """Return how many ids a tokenizer has; of the larger vocabulary if it has two."""
+    return max(tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None) or 0)

@@ -2,25 +2,24 @@
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """One way to go on from a prompt.
 
     Attributes:
         ids: the prompt, and what was written after it.
-        score: as `normalized` gives it.
+        score: as `length_normalized_score` gives it; None without a beam search.
         hit_stop_token: whether it ends in a stop token.
     """
 
     ids: list[int]
-    score: float
+    score: float | None
     hit_stop_token: bool
 
 
@@ -101,7 +100,7 @@ class Beam:
     def ranked(self) -> list[Hypothesis]:
         """The complete hypotheses, best first; if there are none, those cut off."""
         found = self.finished or self._to_hypotheses(self.ids, self.log_probs, False)
-        return sorted(found, key=lambda h: h.score, reverse=True)
+        return sorted(found, key=lambda h: h.score or 0.0, reverse=True)
 
     def _to_hypotheses(self, ids: Tensor, total: Tensor, stopped: bool) -> list[Hypothesis]:
         T = ids.shape[1] - self.start
@@ -133,7 +132,7 @@ def beam_search(
         prompts: what the hypotheses begin with.
         max_lengths: the length at which those of each prompt are cut off, the prompt included.
         width: how many hypotheses of a prompt grow at a time.
-        alpha: how much the length counts in the score, see `normalized`.
+        alpha: how much the length counts in the score, see `length_normalized_score`.
         stop: ids that end a hypothesis.
 
     Returns:

@@ -8,7 +8,7 @@ one word is chosen is in `slp_transformer.sampling`, beam search in
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -23,7 +23,6 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
-from slp_transformer.generation.cuda_graphs import CudaGraphStep, supports_cuda_graph
 from slp_transformer.generation.sharded_weights import with_sharded_weights
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.sampling import AllowedTokens, Generators, filter_logits, greedy, sample
@@ -44,14 +43,14 @@ class GenerationResult:
             "window" where the model has no more positions. To continue from there, begin anew with
             the end of the text as the prompt.
         score: of a beam search, see `length_normalized_score`; None otherwise.
-        other_beams: of a beam search, the other hypotheses that it found, best first.
+        other_beams: of a beam search, the other texts that it found, best first.
     """
 
     ids: list[int]
     prompt_length: int
     finish_reason: FinishReason
     score: float | None = None
-    other_beams: tuple[Hypothesis, ...] = ()
+    other_beams: "tuple[GenerationResult, ...]" = ()
 
     @property
     def new_ids(self) -> list[int]:
@@ -97,7 +96,7 @@ def generate(
         temperature: τ of the softmax (`temperature`); 0 takes the most probable word (`greedy`).
         top_k: draw from the k most probable words only.
         top_p: draw from the fewest words that together have this probability (`top-p`).
-        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that stand in the text.
+        repetition_penalty: θ of Keskar et al. 2019; above 1 disfavors words that the text has.
         num_beams: hypotheses of a beam search, which draws nothing; None for no beam search.
         length_penalty: α of a beam search, the power of the length that a log probability is
             divided by: 1 (`beam-norm`) or 0 (`beam-score`), or what else works.
@@ -151,20 +150,10 @@ def generate(
 
     if not texts:
         return []
-    scores: list[tuple[float | None, tuple[Hypothesis, ...]]] = [(None, ())] * len(texts)
     with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
-        if draft_model is not None:
-            from slp_transformer.generation.speculative import speculative_loop
-
-            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
-            own = generator[0] if isinstance(generator, Sequence) else generator
-            options = (num_draft_tokens, own, stops, on_token)
-            written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *options)]
-        elif num_beams is None:
-            written = decode_loop(session, choose, texts, ends, stops, on_token)
-        else:
-            beams = beam_search(
+        if num_beams is not None:
+            found = beam_search(
                 next_logits,
                 session.reorder,
                 [torch.tensor(text, device="cpu") for text in texts],
@@ -173,14 +162,24 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
-            written = [(best.ids, best.hit_stop_token) for best, *_ in beams]
-            scores = [(best.score, tuple(others)) for best, *others in beams]
+        else:
+            if draft_model is None:
+                written = decode_loop(session, choose, texts, ends, stops, on_token)
+            else:
+                draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+                own = generator[0] if isinstance(generator, Sequence) else generator
+                how = num_draft_tokens, own, stops, on_token
+                written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *how)]
+            found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         session.check_no_nan()
     results = []
-    for text, (ids, stopped), score in zip(texts, written, scores, strict=True):
-        full = len(ids) - len(text) == max_new_tokens
-        reason: FinishReason = "stop" if stopped else "length" if full else "window"
-        results.append(GenerationResult(ids, len(text), reason, *score))
+    for text, hypotheses in zip(texts, found, strict=True):
+        beams = []
+        for ids, score, stopped in hypotheses:
+            full = len(ids) - len(text) == max_new_tokens
+            reason: FinishReason = "stop" if stopped else "length" if full else "window"
+            beams.append(GenerationResult(ids, len(text), reason, score))
+        results.append(replace(beams[0], other_beams=tuple(beams[1:])))
     return results
 
 
@@ -370,7 +369,6 @@ class DecoderSession:
         self.model, device = model, model_device(model)
         self.cache = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.cuda_graph: CudaGraphStep | None = None
         self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
@@ -383,37 +381,22 @@ class DecoderSession:
 
     def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
         """Return the logits of the words after each of the last few of `ids`."""
-        cache = self.cache
+        cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
-        if cache is None or new.shape[1] > 1:
-            U = self._read(self.model, new)
+        if cache is not None and new.shape[1] == 1:
+            if self.single_token_model is None:
+                new_tokens = (cache.capacity or 0) - cache.length
+                self.single_token_model = with_sharded_weights(model, len(new), new_tokens)
+            model = self.single_token_model
+        if isinstance(model, EncoderDecoder):
+            U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
-            U = self._read_single_token(new, cache)
+            U = model(new, cache=cache)
         u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
         return u
-
-    def _read(self, model: Model, new: Int[Tensor, "rows N"]) -> Float[Tensor, "rows N V"]:
-        if isinstance(model, EncoderDecoder):
-            return model.decode(new, self.H_enc, self.source_mask, cache=self.cache)
-        return model(new, cache=self.cache)
-
-    def _read_single_token(
-        self, new: Int[Tensor, "rows 1"], cache: KVCache
-    ) -> Float[Tensor, "rows 1 V"]:
-        """Read one token of each row: by a CUDA graph, by sharded weights, or the plain way."""
-        if self.cuda_graph is not None and not self.cuda_graph.matches(new):
-            self.cuda_graph = None
-        if self.cuda_graph is None and supports_cuda_graph(self.model, cache):
-            self.cuda_graph = CudaGraphStep(self.model, cache, len(new))
-        if self.cuda_graph is not None:
-            return self.cuda_graph(new)
-        if self.single_token_model is None:
-            new_tokens = (cache.capacity or 0) - cache.length
-            self.single_token_model = with_sharded_weights(self.model, len(new), new_tokens)
-        return self._read(self.single_token_model, new)
 
     def check_no_nan(self) -> None:
         """Refuse a model whose logits were not numbers.
@@ -516,3 +499,61 @@ def decode_loop(
                     on_token(text, word)
     written |= zip(rows, ids.tolist(), strict=True)
     return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]
+
+
+def speculative_loop(
+    session: DecoderSession,
+    draft: DecoderSession,
+    probabilities: Callable[[Tensor, Tensor], Tensor],
+    prompt: list[int],
+    max_length: int,
+    num_draft_tokens: int = 4,
+    generator: torch.Generator | None = None,
+    stop_ids: Collection[int] = (),
+    on_token: Callable[[int, int], None] | None = None,
+) -> tuple[list[int], bool]:
+    """Write on after a prompt, with words distributed exactly as by the large model alone.
+
+    Source: Leviathan et al. 2023 (arXiv 2211.17192), algorithm 1. A word x is accepted with
+    probability min(1, p(x)/q(x)), where p is the large model's distribution and q the draft's. The
+    first that is not is replaced by one drawn from max(0, p − q), which makes up the difference.
+
+    Args:
+        session: the large model.
+        draft: the small one.
+        probabilities: called with logits [1 × V] and the ids so far [1 × T]; gives a distribution.
+        prompt: the beginning of the text.
+        max_length: how long the text may become.
+        num_draft_tokens: how many words are proposed at a time.
+        generator: where random numbers come from.
+        stop_ids: ids after which the text ends.
+        on_token: called with 0 and the id of each new word.
+
+    Returns:
+        The ids of the text, and whether a stop token ended it.
+    """
+    device = model_device(session.model)
+    ids = torch.tensor([prompt], device=device)
+    while (T := ids.shape[1]) < max_length:
+        proposed: list[Tensor] = []
+        for _ in range(min(num_draft_tokens, max_length - T - 1)):
+            proposed.append(probabilities(draft(ids), ids))
+            ids = torch.cat([ids, sample(proposed[-1].log(), generator)[:, None]], dim=1)
+        for i, u in enumerate(session.read_last(ids, len(proposed) + 1).unbind(1)):
+            p = probabilities(u, ids[:, : T + i])
+            if i < len(proposed):
+                q, x = proposed[i], ids[0, T + i]
+                if torch.rand((), generator=generator, device=device) * q[0, x] < p[0, x]:
+                    continue
+                rest = (p - q).clamp(min=0)
+                p = rest if rest.any() else p
+            ids = torch.cat([ids[:, : T + i], sample(p.log(), generator)[:, None]], dim=1)
+            break
+        for length, word in enumerate(ids[0, T:].tolist(), T + 1):
+            if on_token is not None:
+                on_token(0, word)
+            if word in stop_ids:
+                return ids[0, :length].tolist(), True
+        session.truncate(ids.shape[1] - 1)
+        draft.truncate(ids.shape[1] - 1)
+    return ids[0].tolist(), False

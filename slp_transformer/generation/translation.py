@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.data.pair_tokenizer import PairTokenizer
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.generation.beam_search import Hypothesis
 from slp_transformer.generation.decoding import generate
 
 TRANSLATE_BATCH_SIZE = 32  # sentences that are translated at once
@@ -101,10 +100,14 @@ class Translator:
                 stop=self.tokenizer.end_id,
             )
             for i, best in zip(places, written, strict=True):
-                beams = [Hypothesis(best.ids, best.score or 0.0, best.finish_reason == "stop")]
                 found[i] = [
-                    Translation(decode(h.ids[1:]), h.score, h.hit_stop_token, tuple(h.ids[1:]))
-                    for h in (*beams, *best.other_beams)
+                    Translation(
+                        decode(beam.new_ids),
+                        beam.score or 0.0,
+                        beam.finish_reason == "stop",
+                        tuple(beam.new_ids),
+                    )
+                    for beam in (best, *best.other_beams)
                 ]
         return found
 

@@ -23,7 +23,7 @@ import re
 from bisect import bisect_left
 from pathlib import Path
 
-from slp_transformer._internal.folders import list_files
+from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
 from slp_transformer.guitar.ascii_frets import read_bars
 from slp_transformer.guitar.ascii_tab import (
@@ -47,7 +47,7 @@ from slp_transformer.guitar.ascii_time import (
 )
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import ReadProblem, Tab
-from slp_transformer.guitar.tab_header import find_style, find_title, is_style_line
+from slp_transformer.guitar.tab_header import find_style, find_title, is_style_line, parse_track
 
 TEXT_SUFFIXES = (".txt", ".tab")
 
@@ -170,7 +170,8 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             title = find_title([prose[i] for i in head]) or file_title
             style = find_style([written[i] for i in head]) or file_style
             unit = timing.steps_per_quarter if timing else None
-            tabs.append(Tab(title, tuning, tuple(bars), source, unit, style))
+            track = next(filter(None, (parse_track(prose[i]) for i in head)), "")
+            tabs.append(Tab(title, tuning, tuple(bars), source, unit, style, track))
     if not tabs and not problems:
         problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line_number)

@@ -26,6 +26,7 @@ from slp_transformer.guitar.tab_header import (
     OpenPitches,
     infer_open_pitches,
     parse_capo,
+    parse_track,
     parse_tuning,
 )
 from slp_transformer.guitar.theory import parse_pitch_class
@@ -315,7 +316,9 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
         before = stated or STANDARD.open_pitches, capo
         between = text_lines[read_to : system.first_line_number - 1]
         for line in between:
-            if parts or not _LATER_VERSION_PATTERN.search(line):
+            if name := parse_track(line):
+                stated, capo, guitar, current = None, 0, name, {}
+            elif parts or not _LATER_VERSION_PATTERN.search(line):
                 stated = parse_tuning(line) or stated
                 capo = parse_capo(line) or capo
         guitar = find_guitar_number(between) or (str(number % count + 1) if count > 1 else guitar)

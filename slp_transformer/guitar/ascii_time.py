@@ -1,8 +1,11 @@
-"""Time in ASCII tablature: a line for the unit, and lines for changes of time signature and tempo.
+"""Time in ASCII tablature: a line for the unit, and lines for what begins or ends with a bar.
 
     time: 4 steps to a quarter, 2 columns to a step
     metre: 3/4
     tempo: 90
+    repeat: begins here
+    repeat: played 3 times
+    endings: 1 2
 
 People's tabs have no such lines: there columns are all that is known. A tab that is written with
 them is read back as the very same steps.
@@ -27,6 +30,8 @@ MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
 _TIME_SIGNATURE_PATTERN = re.compile(r"\s*metre: (?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)\s*")
 _TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4})\s*")
+_REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
+_ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
 
 
 class ColumnTiming(NamedTuple):
@@ -75,9 +80,15 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 
 def format_bar_changes(bar: Bar) -> list[str]:
-    """Return the lines that say what changes with a bar."""
-    changes = ["metre: {}/{}".format(*bar.time_signature)] if bar.time_signature else []
-    return changes + ([f"tempo: {bar.tempo_bpm}"] if bar.tempo_bpm else [])
+    """Return the lines that say what changes with a bar, and how often it is played."""
+    said = {
+        "metre: {}/{}".format(*bar.time_signature or (0, 0)): bar.time_signature,
+        f"tempo: {bar.tempo_bpm}": bar.tempo_bpm,
+        "repeat: begins here": bar.starts_repeat,
+        f"endings: {' '.join(map(str, bar.endings))}": bar.endings,
+        f"repeat: played {bar.num_plays} times": bar.num_plays > 1,
+    }
+    return [line for line, is_said in said.items() if is_said]
 
 
 def parse_time_line(line: str) -> ColumnTiming | None:
@@ -92,12 +103,18 @@ def parse_time_line(line: str) -> ColumnTiming | None:
 
 
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
-    """Return a bar with the time signature and tempo that the lines above it state."""
+    """Return a bar with what the lines above it state."""
     for line in lines:
         if (found := _TIME_SIGNATURE_PATTERN.fullmatch(line)) and int(found["beats"]):
             bar = replace(bar, time_signature=(int(found["beats"]), int(found["kind"])))
         elif (found := _TEMPO_PATTERN.fullmatch(line)) and 1 <= int(found["tempo"]) <= 1000:
             bar = replace(bar, tempo_bpm=int(found["tempo"]))
+        elif found := _ENDINGS_PATTERN.fullmatch(line):
+            bar = replace(bar, endings=tuple(map(int, found["times"].split())))
+        elif (found := _REPEAT_PATTERN.fullmatch(line)) and found["times"]:
+            bar = replace(bar, num_plays=int(found["times"]))
+        elif found:
+            bar = replace(bar, starts_repeat=True)
     return bar
 
 

@@ -36,7 +36,7 @@ def format_tab(
         width: columns of a line, at least 20.
         steps_per_beat: if given, a line above each system counts the beats of every bar.
         show_timing: write the unit of time, time signatures and tempos, and count the beats, so
-            that the text is read back as the very same steps. (Durations, voices, repeats,
+            that the text is read back as the very same steps, with its repeats. (Durations, voices,
             harmonics and ringing notes have no place in this.)
 
     Raises:
@@ -84,6 +84,8 @@ def _format_header(tab: Tab) -> list[str]:
     lines = [f"title: {title}" if is_style_line(title) else title] if title else []
     if style:
         lines.append(f"style: {style}")
+    if tab.track:
+        lines.append(f"track: {' '.join(tab.track.split())}")
     lines.append(format_tuning_line(tab.tuning))
     if tab.tuning.capo:
         lines.append(f"capo: {tab.tuning.capo}")

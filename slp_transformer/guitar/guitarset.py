@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.folders import list_files
+from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.formats.safe_read import translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note
 from slp_transformer.guitar.tab import Bar, Event, ReadProblem, Tab, TabNote

@@ -144,6 +144,7 @@ class Tab:
         steps_per_quarter: how many steps a quarter note has; None where steps are columns of a text
             and not time.
         style: what kind of music it is; may be empty.
+        track: what this guitar is called, where several play together; may be empty.
     """
 
     title: str = ""
@@ -152,6 +153,12 @@ class Tab:
     source: str = ""
     steps_per_quarter: int | None = None
     style: str = ""
+    track: str = ""
+
+    @property
+    def is_fingered(self) -> bool:
+        """Whether its strings are a guitar's; else all are tuned to 0, and frets are pitches."""
+        return any(self.tuning.open_pitches)
 
     def iter_events(self) -> Iterator[Event]:
         """Every event of the piece, in order."""
@@ -188,11 +195,14 @@ def check_tab(tab: Tab) -> None:
     """Refuse a tab that cannot be written down, in a sentence that names the bar.
 
     Raises:
-        ValueError: for other than 4 to 8 strings, a unit of time outside 1 to 96 steps a quarter, a
-            bar without length, events out of order or outside their bar, two notes on one string,
-            strings that the tuning lacks, negative frets, details that do not fit the notes.
+        ValueError: for notes without strings, other than 4 to 8 strings, a unit of time outside 1
+            to 96 steps a quarter, a bar without length, events out of order or outside their bar,
+            two notes on one string, strings that the tuning lacks, negative frets, details that do
+            not fit the notes.
     """
     strings = len(tab.tuning.open_pitches)
+    if not tab.is_fingered:
+        raise ValueError("These notes have pitches but no strings yet; `tab` finds them.")
     if not MIN_STRINGS <= strings <= MAX_STRINGS:
         raise ValueError(f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings, not {strings}.")
     unit = tab.steps_per_quarter

@@ -99,8 +99,11 @@ _CAPO_PATTERN = re.compile(
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_STATEMENT_PATTERN = re.compile(r"\s*(?:tun{1,2}ing|capo|time|metre|tempo)\b[^:]*:\s", re.I)
+_STATEMENT_PATTERN = re.compile(
+    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings)\b[^:]*:\s", re.I
+)
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
+_TRACK_PATTERN = re.compile(r"^track: (?P<track>.*\S)\s*$")
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
 
@@ -238,12 +241,6 @@ def _parse_half_steps(words: str) -> int:
     return number if re.search("1/2|half|semitone", words) else 2 * number
 
 
-def _is_only_note_names(line: str, six_names_match: re.Match[str]) -> bool:
-    """Return whether a line has six note names and nothing else (chords have gaps between)."""
-    names = six_names_match.group()
-    return line.strip(" ()[]*.\t") == names and "  " not in names and names[:1].isupper()
-
-
 def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated string by string: ``6th = D, 3 = F#``."""
     pitches = list(STANDARD.open_pitches)
@@ -278,6 +275,12 @@ def find_title(lines: list[str]) -> str:
             return found["title"].strip()[:100]
     titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
     return next((title for title in titles if re.search(r"[^\W\d_]{3}", title)), "")
+
+
+def parse_track(line: str) -> str | None:
+    """Return the name in a line ``track: Lead``, after which tuning and capo are stated anew."""
+    found = _TRACK_PATTERN.match(line[:MAX_STATEMENT_COLUMNS])
+    return found["track"] if found else None
 
 
 def is_style_line(line: str) -> bool:

@@ -43,10 +43,10 @@ machine, which decoding and `TabTokenizer.allowed_next_ids` share.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from slp_transformer._internal.config_checks import is_integer
-from slp_transformer._internal.json_schema import validate_json
+from slp_transformer._internal.atomic_write import validate_json
+from slp_transformer._internal.config_checks import check_choice, is_integer
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
@@ -86,20 +86,9 @@ class DecodedTab:
     is_complete: bool
 
 
-@dataclass(frozen=True)
-class TabTokenizerConfig:
-    """The JSON of `TabTokenizer.to_json`."""
-
-    kind: Literal["tab tokens"]
-    max_fret: int
-    max_position: int
-    steps_per_quarter_options: tuple[int, ...]
-    scheme: TokenScheme
-    styles: tuple[str, ...]
-
-
+@dataclass(eq=False)
 class TabTokenizer:
-    """Turns tabs into token ids and back.
+    """Turns tabs into token ids and back; its fields are the content of tokenizer.json.
 
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
     tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
@@ -119,6 +108,7 @@ class TabTokenizer:
         scheme: "plain" or "placed".
         styles: the styles that have a token, for the placed code; none for headers without
             a style.
+        kind: says in JSON what this is.
 
     Raises:
         ValueError: if a limit is below its smallest useful value, there is no such scheme, a style
@@ -128,35 +118,32 @@ class TabTokenizer:
 
     pad_id, bos_id, eos_id = 0, 1, 2
 
-    def __init__(
-        self,
-        max_fret: int = 24,
-        max_position: int = 128,
-        steps_per_quarter_options: Iterable[int] = (),
-        scheme: TokenScheme = "plain",
-        styles: Iterable[str] = (),
-    ):
-        units, styles = tuple(steps_per_quarter_options), tuple(styles)
-        limits = [("max_fret", max_fret, 0), ("max_position", max_position, 1)]
-        for name, value, least in [*limits, *(("steps_per_quarter", unit, 1) for unit in units)]:
+    max_fret: int = 24
+    max_position: int = 128
+    steps_per_quarter_options: tuple[int, ...] = ()
+    scheme: TokenScheme = "plain"
+    styles: tuple[str, ...] = ()
+    kind: Literal["tab tokens"] = "tab tokens"
+
+    def __post_init__(self):
+        limits = [("max_fret", self.max_fret, 0), ("max_position", self.max_position, 1)]
+        limits += [("steps_per_quarter", unit, 1) for unit in self.steps_per_quarter_options]
+        for name, value, least in limits:
             if not is_integer(value) or not least <= value <= MAX_LIMIT:
                 raise ValueError(
                     f"{name} must be a whole number from {least} to {MAX_LIMIT}, not {value!r}."
                 )
-        if scheme not in get_args(TokenScheme):
-            raise ValueError(f'scheme must be "plain" or "placed", not {scheme!r}.')
-        if styles and scheme == "plain":
+        check_choice(TokenScheme, scheme=self.scheme)
+        if self.styles and self.scheme == "plain":
             raise ValueError("Only the placed code has style tokens, not the plain one.")
-        for name in styles:
+        for name in self.styles:
             if not isinstance(name, str) or not is_valid_style(name):
                 raise ValueError(
                     f"A style has a name of 1 to {MAX_STYLE_CHARACTERS} printable characters, "
                     f"without < and >, and other than none: {name!r:.60} will not do."
                 )
-            if styles.count(name) > 1:
+            if self.styles.count(name) > 1:
                 raise ValueError(f"The style {name!r} is there twice.")
-        self.max_fret, self.max_position = max_fret, max_position
-        self.steps_per_quarter_options, self.scheme, self.styles = units, scheme, styles
         self.vocabulary = self._build_vocabulary()
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
@@ -369,8 +356,7 @@ class TabTokenizer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON, to be saved with a model."""
-        limits = self.max_fret, self.max_position, self.steps_per_quarter_options
-        return asdict(TabTokenizerConfig("tab tokens", *limits, self.scheme, self.styles))
+        return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TabTokenizer":
@@ -380,9 +366,7 @@ class TabTokenizer:
             ValueError: if the content is not the settings of a tab tokenizer.
         """
         text = json.dumps(content).encode()
-        settings = asdict(validate_json(TabTokenizerConfig, text, "These settings of a tokenizer"))
-        del settings["kind"]
-        return cls(**settings)
+        return validate_json(cls, text, "These settings of a tokenizer")
 
 
 def encode_all_tabs(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:

@@ -7,10 +7,15 @@
     with patch_activations(model, ["1.T5"], {"0.head": zero_ablate(2)}) as seen:
         model(ids)                                     # without what head 2 of block 0 gathers
 
+    with patch_activations(model, ["*.alpha"]) as seen:  # of every block
+        model(ids)
+
 A point is named by its block and by the book's letter: "0.T1" to "0.T5", "0.X" for what comes in
-and "0.H" for what goes out; in attention "0.Q", "0.K", "0.V", "0.alpha" and "0.head", each with an
-axis for the heads before its last two; where there is cross-attention, "0.C1" to "0.C3",
-"0.Q_cross" and so on. The points of an encoder-decoder begin with "encoder." or "decoder.".
+and "0.H" for what goes out; in attention "0.Q", "0.K", "0.V", "0.scores" (before the mask),
+"0.alpha" and "0.head", each with an axis for the heads before its last two; where there is
+cross-attention, "0.C1" to "0.C3", "0.Q_cross" and so on. The points of an encoder-decoder begin
+with "encoder." or "decoder.". `*`, `?` and `[01]` in a name stand for what they do in names of
+files.
 
 Attention that has hooks computes its weights, which the fused kernel never does; that of blocks
 where nobody asks goes on with the kernel, and outside of the context nothing is left of it.
@@ -18,6 +23,7 @@ where nobody asks goes on with the kernel, and outside of the context nothing is
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
@@ -30,7 +36,7 @@ Patch = Callable[[Tensor], Tensor] | Tensor
 HookLocation = tuple[HookedModule, str]
 
 BLOCK_HOOK_POINTS = ("X", "T1", "T2", "T3", "C1", "C2", "C3", "T4", "T5", "H")
-ATTENTION_HOOK_POINTS = ("Q", "K", "V", "alpha", "head")
+ATTENTION_HOOK_POINTS = ("Q", "K", "V", "scores", "alpha", "head")
 
 
 @contextmanager
@@ -43,7 +49,8 @@ def patch_activations(
 
     Args:
         model: a model, or a stack.
-        names: points to keep; all of them if neither names nor changes are given.
+        names: points to keep, or patterns of their names; all of them if neither names nor changes
+            are given.
         patches: for the points to be changed, a tensor to put there, or a function from what
             passes to what passes on.
 
@@ -53,10 +60,16 @@ def patch_activations(
     Raises:
         ValueError: if there is no such point, or what is put there has another shape than what was.
     """
-    places, patches = find_hook_points(model), dict(patches or {})
-    kept = set(places if names is None and not patches else names or ())
-    if unknown := sorted((kept | patches.keys()) - places.keys()):
-        raise ValueError(f'There is no point "{unknown[0]}": there are {", ".join(places)}.')
+    places, given = find_hook_points(model), patches or {}
+
+    def find(pattern: str) -> list[str]:
+        if found := [name for name in places if fnmatchcase(name, pattern)]:
+            return found
+        raise ValueError(f'There is no point "{pattern}": there are {", ".join(places)}.')
+
+    wished = ["*"] if names is None and not given else names or ()
+    kept = {name for pattern in wished for name in find(pattern)}
+    patches = {name: patch for pattern, patch in given.items() for name in find(pattern)}
     seen: dict[str, Tensor] = {}
     wanted: dict[HookedModule, dict[str, str]] = {}
     for name in kept | patches.keys():

@@ -12,12 +12,12 @@ from slp_transformer._internal.lazy import attach
 if TYPE_CHECKING:
     from slp_transformer.modern.attention import GroupedQueryAttention, repeat_kv
     from slp_transformer.modern.bert import Bert, BertConfig
-    from slp_transformer.modern.config import ModernConfig
+    from slp_transformer.modern.config import ModernConfig, RopeScaling
     from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer, load_tokenizer
     from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
     from slp_transformer.modern.rms_norm import RMSNorm
-    from slp_transformer.modern.rotary import RopeScaling, RotaryPositions, apply_rotary
+    from slp_transformer.modern.rotary import RotaryPositions, apply_rotary
 
 __all__ = [
     "Bert",

@@ -1,19 +1,15 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
-from typing import Literal
-
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import check_features
-from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.argument_checks import check_attention_inputs
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
 from slp_transformer.cache import LayerCache
+from slp_transformer.modern.config import AttentionBias, check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions
 from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
-
-AttentionBias = bool | Literal["qkv"]
 
 
 def repeat_kv(
@@ -28,27 +24,12 @@ def repeat_kv(
     return K if repeats == 1 else K.repeat_interleave(repeats, dim=-3)
 
 
-def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
-    """Refuse heads that cannot share keys and values in groups of one size.
-
-    Raises:
-        ValueError: if a number is not a positive whole number, or the second does not divide the
-            first.
-    """
-    check_size(num_heads=num_heads, num_kv_heads=num_kv_heads)
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_kv_heads = {num_kv_heads} does not divide num_heads = {num_heads}: every key and "
-            "value must be shared by the same number of heads."
-        )
-
-
 class GroupedQueryAttention(BaseAttention):
     r"""Multi-head attention with three small steps away from the book's, each of them optional.
 
     Heads share keys and values in groups (`repeat_kv`); queries and keys are rotated to where their
     tokens stand (`RotaryPositions`); each head's queries and keys are normalized (Qwen3, arXiv
-    2505.09388, section 2). There is no cross-attention.
+    2505.09388, section 2).
 
     Attributes:
         num_kv_heads: G, heads that have keys and values of their own.
@@ -104,19 +85,40 @@ class GroupedQueryAttention(BaseAttention):
         mask: Float[Tensor, "... #N #M"] | None = None,
         *,
         causal: bool = False,
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
         return_weights: bool = False,
         cache: LayerCache | None = None,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> (
         Float[Tensor, "*batch N d"]
         | tuple[Float[Tensor, "*batch N d"], Float[Tensor, "*batch A N M"]]
     ):
-        """Attend from each token of X to the tokens of X; see `MultiHeadAttention.forward`.
+        """Attend from each token of X to the tokens of X, or of `H_enc`.
+
+        Args:
+            X: one row a token.
+            mask: see `MultiHeadAttention.forward`, as for what is not named here.
+            causal: likewise.
+            H_enc: likewise; attention with rotations has none.
+            return_weights: likewise.
+            cache: likewise.
+            position_ids: positions of X's tokens, where they do not follow one another, as in
+                several texts side by side; attention without rotations has no use for them.
 
         Raises:
-            ValueError: if a shape does not fit, the mask is not additive, or the cache refuses.
+            ValueError: if a shape does not fit, the mask is not additive, the cache refuses, or
+                `H_enc` or `position_ids` are not for this kind of attention.
         """
-        check_features("X", X, self.model_dim)
-        Q, K, V = self.project(X, 0 if cache is None else cache.length)
+        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        if self.rotary is None and position_ids is not None:
+            raise ValueError("position_ids are for rotations: this attention has none.")
+        if self.rotary is not None and H_enc is not None:
+            raise ValueError(
+                "Rotations compare positions in one sequence, and H_enc is another: make the "
+                "cross-attention without rotary."
+            )
+        start = 0 if cache is None else cache.length
+        Q, K, V = self.project(X, start if position_ids is None else position_ids, H_enc)
         if cache is not None:
             K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
@@ -124,19 +126,30 @@ class GroupedQueryAttention(BaseAttention):
         return A if alpha is None or not return_weights else (A, alpha)
 
     def project(
-        self, X: Float[Tensor, "*batch N d"], start: int = 0
+        self,
+        X: Float[Tensor, "*batch N d"],
+        start: int | Int[Tensor, "... N"] = 0,
+        H_enc: Float[Tensor, "*batch M d"] | None = None,
     ) -> tuple[
         Float[Tensor, "*batch A N d_k"],
-        Float[Tensor, "*batch G N d_k"],
-        Float[Tensor, "*batch G N d_v"],
+        Float[Tensor, "*batch G new d_k"],
+        Float[Tensor, "*batch G new d_v"],
     ]:
         """Compute the queries of A heads, and the keys and values of G.
 
         Args:
             X: one row a token.
-            start: position of X's first token.
+            start: position of X's first token, or of each; or rows of `H_enc` that need not be read
+                again.
+            H_enc: where keys and values come from; from X too if not given.
         """
-        Q, K, V = affine(X, self.W_QKV, self.b_QKV).split(self.widths, dim=-1)
+        if H_enc is None:
+            Q, K, V = affine(X, self.W_QKV, self.b_QKV).split(self.widths, dim=-1)
+        else:
+            W = self.W_QKV.split(self.widths, dim=1)
+            b = [None] * 3 if self.b_QKV is None else self.b_QKV.split(self.widths)
+            read = (X, H_enc[..., start:, :], H_enc[..., start:, :])
+            Q, K, V = map(affine, read, W, b)
         G = self.num_kv_heads
         Q, K, V = split_heads(Q, self.num_heads), split_heads(K, G), split_heads(V, G)
         if self.norm_Q is not None and self.norm_K is not None:

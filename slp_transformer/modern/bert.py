@@ -13,8 +13,13 @@ from slp_transformer._internal.weight_matrices import affine, weight_matrix
 from slp_transformer.feedforward import ACTIVATIONS
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.modern.attention import AttentionBias
-from slp_transformer.modern.config import Activation, ModernConfig, Normalization, Positions
+from slp_transformer.modern.config import (
+    Activation,
+    AttentionBias,
+    ModernConfig,
+    Normalization,
+    Positions,
+)
 from slp_transformer.modern.language_model import make_embedding, make_stack
 
 

@@ -1,17 +1,73 @@
-"""The options in which modern models differ from the book's."""
+"""The options in which modern models differ from the book's. Nothing here needs PyTorch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from slp_transformer._internal.config_checks import check_choice, check_size, head_sizes
 from slp_transformer.config import TransformerConfig
-from slp_transformer.modern.attention import AttentionBias, check_num_kv_heads
-from slp_transformer.modern.rotary import RopeScaling
-from slp_transformer.multi_head import head_sizes
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
 Normalization = Literal["layer", "rms"]
+AttentionBias = bool | Literal["qkv"]
+RopeType = Literal["linear", "dynamic", "llama3"]
+
+
+def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
+    """Refuse heads that cannot share keys and values in groups of one size.
+
+    Raises:
+        ValueError: if a number is not a positive whole number, or the second does not divide the
+            first.
+    """
+    check_size(num_heads=num_heads, num_kv_heads=num_kv_heads)
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_kv_heads = {num_kv_heads} does not divide num_heads = {num_heads}: every key and "
+            "value must be shared by the same number of heads."
+        )
+
+
+@dataclass(frozen=True)
+class RopeScaling:
+    """A stretch of rotary angles to a longer context than a model was trained on.
+
+    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
+    - "dynamic": beyond the old context the base grows with the length of the sequence, so that slow
+      pairs turn slower. A cached key keeps the angle that it had when it was read, as it does in
+      `transformers`, so there cached and uncached logits differ.
+    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
+      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
+      the two there is a mixture.
+
+    Attributes:
+        rope_type: "linear", "dynamic" or "llama3".
+        factor: how much longer the context becomes.
+        original_context_length: tokens that the model was trained on; not for "linear".
+        low_freq_factor: turns in the old context below which a pair is slowed in full.
+        high_freq_factor: turns from which on it is not.
+    """
+
+    rope_type: RopeType
+    factor: float
+    original_context_length: int = 1
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+
+    def __post_init__(self):
+        """Refuse numbers that no angles can be scaled by.
+
+        Raises:
+            ValueError: naming what must hold.
+        """
+        check_choice(RopeType, rope_type=self.rope_type)
+        check_size(original_context_length=self.original_context_length)
+        if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
+            raise ValueError(
+                "A longer context needs factor above 0 and 0 < low < high, not factor = "
+                f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
+            )
 
 
 @dataclass(frozen=True)
@@ -71,7 +127,7 @@ class ModernConfig(TransformerConfig):
         if self.scaled_embeddings or self.initialization != "gpt2":
             raise ValueError(
                 "scaled_embeddings and initialization belong to the book's models and that of "
-                "2017: leave them as they are."
+                "2017: leave them as they are, or leave out the parts of today's block."
             )
         if not self.eps >= 0:
             raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")

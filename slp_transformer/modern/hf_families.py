@@ -8,9 +8,8 @@ from typing import Any
 
 from slp_transformer.feedforward import SwiGLU
 from slp_transformer.modern.bert import BertConfig
-from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.config import ModernConfig, RopeScaling
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
-from slp_transformer.modern.rotary import RopeScaling
 
 
 @dataclass(frozen=True)

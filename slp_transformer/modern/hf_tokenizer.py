@@ -1,14 +1,31 @@
 """The tokenizers of others, as they publish them: read and run by Hugging Face's `tokenizers`."""
 
-from collections.abc import Iterable
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra
+from slp_transformer._internal.atomic_write import atomic_write, read_json, require_extra
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.config import ModernConfig
 
 TOKENIZER_FILE = "tokenizer.json"
+
+
+@contextlib.contextmanager
+def library_errors(message: str) -> Iterator[None]:
+    """Turn what the library raises, a panic of Rust's as well, into one sentence.
+
+    Raises:
+        ValueError: in its place.
+    """
+    try:
+        yield
+    except BaseException as error:  # a panic is no Exception; its class cannot be imported
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"{message}: {error}.") from None
 
 
 class PretrainedTokenizer:
@@ -41,8 +58,12 @@ class PretrainedTokenizer:
             text: any text.
             whole: whether it is a text of its own, with what the model expects before it and after
                 it (BERT's [CLS] and [SEP], Llama's begin), rather than a part of one.
+
+        Raises:
+            ValueError: if the library cannot, because its parts do not fit each other.
         """
-        return self.library.encode(text, add_special_tokens=whole).ids
+        with library_errors("The tokenizer cannot encode this text"):
+            return self.library.encode(text, add_special_tokens=whole).ids
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
         """Return the text of a row of ids.
@@ -98,6 +119,23 @@ class StreamingDecoder:
         return self.library.decode(self.pending_ids)
 
 
+def check_template(processor: Any, path: Path) -> None:
+    """Refuse a template with a special token that has no ids; the library would panic at a text.
+
+    Raises:
+        ValueError: naming the token.
+    """
+    if not isinstance(processor, dict):
+        return
+    for each in processor.get("processors") or ():
+        check_template(each, path)
+    known = processor.get("special_tokens") or ()
+    for piece in [*(processor.get("single") or ()), *(processor.get("pair") or ())]:
+        token = piece.get("SpecialToken", {}).get("id") if isinstance(piece, dict) else None
+        if token is not None and token not in known:
+            raise ValueError(f"{path}: its template needs {token}, which has no ids there.")
+
+
 def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokenizer:
     """Read the tokenizer of a published model.
 
@@ -120,10 +158,12 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             f"Beside a slow "
             "tokenizer of its own, most models are published with one."
         )
-    try:
-        tokenizer = library.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises nothing more exact
-        raise ValueError(f"{path} is no tokenizer that can be read: {error}.") from None
+    content = read_json(path)
+    if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
+        content |= {"truncation": None, "padding": None}
+    with library_errors(f"{path} is no tokenizer that can be read"):
+        tokenizer = library.Tokenizer.from_str(json.dumps(content))
+    check_template(content.get("post_processor"), path)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
         raise ValueError(

@@ -6,9 +6,10 @@ from slp_transformer._internal.argument_checks import check_positions
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
+from slp_transformer.cache import KVCache
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
 from slp_transformer.feedforward import FeedForward, SwiGLU
-from slp_transformer.language_model import TransformerLM
+from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
 from slp_transformer.modern.config import ModernConfig
@@ -25,12 +26,20 @@ def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
 class ModernBlock(ResidualBlock):
     """A block of the parts that a configuration names; the forward pass is the book's."""
 
-    def __init__(self, config: ModernConfig, rotary: RotaryPositions | None = None):
+    def __init__(
+        self,
+        config: ModernConfig,
+        rotary: RotaryPositions | None = None,
+        *,
+        cross_attention: bool = False,
+    ):
         """Make a block.
 
         Args:
             config: its sizes and choices.
             rotary: rotations of its queries and keys, shared by all blocks.
+            cross_attention: whether the block also reads from an encoder, whose positions are not
+                its own: no rotations there.
 
         Raises:
             ValueError: if the sizes do not fit together.
@@ -42,19 +51,29 @@ class ModernBlock(ResidualBlock):
             ffn = SwiGLU(*sizes, config.ffn_bias)
         else:
             ffn = FeedForward(*sizes, config.activation, config.ffn_bias)
-        norms = make_norm(config), make_norm(config)
+        across = GroupedQueryAttention(**config.attention_kwargs()) if cross_attention else None
         super().__init__(
-            attention, norms[0], ffn, norms[1], norm=config.norm, dropout=config.dropout
+            attention,
+            make_norm(config),
+            ffn,
+            make_norm(config),
+            cross_attention=across,
+            norm_cross=make_norm(config) if cross_attention else None,
+            norm=config.norm,
+            dropout=config.dropout,
         )
 
 
-def make_stack(config: ModernConfig) -> BlockStack:
+def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
     """Make the blocks, and the final norm of a pre-norm stack."""
     rotary = None
     if config.positions == "rotary":
         key_dim = config.key_dim or config.model_dim // config.num_heads
         rotary = RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
-    blocks = [ModernBlock(config, rotary) for _ in range(config.num_blocks)]
+    blocks = [
+        ModernBlock(config, rotary, cross_attention=cross_attention)
+        for _ in range(config.num_blocks)
+    ]
     stack = BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
@@ -100,7 +119,7 @@ def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
 
 
 class ModernLM(TransformerLM):
-    """A decoder-only language model of today; its forward pass is `TransformerLM`'s own.
+    """A decoder-only language model of today.
 
     Attributes:
         config: what it was made from.
@@ -128,3 +147,29 @@ class ModernLM(TransformerLM):
     def unembedding(self) -> Float[Tensor, "V d"]:
         """Return the matrix of the head: E, or one of its own."""
         return self.embedding.tokens.E if self.E_out is None else self.E_out
+
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #T"] | None = None,
+        *,
+        cache: KVCache | None = None,
+        position_ids: Int[Tensor, "... N"] | None = None,
+    ) -> Float[Tensor, "*batch N V"]:
+        """Compute logits for the word after each position; see `TransformerLM.forward`.
+
+        Args:
+            ids: token ids, left to right.
+            mask: additive mask on top of the causal one.
+            cache: what was computed of earlier tokens.
+            position_ids: positions of the tokens where they do not follow one another, of a model
+                with rotary positions.
+
+        Raises:
+            ValueError: as `TransformerLM.forward`, or if the model's positions are not rotary.
+        """
+        if position_ids is None:
+            return super().forward(ids, mask, cache=cache)
+        X = self.embedding(ids, start=0 if cache is None else cache.length)
+        H = self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
+        return lm_head(H, self.unembedding)

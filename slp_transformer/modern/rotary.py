@@ -1,82 +1,41 @@
 """Rotary positions: queries and keys are turned by an angle that grows with the position."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_choice, check_size
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.reference_mode import is_traced
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.modern.config import RopeScaling
 
-RopeType = Literal["linear", "dynamic", "llama3"]
 
-
-@dataclass(frozen=True)
-class RopeScaling:
-    """A stretch of rotary angles to a longer context than a model was trained on.
-
-    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
-    - "dynamic": beyond the old context the base grows with the length of the sequence, so that slow
-      pairs turn slower. A cached key keeps the angle that it had when it was read, as it does in
-      `transformers`, so there cached and uncached logits differ.
-    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
-      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
-      the two there is a mixture.
-
-    Attributes:
-        rope_type: "linear", "dynamic" or "llama3".
-        factor: how much longer the context becomes.
-        original_context_length: tokens that the model was trained on; not for "linear".
-        low_freq_factor: turns in the old context below which a pair is slowed in full.
-        high_freq_factor: turns from which on it is not.
-    """
-
-    rope_type: RopeType
-    factor: float
-    original_context_length: int = 1
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-
-    def __post_init__(self):
-        """Refuse numbers that no angles can be scaled by.
-
-        Raises:
-            ValueError: naming what must hold.
-        """
-        check_choice(RopeType, rope_type=self.rope_type)
-        check_size(original_context_length=self.original_context_length)
-        if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
-            raise ValueError(
-                "A longer context needs factor above 0 and 0 < low < high, not factor = "
-                f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
-            )
-
-    def __call__(self, theta: Float[Tensor, "pairs"], length: int) -> Float[Tensor, "pairs"]:
-        """Return the stretched angles a position, in a sequence of so many tokens."""
-        if self.rope_type == "linear":
-            return theta / self.factor
-        if self.rope_type == "dynamic":
-            longest = torch.sym_max(length, self.original_context_length)
-            ratio = self.factor * longest / self.original_context_length - self.factor + 1
-            i = torch.arange(len(theta), device=theta.device)
-            return theta * ratio ** (-i / max(len(theta) - 1, 1))
-        turns = self.original_context_length * theta / (2 * math.pi)
-        keep = (
-            (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        ).clamp(0, 1)
-        return keep * theta + (1 - keep) * theta / self.factor
+def stretch_angles(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling, length: int
+) -> Float[Tensor, "pairs"]:
+    """Return the stretched angles a position, in a sequence of so many tokens."""
+    if scaling.rope_type == "linear":
+        return theta / scaling.factor
+    if scaling.rope_type == "dynamic":
+        longest = torch.sym_max(length, scaling.original_context_length)
+        ratio = scaling.factor * longest / scaling.original_context_length - scaling.factor + 1
+        i = torch.arange(len(theta), device=theta.device)
+        return theta * ratio ** (-i / max(len(theta) - 1, 1))
+    turns = scaling.original_context_length * theta / (2 * math.pi)
+    keep = (
+        (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
+    ).clamp(0, 1)
+    return keep * theta + (1 - keep) * theta / scaling.factor
 
 
 def rotation_angles(
-    positions: Float[Tensor, "N"],
+    positions: Float[Tensor, "*batch N"],
     key_dim: int,
     base: float = 10000.0,
     scaling: RopeScaling | None = None,
     length: int = 0,
-) -> Float[Tensor, "N pairs"]:
+) -> Float[Tensor, "*batch N pairs"]:
     r"""Return the angle by which each pair of columns turns at each position.
 
     $$pos\cdot\theta_i,\quad\theta_i=base^{-2i/d_k}$$
@@ -92,11 +51,14 @@ def rotation_angles(
         length: tokens of the sequence, on which "dynamic" scaling depends.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    return torch.outer(positions, theta if scaling is None else scaling(theta, length))
+    stretched = theta if scaling is None else stretch_angles(theta, scaling, length)
+    return positions.unsqueeze(-1) * stretched
 
 
 def apply_rotary(
-    X: Float[Tensor, "*batch N d_k"], cos: Float[Tensor, "N d_k"], sin: Float[Tensor, "N d_k"]
+    X: Float[Tensor, "*batch N d_k"],
+    cos: Float[Tensor, "... N d_k"],
+    sin: Float[Tensor, "... N d_k"],
 ) -> Float[Tensor, "*batch N d_k"]:
     """Turn each pair (column i, column i + d_k/2) of every row by its angle.
 
@@ -147,23 +109,34 @@ class RotaryPositions(nn.Module):
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     def forward(
-        self, X: Float[Tensor, "*batch N d_k"], start: int
+        self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
     ) -> Float[Tensor, "*batch N d_k"]:
-        """Rotate rows that stand at positions `start`, `start` + 1 and so on."""
-        end = start + X.shape[-2]
+        """Rotate rows, those of each head alike.
+
+        Args:
+            X: queries or keys.
+            start: the position of the first token, which the others follow; or that of each.
+        """
         depends_on_length = self.scaling is not None and self.scaling.rope_type == "dynamic"
+        if isinstance(start, Tensor):
+            length = int(start.max()) + 1 if depends_on_length else 0
+            cos, sin = self._cos_sin(start.to(X.device), length, X)
+            return apply_rotary(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
+        end = start + X.shape[-2]
         if is_traced(X) or depends_on_length:  # a table would tie a traced program to lengths
-            return apply_rotary(X, *self._cos_sin(start, end, X))
+            positions = torch.arange(start, end, device=X.device)
+            return apply_rotary(X, *self._cos_sin(positions, end, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
-                cos, sin = self._cached_tables = self._cos_sin(0, rows, X)
+                positions = torch.arange(rows, device=X.device)
+                cos, sin = self._cached_tables = self._cos_sin(positions, rows, X)
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, start: int, end: int, X: Tensor) -> tuple[Tensor, Tensor]:
+    def _cos_sin(self, positions: Tensor, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
-        exact = torch.promote_types(X.dtype, torch.float32)
-        positions = torch.arange(start, end, device=X.device).to(exact)
-        angles = rotation_angles(positions, self.key_dim, self.base, self.scaling, end).repeat(1, 2)
+        exact = positions.to(torch.promote_types(X.dtype, torch.float32))
+        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling, length)
+        angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

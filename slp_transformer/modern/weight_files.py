@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     read_json,
@@ -135,11 +136,18 @@ class WeightFiles:
         dtype: torch.dtype | None,
         device: torch.device | str,
     ) -> Tensor:
-        """Return a tensor of ours, copied from those that it is made of."""
+        """Return a tensor of ours, copied from those that it is made of.
+
+        Raises:
+            ValueError: if one of them has NaN or infinite numbers.
+        """
         dtype = dtype or TORCH_DTYPES[self.tensors[sources[0].name].dtype]
         W = torch.empty(shape, dtype=dtype, device=device)
         for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
             part.copy_(self.read(source))
+            if not all_finite(part):
+                path, name, *_ = self.tensors[source.name]
+                raise ValueError(f"{path} cannot be used: {name} has NaN or infinite numbers.")
         return W
 
 

@@ -146,7 +146,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def prepare(self, config: "RunConfig", folder: Path | None) -> Dataset:
+    def prepare(self, config: "RunConfig", folder: Path) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:
@@ -167,10 +167,11 @@ class Task(ABC):
         return config.model.to_config(*sizes)
 
     def build_model(self, config: "TransformerConfig") -> "nn.Module":
-        """Build the model."""
+        """Build the model: the book's, or one of today's parts."""
         from slp_transformer.language_model import TransformerLM
+        from slp_transformer.modern import ModernConfig, ModernLM
 
-        return TransformerLM(config)
+        return ModernLM(config) if isinstance(config, ModernConfig) else TransformerLM(config)
 
     def sources(self, config: "RunConfig", data: Dataset) -> tuple[Any, Any]:
         """Return what training and validation draw their batches from."""

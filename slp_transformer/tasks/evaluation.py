@@ -1,11 +1,13 @@
-"""Shared parts of evaluating language models: the loss over windows, samples, tables."""
+"""Parts of evaluations: the loss over windows or pairs, samples, translations, tables."""
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.base import TOKENS, Dataset, LoadedRun, Report, Task, format_table
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
@@ -18,6 +20,7 @@ from slp_transformer.tasks.generation_session import (
 from slp_transformer.tasks.text import window_of
 from slp_transformer.training.evaluation import mean_loss
 
+PROGRESS_BATCH = 256  # sentences translated before the bar moves
 TEMPERATURE = 0.8  # of samples, unless another is asked for
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
 
@@ -113,3 +116,37 @@ def with_samples(
         return report
     session = task.session(run, options)
     return add_samples(report, run, session, sample(session, run, options), options.seed)
+
+
+# --- Translations ---------------------------------------------------------------------------------
+
+
+def mean_pair_loss(
+    run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]], special: dict[str, int]
+) -> float:
+    """Return the nats per token of the targets of encoded pairs."""
+    data = PaddedPairs(sorted(rows, key=lambda row: (len(row[1]), len(row[0]))), **special)
+    with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
+        return mean_loss(run.model, data, on_batch=on_batch)
+
+
+def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[str]:
+    """Return the best translation of each source."""
+    found: list[str] = []
+    with progress_bar("Translate", len(sources), " sentences") as on_batch:
+        for first in range(0, len(sources), PROGRESS_BATCH):
+            batch = sources[first : first + PROGRESS_BATCH]
+            found += translator.best_translations(batch, num_beams=num_beams)
+            on_batch(len(batch))
+    return found
+
+
+def translation_scores(
+    predictions: list[str], references: list[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return BLEU and chrF as JSON and as rows; without sacrebleu, a remark in their place."""
+    try:
+        metrics = compute_translation_metrics(predictions, references)
+    except ImportError as error:
+        return {}, {"BLEU and chrF": f"none: {error}"}
+    return vars(metrics), metrics.format_scores()

@@ -1,11 +1,10 @@
 """The task of translating: pairs of sentences, and an encoder-decoder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from slp_transformer.data.text_files import HF_PREFIX
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
@@ -19,7 +18,6 @@ from slp_transformer.tasks.base import (
 )
 
 NUM_SHOWN = 3  # translations shown after each evaluation
-PROGRESS_BATCH = 256  # sentences translated before the bar moves
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
@@ -28,8 +26,8 @@ class PairData(DataSettings):
     """The pairs of sentences to train on.
 
     Attributes:
-        source: a table (.csv, .tsv), a file with a sentence in each line, or "hf:NAME"; numbers and
-            dates in English and Spanish if None.
+        source: a table (.csv, .tsv) or a file with a sentence in each line; numbers and dates in
+            English and Spanish if None.
         target: the file whose lines translate those of the source.
         source_language: what is translated from: a column of the table, or any name.
         target_language: what is translated into.
@@ -77,10 +75,12 @@ class PairTask(Task):
             raise ValueError("sequence_length has no effect here: pairs are not cut into windows.")
         if config.lora_rank is not None:
             raise ValueError("lora_rank is for language models, not for translation.")
+        if parts := config.model.modern_parts():
+            raise ValueError(f"{' and '.join(parts)} are for language models, not for translation.")
         data = config.data
         for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
             for path in (source, target):
-                if path and not path.startswith(HF_PREFIX) and not Path(path).is_file():
+                if path and not Path(path).is_file():
                     raise ValueError(
                         f"There is no file {path}: name a table of pairs (.csv, .tsv), or two "
                         "files whose lines translate each other, SOURCE and --target."
@@ -88,14 +88,14 @@ class PairTask(Task):
             if target is not None and source is None:
                 raise ValueError(f"{target} translates nothing: name its source too.")
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read pairs, hold some out, and turn them into tokens.
 
         Raises:
             ValueError: if they cannot be read, or too few fit the window.
         """
-        from slp_transformer.data import prepare_pair_corpus, read_pairs_or_bundled
-        from slp_transformer.tasks.loaded_run import load_tokenizer_of
+        from slp_transformer.data import prepare_pair_corpus
+        from slp_transformer.data.pair_corpus import read_pairs_or_bundled
 
         data = config.data
         named = data.source_language, data.target_language
@@ -112,14 +112,14 @@ class PairTask(Task):
             vocab_size=data.vocab_size,
             shared_vocabulary=data.shared_vocabulary,
             overlong=data.overlong,
-            tokenizer=config.init_from and load_tokenizer_of(Path(config.init_from)),
+            tokenizer=config.initial_tokenizer(),
             output_dir=folder,
         )
         return to_dataset(corpus)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run."""
-        from slp_transformer.data import load_pair_corpus
+        from slp_transformer.data.pair_corpus import load_pair_corpus
 
         return to_dataset(load_pair_corpus(folder))
 
@@ -155,6 +155,7 @@ class PairTask(Task):
         from slp_transformer._internal.progress_bar import write_above_progress_bars
         from slp_transformer.data.batches import evenly_spaced_indices
         from slp_transformer.generation.translation import Translator
+        from slp_transformer.tasks.evaluation import translation_scores
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
         count = len(data.val_texts)
@@ -183,7 +184,7 @@ class PairTask(Task):
 
     def next_command(self, folder: Path) -> list[str | Path]:
         """Return a command that translates a held-out sentence."""
-        from slp_transformer.data import load_pair_corpus
+        from slp_transformer.data.pair_corpus import load_pair_corpus
 
         return ["translate", folder, load_pair_corpus(folder / TOKENS).val_sentences[0][0]]
 
@@ -228,11 +229,11 @@ class PairTask(Task):
             ValueError: if there are none, or none fits the window.
         """
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
-        from slp_transformer.tasks.evaluation import format_table, loss_rows, loss_values, val_data
+        from slp_transformer.tasks import evaluation
 
         translator = to_translator(run)
         if options.source is None:
-            pairs = val_data(run).val_texts
+            pairs = evaluation.val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if options.target is None else (None, None)
             pairs, _ = read_pairs_or_bundled(options.source, options.target, languages)
@@ -240,13 +241,15 @@ class PairTask(Task):
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
-        values = loss_values(mean_pair_loss(run, ids), run)
+        values = evaluation.loss_values(
+            evaluation.mean_pair_loss(run, ids, special_ids(run.tokenizer)), run
+        )
         beams = options.num_beams or 4
-        predictions = translate_all(translator, [source for source, _ in pairs], beams)
+        predictions = evaluation.translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
-        scores, score_rows = translation_scores(predictions, references)
-        rows = loss_rows(values) | {
+        scores, score_rows = evaluation.translation_scores(predictions, references)
+        rows = evaluation.loss_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }
@@ -258,21 +261,8 @@ class PairTask(Task):
         if samples:
             values["samples"] = samples
         head = f"Of the pairs, {warnings}.\n" if warnings else ""
-        tables = map(format_table, [rows | score_rows, *samples])
+        tables = map(evaluation.format_table, [rows | score_rows, *samples])
         return Report(values, head + "\n\n".join(tables))
-
-
-def translation_scores(
-    predictions: list[str], references: list[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return BLEU and chrF as JSON and as rows; without sacrebleu, a remark in their place."""
-    from slp_transformer.generation.translation import compute_translation_metrics
-
-    try:
-        metrics = compute_translation_metrics(predictions, references)
-    except ImportError as error:
-        return {}, {"BLEU and chrF": f"none: {error}"}
-    return vars(metrics), metrics.format_scores()
 
 
 def to_dataset(corpus: Any) -> Dataset:
@@ -303,33 +293,3 @@ def to_translator(run: LoadedRun) -> Any:
         return Translator(run.model, run.tokenizer)
     except ValueError as error:
         raise ValueError(f"{run.folder} is damaged: {error}") from None
-
-
-def mean_pair_loss(run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]]) -> float:
-    """Return the nats per token of the targets."""
-    import torch
-
-    from slp_transformer._internal.progress_bar import progress_bar
-    from slp_transformer.data.batches import PaddedPairs
-    from slp_transformer.training.evaluation import mean_loss
-
-    rows = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
-    data = PaddedPairs(
-        [(torch.tensor(source), torch.tensor(target)) for source, target in rows],
-        **special_ids(run.tokenizer),
-    )
-    with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
-        return mean_loss(run.model, data, on_batch=on_batch)
-
-
-def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[str]:
-    """Return the best translation of each source."""
-    from slp_transformer._internal.progress_bar import progress_bar
-
-    found: list[str] = []
-    with progress_bar("Translate", len(sources), " sentences") as on_batch:
-        for first in range(0, len(sources), PROGRESS_BATCH):
-            batch = sources[first : first + PROGRESS_BATCH]
-            found += translator.best_translations(batch, num_beams=num_beams)
-            on_batch(len(batch))
-    return found

@@ -1,4 +1,4 @@
-"""The configuration of a training run, and the TOML file that repeats it.
+"""The configuration of a training run, the TOML file that repeats it, and runs in their folders.
 
     task = "text"
 
@@ -12,7 +12,8 @@
     steps = 5000
 
 The tables are the fields of the task's data settings, of `slp_transformer.config.TransformerConfig`
-and of `slp_transformer.training.train_config.TrainConfig`. What a file leaves out is taken from the
+with today's parts of `slp_transformer.modern.config.ModernConfig`, and of
+`slp_transformer.training.train_config.TrainConfig`. What a file leaves out is taken from the
 preset of its task. TOML has no word for None: "none" stands for it. A path in a file is relative to
 the file's own folder.
 """
@@ -24,15 +25,22 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra
-from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.json_schema import validate_json
+from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
+from slp_transformer._internal.config_checks import Activation, Positions, check_size
 from slp_transformer.config import TransformerConfig
-from slp_transformer.data.corpora import list_corpora
-from slp_transformer.data.text_files import HF_PREFIX, is_stream
-from slp_transformer.tasks.base import TASKS, DataSettings, load_task
+from slp_transformer.data.text_files import is_stream, list_corpora
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.tasks.base import TASKS, DataSettings, LoadedRun, Task, load_task
+from slp_transformer.tasks.text import PublishedTask
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_lora_base,
+    load_tokenizer,
+)
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
@@ -40,13 +48,25 @@ CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
 GROUPS = ("data", "model", "train")  # tables of a configuration
 TOKENIZER_SETTINGS = ("tokenizer", "vocab_size", "shared_vocabulary")  # of a task's data
+MODERN_PARTS: dict[str, Any] = {  # settings of `ModernConfig`, and what the book's block has
+    "normalization": "layer",
+    "qk_norm": False,
+    "zero_init": False,
+    "tied": True,
+    "num_kv_heads": None,
+    "ffn_bias": True,
+    "rope_base": 10000.0,
+}
 FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
 DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
 
 
 class _ModelSettings:
-    """The fields of `TransformerConfig`, but for those that follow from the data."""
+    """The settings of the book's block and of today's, but for those that follow from the data.
+
+    The defaults are the book's.
+    """
 
     def __post_init__(self):
         """Refuse sizes that no model can have.
@@ -56,20 +76,32 @@ class _ModelSettings:
         """
         self.to_config(1)
 
+    def modern_parts(self) -> list[str]:
+        """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""
+        choices = {"activation": Activation, "positions": Positions}
+        return [n for n, book in MODERN_PARTS.items() if getattr(self, n) != book] + [
+            n for n, known in choices.items() if getattr(self, n) not in get_args(known)
+        ]
+
     def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
         """Return the configuration of the model, once the data is known."""
-        return TransformerConfig(vocab_size, source_vocab_size=source_vocab_size, **vars(self))
+        settings = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, **vars(self)}
+        if self.modern_parts():
+            return ModernConfig(**settings)
+        return TransformerConfig(**{n: v for n, v in settings.items() if n not in MODERN_PARTS})
 
 
+_BOOK = {f.name: f.default for f in fields(TransformerConfig) if f.name not in FROM_DATA}
+_TYPES = get_type_hints(ModernConfig)
+_MORE = str(ModernConfig.__doc__).partition("Attributes:")[2]
 ModelSettings: Any = dataclasses.make_dataclass(
     "ModelSettings",
     [
-        (field.name, field.type, dataclasses.field(default=field.default))
-        for field in fields(TransformerConfig)
-        if field.name not in FROM_DATA
+        (name, _TYPES[name], dataclasses.field(default=default))
+        for name, default in (_BOOK | MODERN_PARTS).items()
     ],
     bases=(_ModelSettings,),
-    namespace={"__doc__": TransformerConfig.__doc__},
+    namespace={"__doc__": str(TransformerConfig.__doc__).rstrip() + _MORE},  # read by tyro
     frozen=True,
 )
 
@@ -138,6 +170,10 @@ class RunConfig(Generic[DataT]):
         with atomic_write(path) as unfinished:
             unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
 
+    def initial_tokenizer(self) -> Any:
+        """Return the tokenizer of the run to begin with; None if there is none."""
+        return self.init_from and load_tokenizer_of(Path(self.init_from))
+
     def resolve_paths(self, folder: Path) -> "RunConfig":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
         found = {
@@ -149,7 +185,7 @@ class RunConfig(Generic[DataT]):
 
 def resolve_source(source: str, folder: Path) -> str:
     """Return a source by a name that is valid anywhere: corpora as they are, paths absolute."""
-    if source in list_corpora() or is_stream(source) or source.startswith(HF_PREFIX):
+    if source in list_corpora() or is_stream(source):
         return source
     return str((folder / source).resolve())
 
@@ -256,3 +292,99 @@ def closest_match(name: str, known: Iterable[str]) -> str:
     known = sorted(known)
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
+
+
+# --- A run, or a published model, in its folder ---------------------------------------------------
+
+
+def find_task(folder: Path) -> Task:
+    """Return the task that a run was trained for; of runs without a config.toml, that is text.
+
+    Raises:
+        ValueError: if there is no run.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: name the folder of a run.")
+    if is_pretrained_folder(folder):
+        return PublishedTask()
+    path = folder / CONFIG_FILE
+    return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
+
+
+def find_config(folder: Path) -> RunConfig | None:
+    """Return the configuration of a run; None if it has none.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
+    path = folder / CONFIG_FILE
+    return load_config(path) if path.exists() else None
+
+
+def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
+    """Return a run's tokenizer.
+
+    Raises:
+        ValueError: if there is no run, or it was saved without a tokenizer.
+    """
+    task = find_task(folder)
+    content, path = load_tokenizer(folder, which), checkpoint_folder(folder, which)
+    if content is None:
+        raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
+    try:
+        return task.load_tokenizer(content)
+    except ValueError as error:
+        raise ValueError(f"{path / 'tokenizer.json'}: {error}") from None
+
+
+def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> LoadedRun:
+    """Load a run's model, and what belongs to it.
+
+    Args:
+        folder: the run's folder, or that of a published model.
+        which: its checkpoint.
+        device_name: where the model is to compute; the best device of this machine if None.
+
+    Raises:
+        ValueError: if there is no complete checkpoint, or its parts do not fit together.
+    """
+    from slp_transformer.lora import merge_lora
+    from slp_transformer.training.checkpoints import load_model
+    from slp_transformer.training.devices import pick_device
+
+    task, device = find_task(folder), pick_device(device_name)
+    if isinstance(task, PublishedTask):
+        return task.load(folder, device)
+    tokenizer, model = load_tokenizer_of(folder, which), load_model(folder, which)
+    config: Any = model.config
+    if task.model_kind not in [kind.__name__ for kind in type(model).__mro__]:
+        raise ValueError(
+            f"{folder} holds no {task.model_kind}, as the task {task.name} has, but a "
+            f"{type(model).__name__}."
+        )
+    merge_lora(model)  # the same matrices, made once rather than for each token
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"{checkpoint_folder(folder, which)} is damaged: its tokenizer has "
+            f"{tokenizer.vocab_size} tokens, and its model {config.vocab_size}."
+        )
+    return LoadedRun(task, folder, model.to(device), tokenizer, find_config(folder))
+
+
+def config_from_run(config: RunConfig, task: Task, run: Path) -> RunConfig:
+    """Return a configuration with the model and the tokenizer of a run to begin with.
+
+    Raises:
+        ValueError: if there is no such run, or it is of another task.
+    """
+    name, found = find_task(run).name, find_config(run)
+    if name != task.name:
+        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
+    if load_lora_base(checkpoint_folder(run, "best")) is not None:
+        raise ValueError(
+            f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
+        )
+    if found is None:
+        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
+    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
+    return replace(config, data=replace(config.data, **same), model=found.model)

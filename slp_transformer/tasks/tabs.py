@@ -64,14 +64,12 @@ class TabTask(Task):
         if source is not None and not Path(source).exists():
             raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read tabs, hold whole pieces out, and turn them into tokens.
 
         Raises:
             ValueError: if there are none, or too few for a window.
         """
-        import torch
-
         from slp_transformer.data.token_file import write_token_folder
         from slp_transformer.guitar.tab_dataset import (
             collect_styles,
@@ -79,30 +77,23 @@ class TabTask(Task):
             read_train_val_tabs,
         )
         from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
-        from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
         warnings = [f"skipped: {problem}" for problem in skipped]
-        if config.init_from is None:
+        tokenizer = config.initial_tokenizer()
+        if tokenizer is None:
             styles, remarks = collect_styles(train)
             tokenizer = TabTokenizer(
                 steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
             )
             warnings = remarks + warnings
-        else:
-            tokenizer = load_tokenizer_of(Path(config.init_from))
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
-        ids = torch.tensor(train_ids), torch.tensor(val_ids)
-        made = Dataset(tokenizer, *ids, warnings, names)
+        made = Dataset(tokenizer, train_ids, val_ids)
         check_windows(made, window_of(config), None if data.val_data else data.val_split)
-        if folder is None:
-            return made
-        content = self.tokenizer_to_json(tokenizer)
-        write_token_folder(folder, content, tokenizer.vocab_size, train_ids, val_ids, names)
-        opened = self.open(config, folder)
-        return replace(made, train=opened.train, val=opened.val)
+        write_token_folder(folder, tokenizer, train_ids, val_ids, names)
+        return replace(self.open(config, folder), warnings=warnings, val_names=names)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run.
@@ -110,20 +101,9 @@ class TabTask(Task):
         Raises:
             ValueError: if they are damaged or missing.
         """
-        from slp_transformer._internal.atomic_write import read_json
-        from slp_transformer.data.token_file import (
-            TOKENIZER_FILE,
-            TRAIN_TOKENS_FILE,
-            VAL_TOKENS_FILE,
-            TokenStore,
-        )
+        from slp_transformer.data.token_file import open_token_folder
 
-        tokenizer = self.load_tokenizer(read_json(folder / TOKENIZER_FILE))
-        train, val = (
-            TokenStore(folder / name, tokenizer.vocab_size)
-            for name in (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE)
-        )
-        return Dataset(tokenizer, train, val)
+        return Dataset(*open_token_folder(folder, self.load_tokenizer))
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
@@ -175,38 +155,31 @@ class TabTask(Task):
 
         from slp_transformer.guitar.tab_dataset import read_tab_source
         from slp_transformer.tasks import evaluate_tabs as tabs
-        from slp_transformer.tasks.evaluation import (
-            add_samples,
-            format_table,
-            loss_rows,
-            mean_window_loss,
-            sample,
-            val_data,
-        )
+        from slp_transformer.tasks import evaluation
 
         if options.source is None:
-            stream = val_data(run).val
+            stream = evaluation.val_data(run).val
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = mean_window_loss(run, stream)
-        rows = loss_rows(values)
+        values = evaluation.mean_window_loss(run, stream)
+        rows = evaluation.loss_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
         train = tabs.training_pieces(run)
         values["bits_per_note"] = tabs.bits_per_note(run, val, train)
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
         if options.samples is None:
-            return Report(values, format_table(rows))
+            return Report(values, evaluation.format_table(rows))
         session = self.session(run, options)
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
-            "model": sample(session, run, options),
-            "unconstrained": sample(free, run, options),
+            "model": evaluation.sample(session, run, options),
+            "unconstrained": evaluation.sample(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
-        return add_samples(report, run, session, groups["model"], options.seed)
+        return evaluation.add_samples(report, run, session, groups["model"], options.seed)
 
 
 class TabSession(GenerationSession):
@@ -235,12 +208,13 @@ class TabSession(GenerationSession):
         self.kinds = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
         header = header or {}
-        if "STYLE" in header:
-            check_style(header["STYLE"], tokenizer.styles)
-        for kind in header:
+        for kind, value in header.items():
+            flag = {"METRE": "time-signature"}.get(kind, kind.lower())
             if kind not in self.kinds:
-                flag = {"METRE": "time-signature"}.get(kind, kind.lower())
                 raise ValueError(f"--{flag} has no effect here: this model has no tokens for it.")
+            if kind == "STYLE" and value not in tokenizer.styles:
+                names = ", ".join(tokenizer.styles)
+                raise ValueError(f"--{flag} must be one that this model knows, {names}.")
         tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
         self.header = dict(zip(header, tokens, strict=True))
 
@@ -291,8 +265,7 @@ class TabSession(GenerationSession):
         if timed.steps_per_quarter is not None:
             timed, changed = fit_bars_to_time_signature(timed)
             if changed:
-                more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
-                bars = ", ".join(map(str, changed[:10])) + more
+                bars = ", ".join(map(str, changed))
                 remarks.append(
                     f"Bars that did not fit their time signature were padded or truncated: {bars}."
                 )
@@ -313,18 +286,3 @@ def is_music_file(path: Path) -> bool:
         return False
     check_writable_suffix(path)
     return True
-
-
-def check_style(style: str, styles: Sequence[str]) -> None:
-    """Refuse a style that a model has no token for.
-
-    Raises:
-        ValueError: naming those that it has.
-    """
-    if not styles:
-        raise ValueError(
-            "--style has no effect here: this model knows no styles. Leave it out, or train on "
-            "tabs of several styles."
-        )
-    if style not in styles:
-        raise ValueError(f"--style must be one that this model knows, {', '.join(styles)}.")

@@ -78,26 +78,23 @@ class TextTask(Task):
         if not is_stream(config.data.source):
             find_text_files(config.data.source)
 
-    def prepare(self, config: Any, folder: Path | None) -> Dataset:
+    def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
 
         Raises:
             ValueError: if it cannot be read, or is too short for a window.
         """
         from slp_transformer.data import prepare_corpus
-        from slp_transformer.tasks.loaded_run import load_tokenizer_of
 
-        data = config.data
-        tokenizer = config.init_from and load_tokenizer_of(Path(config.init_from))
+        data, tokenizer = config.data, config.initial_tokenizer()
         share = data.val_split if data.val_data is None else 0.0
         text = prepare_corpus(
             data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
         )
         val = text.val_data
         if not share:
-            other = None if folder is None else folder / OTHER
             unseen = prepare_corpus(
-                data.val_data, val_split=0.0, output_dir=other, tokenizer=text.tokenizer
+                data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
             )
             val = unseen.train_data
         made = Dataset(text.tokenizer, text.train_data, val, val_names=text.val_names)

@@ -33,6 +33,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
@@ -201,19 +202,26 @@ def load_model(
         model: makes a model of your own from the stored configuration, None if it had none.
 
     Raises:
-        ValueError: if there is no complete checkpoint, it is not of a model of this package, or a
-            LoRA adapter's base is missing or has changed.
+        ValueError: if there is no complete checkpoint, it is not of a model of this package or of
+            one with LoRA, and no function is given, or a LoRA adapter's base is missing or has
+            changed.
         ImportError: if safetensors is not installed.
     """
     folder = checkpoint_folder(run, which)
     spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
+    weights = full / WEIGHTS_FILE
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
+        )
+    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
+        raise ValueError(
+            f"{weights} has LoRA matrices beside the weights: pass load_model a function that "
+            "makes such a model, by add_lora, as model."
         )
     if type(spec.config) is TransformerConfig:
         check_model_size(spec, full)
@@ -226,7 +234,8 @@ def load_model(
     else:
         load_weights(loaded, full)
     if lora_base is not None:
-        add_lora(loaded, lora_base.rank)
+        adapted = {name.split(".")[-2:][0] for name in tensor_headers(folder / LORA_WEIGHTS_FILE)}
+        add_lora(loaded, lora_base.rank, sorted(adapted))
         load_weights(loaded, folder)
     torch.set_rng_state(rng_state)  # loading draws no random numbers
     return loaded.eval()
@@ -266,10 +275,15 @@ def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[st
         if name.startswith("random.") and name not in state:  # of an accelerator
             state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
     for i, W in enumerate(parameters):
-        if f"optimizer.{i}.step" in headers:  # all but frozen weights, from the first step on
+        # All but frozen weights have a state, from the first step on: AdamW's or Muon's.
+        moments: tuple[str, ...] = ("momentum_buffer",)
+        if f"optimizer.{i}.step" in headers:
             state[f"optimizer.{i}.step"] = torch.empty((), device="cpu")
-            for moment in ("exp_avg", "exp_avg_sq"):
-                state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
+            moments = ("exp_avg", "exp_avg_sq")
+        elif f"optimizer.{i}.momentum_buffer" not in headers:
+            continue
+        for moment in moments:
+            state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
     load_tensors(path, state)
     return state
 
@@ -318,13 +332,6 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
                 f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
                 "checkpoint, or train again with a lower learning_rate."
             )
-
-
-def all_finite(tensor: Tensor) -> bool:
-    """Return whether no element is NaN or infinite, without a copy of the tensor."""
-    if not tensor.numel() or not tensor.is_floating_point():
-        return True
-    return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
 def check_model_size(spec: ModelSpec, folder: Path) -> None:
@@ -467,7 +474,9 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_lora_rank(kind: type[nn.Module], config: TransformerConfig, rank: int) -> None:
+def check_lora_rank(
+    kind: Callable[[TransformerConfig], nn.Module], config: TransformerConfig, rank: int
+) -> None:
     """Refuse a rank that a model's matrices cannot have, before the model is built.
 
     Raises:

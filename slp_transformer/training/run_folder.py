@@ -13,9 +13,14 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
 
-from slp_transformer._internal.atomic_write import error_message, read_json, require_extra
+from slp_transformer._internal.atomic_write import (
+    error_message,
+    load_validated,
+    read_json,
+    require_extra,
+    validate_json,
+)
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.json_schema import load_validated, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
 CheckpointChoice = Literal["last", "best", "average"]

@@ -13,7 +13,8 @@ from slp_transformer._internal.config_checks import (
 )
 
 Parallel = Literal["ddp", "fsdp"]
-Schedule = Literal["cosine", "inverse-sqrt"]
+Optimizer = Literal["adamw", "muon"]
+Schedule = Literal["cosine", "linear", "wsd", "inverse-sqrt"]
 RESUMABLE_SETTINGS = {
     "device",
     "parallel",
@@ -22,6 +23,7 @@ RESUMABLE_SETTINGS = {
     "early_stopping_patience",
     "keep_last",
     "learning_rate",
+    "cooldown_steps",
 }
 """Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"
@@ -58,10 +60,13 @@ class TrainConfig:
             pairs of any length.
         gradient_accumulation_steps: batches whose gradients are added up for one training step.
             Several processes share a step's batch_size × gradient_accumulation_steps sequences.
+        optimizer: "adamw", or "muon" for the matrices inside blocks and AdamW for everything else.
         learning_rate: peak learning rate, after the warmup.
         warmup_steps: steps of linear warmup; a twentieth of all steps if None.
-        schedule: how the learning rate decays after the warmup, "cosine" (to a tenth) or
+        schedule: how the learning rate decays after the warmup: "cosine" (to a tenth), "linear"
+            (to 0), "wsd" (warmup, stable, decay: the same rate until a linear cooldown to 0) or
             "inverse-sqrt" (of the step, as Vaswani et al. 2017).
+        cooldown_steps: steps of the cooldown of "wsd"; a fifth of all steps if None.
         adam_beta2: AdamW's β₂, the decay of its average of squared gradients.
         weight_decay: weight decay of matrices; biases and norms have none.
         max_grad_norm: maximum gradient norm (clipping); None disables it.
@@ -89,9 +94,11 @@ class TrainConfig:
     batch_size: int = 32
     batch_tokens: int | None = None
     gradient_accumulation_steps: int = 1
+    optimizer: Optimizer = "adamw"
     learning_rate: float = 3e-3
     warmup_steps: int | None = None
     schedule: Schedule = "cosine"
+    cooldown_steps: int | None = None
     adam_beta2: float = 0.95
     weight_decay: float = 0.1
     max_grad_norm: float | None = 1.0
@@ -116,21 +123,37 @@ class TrainConfig:
         to_builtin_ints(self)
         names = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"]
         names += ["sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"]
+        names += ["cooldown_steps"]
         sizes = {name: getattr(self, name) for name in names}
         check_size(**{name: n for name, n in sizes.items() if n not in (None, EPOCH)})
         for name, (fits, what) in RANGES.items():
             value = getattr(self, name)
             if value is not None and not fits(value):
                 raise ValueError(f"{name} must be {what}, not {value!r}.")
+        check_choice(Optimizer, optimizer=self.optimizer)
         check_choice(Schedule, schedule=self.schedule)
         check_choice(Parallel, parallel=self.parallel)
+        if self.optimizer == "muon" and self.parallel == "fsdp":
+            raise ValueError(
+                'optimizer = "muon" needs whole matrices, and parallel = "fsdp" gives each '
+                'process a part of them: choose "ddp", or the optimizer "adamw".'
+            )
+        if self.cooldown_steps is not None and self.schedule != "wsd":
+            raise ValueError(
+                f'cooldown_steps belongs to schedule = "wsd", not to "{self.schedule}".'
+            )
 
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
         warmup = self.steps // 20 if self.warmup_steps is None else self.warmup_steps
         if self.schedule == "inverse-sqrt":
             return self.learning_rate * inverse_sqrt_schedule(step, warmup)
-        return self.learning_rate * cosine_schedule(step, self.steps, warmup)
+        if self.schedule == "cosine":
+            return self.learning_rate * cosine_schedule(step, self.steps, warmup)
+        cooldown = self.steps - warmup
+        if self.schedule == "wsd":
+            cooldown = self.cooldown_steps or self.steps // 5
+        return self.learning_rate * wsd_schedule(step, self.steps, warmup, cooldown)
 
     @classmethod
     def of_2017(
@@ -174,6 +197,14 @@ def cosine_schedule(step: int, steps: int, warmup: int) -> float:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
     return 0.1 + 0.45 * (1 + math.cos(math.pi * progress))
+
+
+def wsd_schedule(step: int, steps: int, warmup: int, cooldown: int) -> float:
+    """Return the share of the full rate at a step: straight up, level, straight down to 0.
+
+    Hu et al. 2024 (arXiv 2404.06395), section 4. Without a level part it is the linear schedule.
+    """
+    return min((step + 1) / max(1, warmup), 1.0, (steps - step) / max(1, cooldown))
 
 
 def inverse_sqrt_schedule(step: int, warmup: int) -> float:

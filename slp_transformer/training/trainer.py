@@ -50,6 +50,7 @@ from slp_transformer.training.devices import (
     float32_matmul_precision,
 )
 from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
+from slp_transformer.training.optimizers import make_optimizer, split_parameters
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
@@ -395,9 +396,7 @@ class Trainer:
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
         module = self.strategy.wrap(self.model)
-        self.optimizer = make_optimizer(
-            module, config.learning_rate, config.weight_decay, config.adam_beta2
-        )
+        self.optimizer = make_optimizer(module, config)
         if random:
             self.strategy.load_optimizer(self.optimizer, saved)
             try:
@@ -445,8 +444,8 @@ class Trainer:
                 f"The run in {out_dir} has made {saved.step} steps already: choose as many or "
                 f"more, not {self.config.steps}."
             )
-        matrices, vectors = split_decay_groups(self.model)
-        tensors = load_training_state(folder, [*matrices, *vectors])
+        order = [p for group in split_parameters(self.model, self.config) for p in group]
+        tensors = load_training_state(folder, order)
         load_weights(self.model, folder)
         delete_old_checkpoints(out_dir, self.config.keep_last)
         self.state.step, self.state.losses = saved.step, saved.losses
@@ -539,28 +538,3 @@ def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
     if config.batch_tokens is None:
         return config.batch_size
     return -(-len(batch.targets) // config.gradient_accumulation_steps)
-
-
-def make_optimizer(
-    model: nn.Module, learning_rate: float, weight_decay: float = 0.1, adam_beta2: float = 0.95
-) -> torch.optim.AdamW:
-    """Make AdamW (Loshchilov and Hutter 2019), with weight decay of matrices alone.
-
-    It is PyTorch's fused implementation, about twice as fast, wherever there is one.
-    """
-    matrices, vectors = split_decay_groups(model)
-    groups = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    fused = all(
-        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point()
-        for p in model.parameters()
-    )
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, adam_beta2), fused=fused)
-
-
-def split_decay_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Split parameters into matrices and vectors, in the order of the optimizer's numbers."""
-    parameters = list(model.parameters())
-    return [p for p in parameters if p.dim() >= 2], [p for p in parameters if p.dim() < 2]

@@ -50,14 +50,6 @@ def test_the_loss_and_its_gradients_are_pytorch_s(smoothing, reduction, monkeypa
     torch.testing.assert_close(second, expected)
 
 
-def test_two_equally_probable_words_cost_a_bit_each():
-    U = torch.zeros(60, 2, requires_grad=True)
-    loss = next_token_loss(U, torch.tensor([0, 1] * 30), reduction="sum")
-    loss.backward()
-    assert loss.item() == pytest.approx(60 * 0.6931472)
-    assert U.grad.tolist() == [[-0.5, 0.5], [0.5, -0.5]] * 30
-
-
 def test_elsewhere_pytorch_s_way_is_taken():
     U, targets = data()
 

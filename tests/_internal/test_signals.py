@@ -16,7 +16,6 @@ from commands import SIZES
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
-from slp_transformer.data import load_moby_dick
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training import trainer
 from slp_transformer.training.run_folder import checkpoint_folder
@@ -155,25 +154,6 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
     assert started.returncode == 128 + getattr(signal, name), said
     assert b"slp-transformer train --out-dir a --resume" in said and b"Traceback" not in said
     assert f"step {step_of('a')} of 100000 is saved".encode() in said
-
-
-@POSIX
-def test_before_the_first_step_sigterm_leaves_nothing(at):
-    pytest.importorskip("tokenizers")
-    Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
-    words = [*COMMAND, "train", "text", "long.txt", "--out-dir", "a", "--tokenizer", "bpe", *LONG]
-    started = subprocess.Popen(words, stderr=subprocess.PIPE, env=ENVIRONMENT)
-    while not Path("a/tokens/.preparing").exists():
-        assert started.poll() is None, started.stderr.read()
-        time.sleep(0.01)
-    for _ in range(5):
-        started.send_signal(signal.SIGTERM)
-    _, said = started.communicate(timeout=300)
-    assert started.returncode == 143, said
-    assert said.splitlines()[-1:] == [
-        b"slp-transformer: Stopped before the first step; nothing was saved."
-    ]
-    assert not Path("a").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")

@@ -143,15 +143,6 @@ def test_a_number_in_prose_is_a_link_to_its_equation_and_has_its_number(chapter)
     assert set(CITED.findall(elsewhere)) <= known
 
 
-def test_numbers_of_equations_in_the_readme_are_in_the_file():
-    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
-    table = re.findall(
-        r"^\| \d\d .*\|(.*)\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
-    )
-    found = re.findall(r"(?<!section )\b\d+\.\d+", "\n".join(table))
-    assert len(found) > 10 and set(found) <= known
-
-
 @every_chapter
 def test_a_page_has_the_numbers_of_its_equations(chapter):
     text = "\n".join(cell.source for cell in read(chapter).notebook.cells)

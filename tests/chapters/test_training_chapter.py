@@ -1,6 +1,6 @@
 """Chapter 7 as a command: it climbs on the reader's own text, and says no in one sentence."""
 
-import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,19 +25,12 @@ def run(*arguments, cwd) -> subprocess.CompletedProcess:
     )
 
 
-def test_climbs_on_a_text_of_one_s_own_and_keeps_curves_and_texts(tmp_path):
+def test_climbs_on_a_text_of_one_s_own(tmp_path):
     text = "the guitarist tuned the string because it was flat.\n" * 40
     (tmp_path / "own.txt").write_text(text, encoding="utf-8")
-    ended = run("--corpus", "own.txt", *SMALL, "--save", "out", cwd=tmp_path)
+    ended = run("--corpus", "own.txt", *SMALL, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    with (tmp_path / "out" / "losses.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(dict.fromkeys(row["rung"] for row in rows)) == RUNGS
-    last = {row["rung"]: float(row["thousands read"]) for row in rows}
-    assert last["bigram"] == 3 * 32 * 8 / 1000 and last["more room"] == 2 * 12 * 64 / 1000
-    samples = (tmp_path / "out" / "samples.txt").read_text(encoding="utf-8")
-    assert all(f"--- {rung}\n" in samples for rung in RUNGS)
-    assert (tmp_path / "out" / "losses.svg").stat().st_size > 0
+    assert re.findall(r"^(.+): [\d.]+ nats$", ended.stdout, re.M) == RUNGS
 
 
 @pytest.mark.parametrize(
@@ -51,7 +44,6 @@ def test_climbs_on_a_text_of_one_s_own_and_keeps_curves_and_texts(tmp_path):
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
     (tmp_path / "short.txt").write_text("a b " * 50, encoding="utf-8")
-    ended = run(*arguments, "--save", "out", cwd=tmp_path)
+    ended = run(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
     assert sentence in ended.stderr and "Traceback" not in ended.stderr
-    assert not (tmp_path / "out").exists()

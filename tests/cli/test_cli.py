@@ -21,13 +21,12 @@ from slp_transformer.guitar import (
     TabTokenizer,
     make_practice_corpus,
     read_tab_folder,
-    tab_dataset,
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import continue_prompts
-from slp_transformer.tasks.loaded_run import load_tokenizer_of
+from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.tasks.text import TextSession
 from slp_transformer.training.checkpoints import load_model
@@ -51,6 +50,10 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
     assert "slp-transformer generate runs/a" in said.out
     text = output(capsys, "generate", "runs/a", "--prompt", "The", "--max-new-tokens", "7")
     assert text.startswith("The") and len(text) == 3 + 7 + 1
+    Path("prompt.txt").write_text("The\n", encoding="utf-8")
+    given = ["--prompt-file", "prompt.txt", "--max-new-tokens", "7", "--output", "out.txt"]
+    assert output(capsys, "generate", "runs/a", *given) == ""
+    assert Path("out.txt").read_text(encoding="utf-8") == text
     assert "bits per character" in output(capsys, "evaluate", "runs/a")
 
 
@@ -147,14 +150,6 @@ def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
     assert session_for("a", "\n").begin(None) == [1]
     assert session_for("<|end|>", "a", "\n").begin(None) == [0]
     assert session_for("a", "b").begin(None) == [0]
-
-
-def test_a_prompt_from_a_file_and_output_to_one(text_run, capsys):
-    Path("prompt.txt").write_text("The quick\n", encoding="utf-8")
-    given = ["--prompt-file", "prompt.txt", "--max-new-tokens", "4", "--output", "out.txt"]
-    assert output(capsys, "generate", "a", *given) == ""
-    text = Path("out.txt").read_text(encoding="utf-8")
-    assert text.startswith("The quick") and len(text.removesuffix("\n")) >= 9 + 3
 
 
 def test_words_and_bpe_without_a_prompt(at, capsys):
@@ -261,14 +256,6 @@ def test_a_model_without_tokens_for_a_key_or_a_style_says_so():
     for header in ({"key": "Em"}, {"style": "Jazz"}):
         with pytest.raises(ValueError, match=f"--{next(iter(header))} has no effect here"):
             session_of(TabTokenizer(), **header)
-
-
-def test_too_many_styles_are_told_and_get_no_tokens(at, capsys, monkeypatch):
-    monkeypatch.setattr(tab_dataset, "MAX_STYLES", 1)
-    make_tabs("tabs", "Jazz", "Blues")
-    fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert "styles have no tokens: there are 2 styles, more than 1" in capsys.readouterr().err
-    assert not load_tokenizer_of(Path("g")).styles
 
 
 # --- What is missing, and mistakes ---------------------------------------------------------------

@@ -97,28 +97,23 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
 
 
 def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
-    unmerged = load_model("b")(IDS)
+    how = ["--prompt", "The", "--max-new-tokens", "9", "--seed", "3"]
+    model, written = load_model("b"), output(capsys, "generate", "b", *how)
+    unmerged = model(IDS)
     fine("merge", "b", "--out-dir", "m")
+    merge_lora(model)
     shutil.rmtree("a")
     moved("b", at / "nowhere")
     shutil.move("b", "elsewhere")
     merged = load_model("m")
     assert not lora_state_dict(merged) and load_lora_base(checkpoint_folder("m")) is None
     torch.testing.assert_close(merged(IDS), unmerged)
+    assert output(capsys, "generate", "m", *how) == written
+    assert all(torch.equal(W, merged.state_dict()[n]) for n, W in model.state_dict().items())
     assert "nats per token" in output(capsys, "evaluate", "m")  # on what b held out
     further = ["train", "--out-dir", "m", "--resume", "--steps", "9"]
     assert "m is not a LoRA run: start a new one with --init-from" in refused(capsys, *further)
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
-
-
-def test_merged_it_writes_the_same_words(at, capsys):
-    fine("merge", "b", "--out-dir", "m")
-    how = ["--prompt", "The", "--max-new-tokens", "9", "--seed", "3"]
-    assert output(capsys, "generate", "b", *how) == output(capsys, "generate", "m", *how)
-    model = load_model("b")
-    merge_lora(model)
-    whole = load_model("m").state_dict()
-    assert all(torch.equal(W, whole[name]) for name, W in model.state_dict().items())
 
 
 def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
@@ -169,11 +164,3 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
     for words in commands:
         assert "is a LoRA adapter, and its base checkpoint" in refused(capsys, *words)
     assert not Path("m").exists()
-
-
-def test_a_damaged_base_file_is_refused_by_name(at, capsys):
-    path = checkpoint_folder("b") / "base.json"
-    path.write_text(path.read_text().replace('"rank": 2', '"rank": 0'))
-    assert "base.json: rank must be a whole number of 1 or more, not 0" in refused(
-        capsys, "generate", "b"
-    )

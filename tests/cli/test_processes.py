@@ -142,7 +142,7 @@ def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
 
 
 @POSIX
-@pytest.mark.parametrize("kind", ["characters", "words", "bpe", "standard input"])
+@pytest.mark.parametrize("kind", ["characters", "bpe", "standard input"])
 def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
     piped = kind == "standard input"
     if not piped:

@@ -8,7 +8,6 @@ from commands import fine, refused
 
 from slp_transformer.guitar import read_tab_file
 from slp_transformer.guitar.fingering.hand_model import HandModel
-from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -135,8 +134,9 @@ def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys)
     guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
     chord = tuple(Note(string, 0) for string in range(8, 0, -1))
     write_tab(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
-    assert "8 notes at once need more than 6 strings" in refused(capsys, "tab", str(path))
-    fine("tab", str(path), "--unplayable", "drop", "-o", str(out))
+    asked = ("tab", str(path), "--tuning", "standard")
+    assert "8 notes at once need more than 6 strings" in refused(capsys, *asked)
+    fine(*asked, "--unplayable", "drop", "-o", str(out))
     (kept,) = sounding(written(out))
     assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
 
@@ -153,7 +153,8 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
     assert "--steps-per-quarter" in needs and not (tmp_path / "x.mid").exists()
     steps = ("--steps-per-quarter", "2")
     fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"), *steps)
-    assert [note.pitch for note in read_midi(tmp_path / "x.mid")[0].notes] == [43, 62, 64, 60]
+    ((back,), _) = read_any_tab_file(tmp_path / "x.mid")
+    assert sounding(back) == [(43,), (62,), (64,), (60,)]
 
 
 def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
@@ -161,14 +162,26 @@ def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):
     event = Event(0, notes, techniques=((Technique("dead"),), (Technique("vibrato"),)))
     bars = (Bar(4, (event,)),)
     write_tab(Tab("", STANDARD, bars, "", 1), tmp_path / "a.gp5")
-    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"), "--refinger")
     said = capsys.readouterr().err
     assert "without a pitch is left out" in said and "how a note is played is left out" in said
     assert sounding(written(tmp_path / "x.txt")) == [(64,)]
     plain = tmp_path / "plain.gp5"
     write_tab(Tab("", STANDARD, (Bar(4, (Event(0, notes),)),), "", 1), plain)
-    fine("tab", str(plain), "-o", str(tmp_path / "x.txt"))
+    fine("tab", str(plain), "-o", str(tmp_path / "x.txt"), "--refinger")
     assert "left out" not in capsys.readouterr().err
+
+
+def test_a_fingering_that_is_there_is_kept_and_so_is_the_guitar(tmp_path, capsys):
+    guitar, high = Tuning(DROP_D.open_pitches, 2), Event(0, (Note(6, 12), Note(5, 10)))
+    write_tab(Tab("", guitar, (Bar(4, (high,)),), "", 1), tmp_path / "a.gp5")
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"))
+    kept = written(tmp_path / "x.txt")
+    assert kept.tuning == guitar and [e.notes for e in kept.iter_events()] == [high.notes]
+    fine("tab", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "x.txt"), "--refinger")
+    other = written(tmp_path / "x.txt")
+    assert other.tuning == guitar and sounding(other) == [(52, 57)]
+    assert [event.notes for event in other.iter_events()] != [high.notes]
 
 
 def test_models_of_the_hand_are_asked(song, tmp_path):
@@ -226,10 +239,59 @@ def main_says(capsys, path: str) -> bool:
     return "no tablature" in capsys.readouterr().err
 
 
-def test_it_needs_no_pytorch(song):
+@pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])
+def test_it_needs_no_pytorch(song, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
     script = (
-        "import sys; from slp_transformer.cli import main; "
-        f"code = main(['tab', {str(song)!r}]); assert 'torch' not in sys.modules; sys.exit(code)"
+        "import sys; from slp_transformer.cli import main; code = main(sys.argv[1:]); "
+        "assert not {'torch', 'numpy'} & set(sys.modules); sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words, str(song)], capture_output=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
+
+
+# --- Convert -------------------------------------------------------------------------------------
+
+
+def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys):
+    guitar, bent = Tuning(DROP_D.open_pitches, 2), ((Technique("bend", 2),),)
+    bars = (Bar(4, (Event(0, (Note(6, 12),), (4,), bent),), (4, 4), 90, num_plays=2),)
+    write_tab(Tab("Piece", guitar, bars, "", 1), tmp_path / "a.gp5")
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "b.musicxml"))
+    said = capsys.readouterr().err
+    assert "does not hold" not in said and "--no-capo" in said
+    ((back,), _) = read_any_tab_file(tmp_path / "b.musicxml")
+    assert (back.title, back.tuning, back.bars[0].num_plays) == ("Piece", guitar, 2)
+    fine("convert", str(tmp_path / "b.musicxml"), "-o", str(tmp_path / "c.mid"))
+    assert "c.mid does not hold the repeats, which are played out, 2 bends" in (
+        capsys.readouterr().err
+    )
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "d.musicxml"), "--no-capo")
+    ((open_strings,), _) = read_any_tab_file(tmp_path / "d.musicxml")
+    assert open_strings.tuning == Tuning(tuple(pitch + 2 for pitch in guitar.open_pitches))
+    assert [e.notes for e in open_strings.iter_events()] == [(Note(6, 12),)]
+
+
+def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):
+    def track(name, *notes):
+        return Tab("Band", STANDARD, (Bar(4, (Event(0, notes),), (4, 4)),), "", 1, "", name)
+
+    band = [track("Lead", Note(1, 3)), track("Rhythm", Note(6, 3)), track("Third", Note(2, 3))]
+    write_tab(band[0], tmp_path / "a.gp5", *band[1:])
+    out = ["-o", str(tmp_path / "b.txt")]
+    fine("convert", str(tmp_path / "a.gp5"), *out, "--tracks", "3", "2")
+    tabs, _ = read_any_tab_file(tmp_path / "b.txt")
+    assert [tab.track for tab in tabs] == ["Third", "Rhythm"]
+    wrong = refused(capsys, "convert", str(tmp_path / "a.gp5"), *out, "--tracks", "4")
+    assert "has no track 4: its tracks are 1 to 3" in wrong
+    wrong = refused(capsys, "convert", str(tmp_path / "a.gp5"), *out, "--quantize", "4")
+    assert "--quantize has no effect here" in wrong
+
+
+def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
+    fine("convert", str(song), "-o", str(tmp_path / "a.musicxml"))
+    assert "have no strings; they are fingered" in capsys.readouterr().err
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
+    assert sounding(tab) == expected() and tab.tuning == STANDARD

@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,14 +10,13 @@ import torch
 pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
 
 from slp_transformer.data import (
-    EncodedPairs,
     PairTokenizer,
-    load_pair_corpus,
     prepare_pair_corpus,
     read_pairs,
     train_pair_tokenizer,
 )
 from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
+from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
@@ -87,16 +84,18 @@ def test_a_wrong_table_is_refused_by_file_and_line(tmp_path, content, told):
     assert told in str(error.value) and "pairs.csv" in str(error.value)
 
 
-def test_two_files_that_do_not_align_are_refused_by_file_and_line(tmp_path):
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (THAI[:3], r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"),
+        ([*THAI[:2], " ", THAI[3]], "b.th: line 3 is empty"),
+        (None, "a.en has sentences of one language"),
+    ],
+)
+def test_two_files_that_do_not_align_are_refused_by_file_and_line(target, sentence, tmp_path):
     source = written(tmp_path / "a.en", ENGLISH)
-    short = written(tmp_path / "b.th", THAI[:3])
-    with pytest.raises(ValueError, match=r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"):
-        read_pairs(source, short)
-    hole = written(tmp_path / "c.th", [*THAI[:2], " ", THAI[3]])
-    with pytest.raises(ValueError, match=r"c.th: line 3 is empty"):
-        read_pairs(source, hole)
-    with pytest.raises(ValueError, match="a.en has sentences of one language"):
-        read_pairs(source)
+    with pytest.raises(ValueError, match=sentence):
+        read_pairs(source, target and written(tmp_path / "b.th", target))
 
 
 def test_a_damaged_gzip_is_refused(tmp_path):
@@ -109,29 +108,6 @@ def test_a_damaged_gzip_is_refused(tmp_path):
     path.write_bytes(whole[:50] + b"\0\1\2\3" * 9 + whole[86:])
     with pytest.raises(ValueError, match=r"a.en.gz is damaged"):
         read_pairs(str(path), target)
-
-
-def test_a_dataset_by_name_gives_its_pairs(monkeypatch):
-    """The library stands in for itself: nothing is downloaded."""
-    asked, rows = [], [{"translation": {"en": "a", "it": "b"}}]
-
-    def load_dataset(*words, split):
-        asked.append((*words, split))
-        if words[0] == "nothing":
-            raise FileNotFoundError("Dataset 'nothing' doesn't exist on the Hub.\nmore")
-        return rows
-
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    assert read_pairs("hf:books:en-it", None, ("en", "it")) == ([("a", "b")], ("en", "it"))
-    rows[:] = [{"en": "a", "it": "b"}, {"en": "c", "it": None}]
-    with pytest.raises(ValueError, match="hf:x/books@test: line 2 is empty"):
-        read_pairs("hf:x/books@test", None, ("en", "it"))
-    assert asked == [("books", "en-it", "train"), ("x/books", None, "test")]
-    with pytest.raises(ValueError, match=r"hf:nothing cannot be loaded: .* on the Hub\.$"):
-        read_pairs("hf:nothing", None, ("en", "it"))
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ImportError, match="pip install datasets"):
-        read_pairs("hf:books")
 
 
 # --- Tokens ------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import math
 import os
 import sys
 import tracemalloc
@@ -70,13 +71,6 @@ def test_a_file_becomes_its_tokens_and_the_last_tenth_is_held_out(kind, file):
     count = len(corpus.train_data) + len(corpus.val_data)
     assert len(corpus.train_data) == count * 9 // 10
     assert corpus.train_data.dtype == corpus.val_data.dtype == torch.int64
-
-
-def test_characters_are_split_as_tiny_shakespeare_usually_is():
-    """The first int(0.9 n) characters are learned; here n is that corpus's own."""
-    n = 1_115_394
-    assert choose_val_ranges([Document("a", range(n))], 0.1) == [range(1_003_854, n)]
-    assert int(n * 0.9) == 1_003_854
 
 
 @pytest.mark.parametrize("block", [50, 1000])
@@ -153,6 +147,7 @@ def documents(*sizes: int) -> list[Document]:
 def test_pieces_come_from_all_over_and_are_as_many_tokens_as_asked_for(sizes, share):
     every = documents(*sizes)
     pieces, count = choose_val_ranges(every, share), sum(sizes)
+    assert choose_val_ranges([Document("a", range(97))], 0.1) == [range(87, 97)]
     held_out = [place for piece in pieces for place in piece]
     learned = [place for piece in gaps_between(pieces, count) for place in piece]
     assert len(learned) == int(count * (1 - share)) and held_out == sorted(held_out)
@@ -228,16 +223,10 @@ def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monke
         prepare_corpus("moby-dick", output_dir=run)
     with pytest.raises(ValueError, match="run holds no complete corpus"):
         load_corpus(run)
+    (run / ".preparing").mkdir(exist_ok=True)
+    (run / ".preparing" / "standard-input.txt").write_text("old", encoding="utf-8")
     prepare_corpus(file, output_dir=run)
-    assert len(load_corpus(run).train_data) == 4500
-
-
-def test_what_a_killed_process_left_is_cleared_away(file, tmp_path):
-    leftover = tmp_path / "run" / ".preparing"
-    leftover.mkdir(parents=True)
-    (leftover / "standard-input.txt").write_text("old", encoding="utf-8")
-    prepare_corpus(file, output_dir=tmp_path / "run")
-    assert len(load_corpus(tmp_path / "run").train_data) and not leftover.exists()
+    assert len(load_corpus(run).train_data) == 4500 and not (run / ".preparing").exists()
 
 
 @pytest.mark.parametrize("own", [None, train_tokenizer([TEXT])])
@@ -252,22 +241,24 @@ def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_pat
             with pytest.raises(ValueError, match=r"bad.txt is not UTF-8|no file or folder"):
                 prepare_corpus(bad, output_dir=folder, tokenizer=own)
     assert not new.exists() and list(empty.iterdir()) == []
+    with pytest.raises(ValueError, match=r"corpus cannot be written to .*whale.txt"):
+        prepare_corpus(file, output_dir=file)
     assert all_of(load_corpus(old)) == train_tokenizer([TEXT]).encode(TEXT)
     assert not (old / ".preparing").exists()
 
 
-@pytest.mark.parametrize("held_out", [-0.1, 1, 1.5, float("nan")])
-def test_a_wrong_share_is_refused(held_out, file):
-    with pytest.raises(ValueError, match="val_split must be a share from 0 to less than 1, not"):
-        prepare_corpus(file, val_split=held_out)
-
-
 @pytest.mark.usefixtures("unchecked")
-def test_what_cannot_be_is_said_before_text_is_read():
-    with pytest.raises(ValueError, match="token_type must be"):
-        prepare_corpus("-", "syllables")
-    with pytest.raises(ValueError, match="every character of the text is kept"):
-        prepare_corpus("-", "characters", 100)
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        *(({"val_split": x}, "a share from 0 to less than 1, not") for x in (-0.1, 1, math.nan)),
+        ({"token_type": "syllables"}, "token_type must be"),
+        ({"vocab_size": 100}, "every character of the text is kept"),
+    ],
+)
+def test_what_cannot_be_is_said_before_text_is_read(how, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        prepare_corpus("-", **how)
 
 
 def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypatch):
@@ -283,8 +274,3 @@ def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
         with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
             prepare_corpus("-", output_dir=folder)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_made_is_named(file, tmp_path):
-    with pytest.raises(ValueError, match=r"corpus cannot be written to .*whale.txt"):
-        prepare_corpus(file, output_dir=file)

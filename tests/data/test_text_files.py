@@ -7,14 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from slp_transformer.data import (
-    find_text_files,
-    list_corpora,
-    load_moby_dick,
-    read_documents,
-    read_pieces,
-)
+from slp_transformer.data import find_text_files, list_corpora, load_moby_dick, read_documents
 from slp_transformer.data import text_files as reading_module
+from slp_transformer.data.text_files import read_pieces
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
@@ -130,18 +125,18 @@ def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp
         list(read_documents("-"))
 
 
-def test_a_missing_source_is_named_with_what_there_is(tmp_path):
-    with pytest.raises(ValueError, match=r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."):
-        find_text_files(tmp_path / "gone.txt")
-    with pytest.raises(ValueError, match="no file or folder moby-duck"):
-        find_text_files("moby-duck")
-
-
-def test_a_source_without_text_is_named(folder):
-    with pytest.raises(ValueError, match=r"empty.txt is empty"):
-        find_text_files(folder / "empty.txt")
-    (folder / "none").mkdir()
-    with pytest.raises(ValueError, match=r"none has no text: there is no file ending in \.txt "):
-        find_text_files(folder / "none")
-    with pytest.raises(ValueError, match=r"ending in \.markdown or \.rst "):
-        find_text_files(folder, [".rst", ".markdown"])
+@pytest.mark.parametrize(
+    ("source", "suffixes", "sentence"),
+    [
+        ("gone.txt", [".txt"], r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."),
+        ("moby-duck", [".txt"], "no file or folder moby-duck"),
+        ("empty.txt", [".txt"], "empty.txt is empty"),
+        (".git", [".txt", ".md"], r"\.git has no text: there is no file ending in \.md or \.txt "),
+        ("a", [".rst", ".markdown"], r"ending in \.markdown or \.rst "),
+    ],
+)
+def test_a_source_without_text_is_named(source, suffixes, sentence, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path(".git/x.txt").unlink()
+    with pytest.raises(ValueError, match=sentence):
+        find_text_files(source, suffixes)

@@ -8,25 +8,12 @@ import types
 from pathlib import Path
 
 import pytest
-from commands import SENTENCE, SMALL, fine, refused, weights
+from commands import SMALL, fine, weights
 
 from slp_transformer.data import find_text_files, prepare_corpus
 from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
-
-
-def test_every_file_that_is_not_utf8_is_named_at_once(at, capsys):
-    Path("texts").mkdir()
-    for name in ("a", "b", "c", "d"):
-        Path(f"texts/{name}.txt").write_text(SENTENCE * 10, encoding="utf-8")
-    for name in ("b", "d"):
-        Path(f"texts/{name}.txt").write_bytes(b"One\ncaf\xe9\n")
-    said = refused(capsys, "train", "text", "texts", "--out-dir", "a", *SMALL)
-    assert "2 files cannot be read as text" in said
-    for name in ("b", "d"):
-        assert f"{Path('texts') / name}.txt is not UTF-8: line 2 has the byte 0xE9" in said
-    assert not Path("a").exists()
 
 
 @POSIX
@@ -63,21 +50,6 @@ def test_hidden_files_and_folders_are_left_out_by_both_readers(tmp_path):
     assert find_text_files(tmp_path) == [tmp_path / "open/seen.txt"]
     tabs, problems = read_tab_folder(tmp_path)
     assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
-
-
-@pytest.mark.skipif(
-    os.name == "nt" or (hasattr(os, "geteuid") and os.geteuid() == 0),
-    reason="the administrator may read everything",
-)
-def test_what_may_not_be_read_is_named(tmp_path):
-    (tmp_path / "closed").mkdir(mode=0)
-    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
-    for read in (find_text_files, read_tab_folder):
-        with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
-            read(tmp_path)
-    (tmp_path / "a.txt").chmod(0)
-    with pytest.raises(ValueError, match=r"a\.txt cannot be read: Permission denied"):
-        find_text_files(tmp_path / "a.txt")
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):

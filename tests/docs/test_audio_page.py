@@ -9,7 +9,7 @@ import shutil
 import threading
 from pathlib import Path
 
-import audio_page
+import model_pages
 import pytest
 
 from slp_transformer.guitar import compute_playable_share
@@ -25,11 +25,11 @@ ASSETS = ROOT / "docs" / "assets" / "alphatab"
 
 @functools.cache
 def heard():
-    return audio_page.pieces(ROOT)
+    return model_pages.pieces(ROOT)
 
 
 def test_every_piece_can_be_played_and_stands_there_as_text():
-    stage = audio_page.stage(heard(), "assets/")
+    stage = model_pages.stage(heard(), "assets/")
     shown = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
     for piece, data in zip(heard(), json.loads(shown), strict=True):
         tab, problems = parse_alphatex(data["tex"])
@@ -73,7 +73,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def served(tmp_path):
     """The stage as a page of its own, at an address on this machine."""
-    stage = audio_page.stage(heard(), "alphatab/").replace('href="/', 'href="')
+    stage = model_pages.stage(heard(), "alphatab/").replace('href="/', 'href="')
     script = '<script src="alphatab/hear.js" defer></script>'
     page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
     (tmp_path / "index.html").write_text(page, encoding="utf-8")

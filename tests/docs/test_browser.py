@@ -176,6 +176,7 @@ def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
 ):
     with opened(browser, address) as page:
         page.locator(".md-tabs").get_by_role("link", name="Equations").click()
+        page.locator(".slp-equations th").first.wait_for()
         place = page.locator(".slp-equations th").all_inner_texts().index(column) + 1
         row = page.locator(".slp-equations tr:has(#head-par)")
         assert "8.33" in row.inner_text()

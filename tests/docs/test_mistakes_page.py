@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("jinja2")
-import mistakes_page  # noqa: E402
+import model_pages  # noqa: E402
 
 RUN = json.loads((ROOT / "benchmarks/results/mistakes/mistakes.json").read_text("utf-8"))
 TRAINED = {m["name"]: m for m in RUN["mistakes"] if m["loss"]}
@@ -37,9 +37,9 @@ def test_eleven_end_near_the_right_one_and_equality_misses_two():
 
 
 def test_every_mistake_has_a_row_and_three_have_no_name_above_their_answer():
-    page = mistakes_page.fill(PAGE, ROOT)
+    page = model_pages.fill_mistakes(PAGE, ROOT)
     assert page.count("<details>") == len(RUN["mistakes"]) + 3
-    for name in mistakes_page.UNNAMED:
+    for name in model_pages.UNNAMED:
         shown = {key for key, passed in TRAINED[name]["witnesses"].items() if not passed}
         alike = [
             m["name"]

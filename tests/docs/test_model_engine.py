@@ -15,9 +15,9 @@ from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
 from slp_transformer.generation import generate
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer
 from slp_transformer.hooks import HookedModule
+from slp_transformer.modern import RopeScaling
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import ModernLM
-from slp_transformer.modern.rotary import RopeScaling
 from slp_transformer.sampling import filter_logits
 from slp_transformer.training.checkpoints import save_checkpoint
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from js_engines import Racer
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 
@@ -20,12 +21,12 @@ for library in ("mkdocs", "py_mini_racer", "safetensors"):
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import links  # noqa: E402
-import sentence_page  # noqa: E402
+import model_pages  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets"
 FOLDER = ASSETS / "model" / "chapter5"
 WORDS = json.loads((FOLDER / "words.json").read_text("utf-8"))
-MATRICES = [m for matrices in sentence_page.groups().values() for m in matrices]
+MATRICES = [m for matrices in model_pages.groups().values() for m in matrices]
 
 
 @cache
@@ -56,7 +57,7 @@ def test_the_weights_are_those_of_the_recorded_run():
 def test_the_engine_computes_chapter_5_s_numbers():
     engine = Racer()
     files = {path.name: list(path.read_bytes()) for path in FOLDER.iterdir()}
-    ids = ids_of(sentence_page.FIRST)
+    ids = ids_of(model_pages.FIRST)
     found = engine.run(
         """(M, {files, ids}) => {
           const config = M.readJSON(Uint8Array.from(files["config.json"]), "config.json");
@@ -82,68 +83,43 @@ def test_each_matrix_has_its_line_of_code_and_its_equations():
     slugs = tomllib.loads((ROOT / "slp_transformer/equations.toml").read_text("utf-8"))["equations"]
     for matrix in MATRICES:
         assert set(matrix.slugs) <= slugs.keys()
-        line = sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+        line = model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
         assert matrix.code in line
-    assert sentence_page.places()["head-par"] == "m-head"
+    assert model_pages.places()["head-par"] == "m-head"
 
 
 def test_a_line_of_code_that_is_gone_is_named():
     matrix = MATRICES[0]._replace(code="no such words")
     with pytest.raises(ValueError, match=r"0 lines with 'no such words', .* shows for E"):
-        sentence_page.code_line(links.source_of(matrix.object, ROOT), matrix)
+        model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
 
 
 # --- In a browser ---------------------------------------------------------------------------------
 
 
-def html():
-    """Return the page without the site around it."""
+@cache
+def answer():
+    """Return what answers the page's requests."""
     equations = {
         slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
         for matrix in MATRICES
         for slug in matrix.slugs
     }
-    body = sentence_page.fill(
-        sentence_page.MARK,
+    body = model_pages.fill_sentence(
+        model_pages.SENTENCE_MARK,
         ROOT,
         equations,
         lambda slug: (f"#eq-{slug}", slug),
         lambda name: links.source_of(name, ROOT),
         "/assets/model/",
     )
-    return (
-        "<!doctype html><html lang=en style='font-size: 125%'><title>One sentence</title>"
-        "<style>body { margin: 0 16px; background: var(--md-default-bg-color); "
-        "color: var(--md-default-fg-color) } a { color: var(--md-typeset-a-color) }</style>"
-        '<link rel=stylesheet href="/assets/site.css">'
-        '<link rel=stylesheet href="/assets/model/sentence.css">'
-        '<body data-md-color-scheme=default><main class="md-typeset"><h1>One sentence</h1>'
-        f'{body}</main><script type=module src="/assets/model/sentence.js"></script>'
-    )
-
-
-def answer(route):
-    path = ROOT / "docs" / route.request.url.partition("test/")[2].partition("?")[0]
-    kinds = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
-    if path.is_file():
-        kind = kinds.get(path.suffix, "application/octet-stream")
-        route.fulfill(body=path.read_bytes(), content_type=kind)
-    else:
-        route.fulfill(body=html(), content_type="text/html; charset=utf-8")
+    return answering("One sentence", "sentence", body)
 
 
 @pytest.fixture
 def page(browser):
-    """Return the page on a phone, with all that goes wrong in it."""
-    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
-        opened = context.new_page()
-        opened.wrong = []
-        opened.on("pageerror", lambda error: opened.wrong.append(str(error)))
-        opened.route("**/*", answer)
-        opened.goto("http://page.test/")
-        opened.wait_for_selector(".sl-alive")
+    with on_a_phone(browser, answer(), ".sl-alive") as opened:
         yield opened
-        assert opened.wrong == []
 
 
 def number_of(text):
@@ -182,11 +158,11 @@ def test_every_explanation_makes_its_number_whatever_is_switched(page):
     page.fill("#sl-tau", "0.5")
     page.fill("#sl-text", "the drummer tuned the drum")
     check()
-    assert set(page.evaluate(CHECK)[1]) == {m.key for m in MATRICES} | set(sentence_page.WEIGHTS)
+    assert set(page.evaluate(CHECK)[1]) == {m.key for m in MATRICES} | set(model_pages.WEIGHTS)
 
 
 def test_a_weight_is_followed_to_the_sum_of_its_score_in_three_touches(page):
-    ids = torch.tensor(ids_of(sentence_page.FIRST))
+    ids = torch.tensor(ids_of(model_pages.FIRST))
     with record_activations(model()) as trace:
         model()(ids)
     page.locator("#sl-block label", has_text="2").click()
@@ -279,7 +255,6 @@ def test_an_address_opens_its_matrix(page):
 
 @pytest.mark.parametrize("scheme", ["default", "slate"])
 def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
-    axe = pytest.importorskip("axe_playwright_python.base")
     page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.evaluate(
         """for (const name of ['X', 'scores', 'masked', 'y', 'u'])
@@ -287,20 +262,13 @@ def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
     )
     page.fill("#sl-text", "the guitarist tuned the")
     page.locator("#m-X td[data-i='3'][data-j='4']").click()
-    page.evaluate(axe.AXE_SCRIPT)
-    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-    found = page.evaluate(
-        "rules => axe.run({runOnly: rules, resultTypes: ['violations']})",
-        {"type": "tag", "values": rules},
-    )["violations"]
-    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert_accessible(page)
 
 
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
-        page.route("**/*", answer)
+        page.route("**/*", answer())
         page.goto("http://page.test/")
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()

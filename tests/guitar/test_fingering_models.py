@@ -9,18 +9,16 @@ import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.cache import KVCache
-from slp_transformer.guitar.fingering import hand_inference, seq2seq
+from slp_transformer.guitar.fingering import hand_model, seq2seq
 from slp_transformer.guitar.fingering.grips import allowed_next_notes
-from slp_transformer.guitar.fingering.hand_inference import (
-    HandEnsemble,
-    load_hand_ensemble,
-    select_best_grip,
-)
 from slp_transformer.guitar.fingering.hand_model import (
+    HandEnsemble,
     HandModel,
     compute_state_marginals,
     hand_model_loss,
+    load_hand_ensemble,
     log_partition,
+    select_best_grip,
 )
 from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer
 from slp_transformer.guitar.fingering.lattice import (
@@ -166,7 +164,7 @@ def test_a_long_piece_is_read_in_parts_and_comes_out_whole(learned, monkeypatch)
     passage = passage_from_grips(STANDARD, at_the_fifth_fret(row))
     hand = HandEnsemble([learned])
     whole = hand.predict_grips(passage)
-    monkeypatch.setattr(hand_inference, "WINDOW_MOMENTS", 17)
+    monkeypatch.setattr(hand_model, "WINDOW_MOMENTS", 17)
     assert hand.predict_grips(passage) == whole and len(whole) == len(row)
     for grips, likely in hand.grip_probabilities(passage):
         assert float(likely.sum()) == pytest.approx(1, abs=1e-3) and len(likely) == len(grips)
@@ -200,7 +198,7 @@ def test_weights_are_logarithms_and_unknown_grips_weigh_little(learned):
     weights = HandEnsemble([learned]).grip_log_probs(passage, choices)
     (grips, likely), _ = HandEnsemble([learned]).grip_probabilities(passage)
     assert weights[0][0] == pytest.approx(math.log(likely[grips.index((Note(3, 5),))]))
-    assert weights[1] == [hand_inference.MIN_LOG_PROB]
+    assert weights[1] == [hand_model.MIN_LOG_PROB]
     with pytest.raises(ValueError, match="up to 6 strings"):
         HandEnsemble([learned]).predict_grips(
             passage_from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]])

@@ -17,9 +17,9 @@ REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
 
 
-def prepare(source: Path) -> Dataset:
+def prepare(source: Path, folder: Path) -> Dataset:
     config = override(load_config(task="tabs"), {"model": {"context_length": 20}})
-    return TabTask().prepare(replace(config, data=TabData(str(source))), None)
+    return TabTask().prepare(replace(config, data=TabData(str(source))), folder)
 
 
 def jams(notes, beats=9, first=1, chords=(("C:maj", "C:maj/1"),)):
@@ -124,14 +124,14 @@ def test_a_recipe_reads_it_as_data(tmp_path):
     for player in range(3):
         notes = [(player, i / 4, 0.2, 40.0 + 5 * player + i % 7) for i in range(40)]
         (tmp_path / f"0{player}_SS1-120-A_solo.jams").write_bytes(jams(notes, beats=24))
-    data = prepare(tmp_path)
-    names = data.tokenizer.to_tokens(data.train.tolist())
+    data = prepare(tmp_path, tmp_path / "tokens")
+    names = data.tokenizer.to_tokens(data.train[:].tolist())
     assert names.count("<bos>") == 2 and names.count("STEPS<12>") == 2
     assert len(data.val_names) == 1 and data.warnings == []
     assert data.tokenizer.styles == ()  # all have the same
     (tmp_path / "notes.jams").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="holds no JAMS file of GuitarSet that can be read"):
-        prepare(tmp_path / "notes.jams")
+        prepare(tmp_path / "notes.jams", tmp_path / "tokens")
 
 
 def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
@@ -139,9 +139,9 @@ def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
         notes = [(number, i / 4, 0.2, 40.0 + 5 * number + i % 7) for i in range(40)]
         name = f"0{number}_{style}1-120-A_solo.jams"
         (tmp_path / name).write_bytes(jams(notes, beats=24))
-    data = prepare(tmp_path)
+    data = prepare(tmp_path, tmp_path / "tokens")
     assert data.tokenizer.styles == ("Funk", "Jazz")
-    names = data.tokenizer.to_tokens([*data.train.tolist(), *data.val.tolist()])
+    names = data.tokenizer.to_tokens([*data.train[:].tolist(), *data.val[:].tolist()])
     assert names.count("STYLE<Funk>") == names.count("STYLE<Jazz>") == 2
 
 

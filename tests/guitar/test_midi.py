@@ -6,11 +6,11 @@ import mido
 import pytest
 
 from slp_transformer.guitar.formats import safe_read
-from slp_transformer.guitar.formats.midi import read_midi, read_midi_tab
+from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import DADGAD, Note, Tuning
-from slp_transformer.guitar.score import ScoreNote
+from slp_transformer.guitar.fretboard import DADGAD, STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.timing import bar_start_steps
 
 
 def midi_file(path, *tracks, ticks=480, kind=1):
@@ -35,6 +35,17 @@ def meta(tick, kind, **said):
     return (tick, mido.MetaMessage(kind, **said))
 
 
+def sounding(tab):
+    """Onset, duration and pitch of each note, in steps."""
+    found = []
+    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
+        for event in bar.events:
+            for each in event.tab_notes():
+                pitch = tab.tuning.pitch_of(each.note)
+                found.append((start + event.step, each.duration_steps, pitch))
+    return sorted(found)
+
+
 def test_a_file_by_hand(tmp_path):
     conductor = [
         meta(0, "track_name", name="Two voices"),
@@ -46,21 +57,17 @@ def test_a_file_by_hand(tmp_path):
     bass = [*note(0, 1440, 40, 2), *note(0, 10, 35, 10)]
     bend = (490, mido.Message("pitchwheel", channel=0, pitch=4096))
     path = midi_file(tmp_path / "song.mid", conductor, [*melody, bend], bass)
-    score, problems = read_midi(path)
-    assert score.steps_per_quarter == 2 and score.title == "Two voices"
-    assert score.notes == (
-        ScoreNote(0, 6, 40, 2),
-        ScoreNote(0, 2, 64, 1),
-        ScoreNote(2, 1, 67, 1),
-        ScoreNote(3, 1, 69, 1),
-    )
-    assert (score.time_signatures, score.tempos) == (((0, (3, 4)),), ((0, 120), (6, 60)))
+    (tab,), problems = read_midi(path)
+    assert (tab.steps_per_quarter, tab.title, tab.is_fingered) == (2, "Two voices", False)
+    assert sounding(tab) == [(0, 2, 64), (0, 6, 40), (2, 1, 67), (3, 1, 69)]
+    changes = [(bar.steps, bar.time_signature, bar.tempo_bpm) for bar in tab.bars]
+    assert changes == [(6, (3, 4), 120)]
     assert [str(problem) for problem in problems] == [
         "song.mid: 1 notes of drums, on channel 10, are left out",
         "song.mid: 1 pitch bends on channel 1 are left out",
     ]
-    assert read_midi(path, tracks=[3])[0].notes == (ScoreNote(0, 3, 40, 2),)
-    assert [n.pitch for n in read_midi(path, channels=[10])[0].notes] == [35]
+    assert [note[2] for note in sounding(read_midi(path, tracks=[3])[0][0])] == [40]
+    assert [note[2] for note in sounding(read_midi(path, channels=[10])[0][0])] == [35]
     with pytest.raises(
         ValueError, match="no notes there: there are notes in track 2, channel 1: 3"
     ):
@@ -68,31 +75,37 @@ def test_a_file_by_hand(tmp_path):
 
 
 def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
-    said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(961, 1300, 64)]
-    score, problems = read_midi(midi_file(tmp_path / "played.mid", said))
-    assert score.steps_per_quarter == 12
-    assert score.notes == (
-        ScoreNote(0, 12, 60, 1),
-        ScoreNote(12, 11, 62, 1),
-        ScoreNote(24, 11, 64, 1),
-    )
+    said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(1211, 1300, 65)]
+    (tab,), problems = read_midi(midi_file(tmp_path / "played.mid", said))
+    assert tab.steps_per_quarter == 12
+    assert sounding(tab) == [(0, 12, 60), (12, 11, 62), (24, 11, 64), (30, 3, 65)]
     message = "4 notes are moved to the nearest of 12 steps to a quarter note"
     assert problems[0].message == message
-    coarse, _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)
-    assert [n.onset_step for n in coarse.notes] == [0, 2, 4]
+    (coarse,), _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)
+    assert [onset for onset, _, _ in sounding(coarse)] == [0, 2, 4, 5]
+
+
+def test_a_strummed_chord_is_one_moment(tmp_path):
+    """12 ms at 120 quarter notes a minute are 11.5 of 480 ticks; 35 ms are two strokes."""
+    strum = [*note(480, 960, 60), *note(486, 960, 64), *note(492, 960, 67)]
+    (tab,), problems = read_midi(midi_file(tmp_path / "strum.mid", [*note(0, 480, 60), *strum]))
+    assert sounding(tab) == [(0, 1, 60), (1, 1, 60), (1, 1, 64), (1, 1, 67)] and not problems
+    apart = [*note(0, 480, 60), *note(34, 480, 64), *note(480, 960, 67)]
+    (tab,), _ = read_midi(midi_file(tmp_path / "apart.mid", apart))
+    assert len({onset for onset, _, _ in sounding(tab)}) == 3
 
 
 def test_short_ends_do_not_make_steps_finer(tmp_path):
     said = [*note(0, 229, 60), *note(240, 469, 62), *note(480, 709, 64)]
-    score, problems = read_midi(midi_file(tmp_path / "short.mid", said))
-    assert (score.steps_per_quarter, problems) == (2, [])
-    assert [n.duration_steps for n in score.notes] == [1, 1, 1]
+    (tab,), problems = read_midi(midi_file(tmp_path / "short.mid", said))
+    assert (tab.steps_per_quarter, problems) == (2, [])
+    assert [duration for _, duration, _ in sounding(tab)] == [1, 1, 1]
 
 
 def test_a_note_that_never_ends_ends_with_its_track(tmp_path):
     said = [note(0, 0, 60)[0], *note(480, 960, 62)]
-    score, problems = read_midi(midi_file(tmp_path / "stuck.mid", said))
-    assert score.notes[0] == ScoreNote(0, 2, 60, 1)
+    (tab,), problems = read_midi(midi_file(tmp_path / "stuck.mid", said))
+    assert sounding(tab)[0] == (0, 2, 60)
     assert [p.message for p in problems] == ["1 notes never end; they end with their track"]
 
 
@@ -109,7 +122,7 @@ def test_strings_are_channels_and_the_highest_is_the_first(tmp_path):
         if message.type == "note_on"
     }
     assert sent == {(5, 40), (0, 67)}
-    (back,), problems = read_midi_tab(tmp_path / "out.mid")
+    (back,), problems = read_midi(tmp_path / "out.mid")
     assert (back.title, back.bars, problems) == (tab.title, tab.bars, [])
 
 
@@ -131,14 +144,14 @@ def test_a_program_that_cuts_off_decimals_shows_every_tempo(tmp_path):
     assert shown == list(tempi)
 
 
-def test_a_note_that_is_on_no_string_is_named(tmp_path):
+def test_channels_are_strings_if_a_guitar_is_given(tmp_path):
     path = midi_file(tmp_path / "low.mid", note(0, 480, 60, 1))
     with pytest.raises(ValueError, match="4 frets below the open string 1; is the tuning another"):
-        read_midi_tab(path)
-    (back,), _ = read_midi_tab(path, Tuning((59, *DADGAD.open_pitches[1:])))
+        read_midi(path, tuning=STANDARD)
+    (back,), _ = read_midi(path, tuning=Tuning((59, *DADGAD.open_pitches[1:])))
     assert back.bars[0].events[0].notes == (Note(1, 1),)
     with pytest.raises(ValueError, match="channel 9, which is no string of a guitar with 6"):
-        read_midi_tab(midi_file(tmp_path / "nine.mid", note(0, 480, 60, 9)))
+        read_midi(midi_file(tmp_path / "nine.mid", note(0, 480, 60, 9)), tuning=STANDARD)
 
 
 def test_a_tab_of_columns_has_no_time_to_write(tmp_path):

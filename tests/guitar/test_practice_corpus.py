@@ -17,14 +17,16 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
     is_playable_grip,
 )
-from slp_transformer.guitar.practice import STUDY_KINDS, make_practice_corpus, make_practice_studies
-from slp_transformer.guitar.practice.lines import scale_sequence_degrees
-from slp_transformer.guitar.practice.parts import (
+from slp_transformer.guitar.practice import (
     OPEN_SHAPES,
+    STUDY_KINDS,
     find_barre_shapes,
     find_chord_shape,
+    make_practice_corpus,
+    make_practice_studies,
     notes_in_position,
     parse_grip_diagram,
+    scale_sequence_degrees,
 )
 from slp_transformer.guitar.theory import (
     chord_pitch_classes,

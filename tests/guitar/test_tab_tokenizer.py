@@ -417,8 +417,6 @@ def test_the_settings_come_back(tokenizer):
 def test_settings_that_are_none_are_refused(change):
     with pytest.raises(ValueError, match="settings of a tokenizer|must be a whole number"):
         TabTokenizer.from_json(PLAIN.to_json() | change)
-    with pytest.raises(ValueError, match="max_fret is missing"):
-        TabTokenizer.from_json({"kind": "tab tokens"})
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -2,9 +2,8 @@
 
 import pytest
 
-from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
+from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.practice import make_practice_studies
-from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_transformer.guitar.timing import (
     add_time_signatures,
@@ -49,7 +48,7 @@ def test_an_event_says_what_is_said_of_its_notes_and_no_more():
 
 def test_columns_become_time_by_an_explicit_step_alone():
     columns = Tab(bars=(Bar(6, (event(3, (1, 0)),)),))
-    for needs_time in (score_from_tab, coarsest_grid, add_time_signatures):
+    for needs_time in (coarsest_grid, add_time_signatures):
         with pytest.raises(ValueError, match="columns of a text, not time"):
             needs_time(columns)
     timed = columns_to_steps(columns, 2)
@@ -145,50 +144,6 @@ def test_a_jump_back_says_time_signature_and_tempo_again():
 def test_repeats_without_end_are_refused():
     with pytest.raises(ValueError, match="more than 100,000 bars"):
         expand_repeats(Tab(bars=(Bar(1, (), num_plays=10**9),)))
-
-
-def test_a_score_by_hand():
-    first = Bar(4, (event(0, (6, 0), (1, 3)), event(2, (1, 5), durations=(6,))), (4, 4), 90)
-    dead = Event(1, (Note(2, 0), Note(1, 0)), techniques=((), (Technique("dead"),)))
-    tab = Tab("Two bars", Tuning(DROP_D.open_pitches, 2), (first, Bar(4, (dead,))), "", 4)
-    assert score_from_tab(tab) == Score(
-        (
-            ScoreNote(0, 4, 40, 6),
-            ScoreNote(0, 2, 69, 1),
-            ScoreNote(2, 6, 71, 1),
-            ScoreNote(5, 3, 61, 2),
-        ),
-        4,
-        ((0, (4, 4)),),
-        ((0, 90),),
-        "Two bars",
-        min_length_steps=8,
-    )
-
-
-def test_a_score_and_places_for_its_notes_are_a_tab():
-    notes = (ScoreNote(0, 4, 40), ScoreNote(0, 4, 64), ScoreNote(10, 9, 52), ScoreNote(15, 1, 55))
-    score = Score(notes, 2, ((6, (4, 4)), (0, (3, 4))), ((6, 90), (8, 100)), "Piece", style="Jazz")
-    assert score.group_by_onset() == [[0, 1], [2], [3]]
-    tab = tab_from_score(score, [Note(6, 0), Note(1, 0), Note(4, 2), None])
-    assert (tab.title, tab.style, tab.steps_per_quarter) == ("Piece", "Jazz", 2)
-    assert score_from_tab(tab).style == "Jazz"
-    assert tab.bars == (
-        Bar(6, (event(0, (6, 0), (1, 0), durations=(4, 4)),), (3, 4)),
-        Bar(8, (event(4, (4, 2), durations=(9,)),), (4, 4), 90),
-        Bar(8, (), tempo_bpm=100),
-    )
-    with pytest.raises(ValueError, match="3 places for 4 notes"):
-        tab_from_score(score, [None] * 3)
-    with pytest.raises(ValueError, match="at step 0, are on one string"):
-        tab_from_score(score, [Note(6, 0), Note(6, 1), None, None])
-
-
-def test_a_score_that_would_need_too_many_bars_is_refused():
-    with pytest.raises(ValueError, match="more than 100,000 bars"):
-        tab_from_score(Score((ScoreNote(10**9, 1, 60),), 1), [None])
-    with pytest.raises(ValueError, match="1/32 is not a whole number of steps"):
-        tab_from_score(Score((ScoreNote(0, 1, 60),), 4, ((0, (1, 32)),)), [None])
 
 
 @pytest.mark.parametrize(

@@ -120,5 +120,19 @@ modern_block_parameters
   two matrices: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
   square: L * (2 * d * d + 2 * d * G * d_k + 3 * d * d_ff)
   odd: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
+newton_schulz
+  right: U, S, V = torch.linalg.svd(G, full_matrices=False); S = S / S.square().sum().sqrt(); [S :=
+      3.4445 * S - 4.775 * S**3 + 2.0315 * S**5 for _ in range(steps)]; U @ torch.diag(S) @ V
+  right: X = G.T / G.norm(); [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X
+      for _ in range(steps)]; X.T
+  not divided: X = G; [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X for _
+      in range(steps)]; X
+  largest: X = G / torch.linalg.svdvals(G)[0]; [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @
+      X.T @ X @ X.T @ X for _ in range(steps)]; X
+  row by row: X = F.normalize(G); [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @
+      X.T @ X for _ in range(steps)]; X
+  cubic: X = G / G.norm(); [X := 1.5 * X - 0.5 * X @ X.T @ X for _ in range(steps)]; X
+  no A²: X = G / G.norm(); [X := 3.4445 * X - 4.775 * X @ X.T @ X for _ in range(steps)]; X
+  odd: U, S, V = torch.linalg.svd(G, full_matrices=False); U @ V
 """,
 )

@@ -69,6 +69,11 @@ def half(**settings):
     return windows(bf16=True, learning_rate=1e-4, **settings)
 
 
+def muon(**settings):
+    """Matrices orthogonalized; with DDP alone."""
+    return windows(optimizer="muon", **settings)
+
+
 CASES = {case.__name__: case for case in (windows, pairs, lone, half)}
 
 
@@ -149,6 +154,9 @@ def together(folder: Path) -> None:
         }
         source = Pressed(STREAM, 5)
         results[f"pressed-{how}"] = said(train, language_model(), source, STREAM, **press | QUIET)
+    model, records = muon()
+    results["muon-ddp"] = [vars(r) for r in records]
+    torch.save(model.state_dict(), folder / f"muon-ddp-{RANK}.pt")
     results["full"] = said(unwritable, folder / "full")
     results["unlike"] = said(windows, seed=RANK)
     (folder / f"{RANK}.json").write_text(json.dumps(results), encoding="utf-8")

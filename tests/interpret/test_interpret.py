@@ -63,8 +63,8 @@ def test_every_point_holds_what_the_equations_say(model):
             W = torch.stack([getattr(head, f"W_{letter}") for head in mha.heads])
             close(at[letter], at["T1"].unsqueeze(1) @ W)
             assert at[letter].shape == (2, 3, 11, size)
-        scores = at["Q"] @ at["K"].mT / math.sqrt(5) + causal_mask(11)
-        close(at["alpha"], torch.softmax(scores, dim=-1))
+        close(at["scores"], at["Q"] @ at["K"].mT / math.sqrt(5))
+        close(at["alpha"], torch.softmax(at["scores"] + causal_mask(11), dim=-1))
         close(at["head"], at["alpha"] @ at["V"])
         close(at["T2"], sum(at["head"][:, c] @ mha.heads[c].W_O for c in range(3)))
         close(at["T3"], at["T2"] + X)
@@ -114,6 +114,31 @@ def test_weights_put_in_their_place_are_those_that_values_are_gathered_with(mode
         model(IDS)
     close(seen["0.head"], seen["0.V"])
     assert torch.equal(seen["0.alpha"], itself)
+
+
+@torch.no_grad()
+def test_scores_put_in_their_place_are_masked_and_shared_out(model):
+    def recent(scores):  # the last token alone, were the future not hidden
+        return torch.zeros_like(scores).index_fill(-1, torch.tensor([10]), 99.0)
+
+    with patch_activations(model, ["0.alpha"], {"0.scores": recent}) as seen:
+        model(IDS)
+    equal = torch.tril(torch.ones(11, 11)) / torch.arange(1, 12)[:, None]
+    equal[10] = torch.eye(11)[10]
+    close(seen["0.alpha"], equal.expand(2, 3, -1, -1))
+
+
+def test_a_pattern_stands_for_all_points_of_such_names(model):
+    names = ["*.alpha", "1.T[45]"]
+    with patch_activations(model, names, {"*.head": zero_ablate()}) as seen:
+        model(IDS)
+    assert set(seen) == {"0.alpha", "1.alpha", "1.T4", "1.T5"}
+    with patch_activations(model, ["?.T2"], {"*.head": zero_ablate()}) as seen:
+        model(IDS)
+    assert set(seen) == {"0.T2", "1.T2"} and not any(Z.any() for Z in seen.values())
+    with pytest.raises(ValueError, match=r'no point "\*.alfa"'):
+        with patch_activations(model, ["0.T1", "*.alfa"]):
+            pass
 
 
 @torch.no_grad()

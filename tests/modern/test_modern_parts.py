@@ -19,7 +19,14 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from slp_transformer import FeedForward, KVCache, LayerNorm, MultiHeadAttention, SwiGLU
+from slp_transformer import (
+    FeedForward,
+    KVCache,
+    LayerNorm,
+    MultiHeadAttention,
+    SwiGLU,
+    TransformerStack,
+)
 from slp_transformer.modern import (
     GroupedQueryAttention,
     ModernConfig,
@@ -29,6 +36,7 @@ from slp_transformer.modern import (
     RotaryPositions,
     repeat_kv,
 )
+from slp_transformer.modern.language_model import make_stack
 from slp_transformer.modern.rotary import rotation_angles
 
 HEADS, GROUPS, EVEN = 6, 3, 10  # heads, those with keys of their own, and an even d_k
@@ -219,6 +227,72 @@ def test_biases_are_added_to_each_product():
     ours.b_QKV = nn.Parameter(torch.zeros_like(b_QKV))
     assert_same(ours(X), plain(X) + ours.b_O)
     assert_same(ours(X, return_weights=True)[0], plain(X) + ours.b_O)
+
+
+def test_a_block_that_reads_an_encoder_is_the_books_with_the_books_choices():
+    choices = {"activation": "relu", "positions": "learned", "normalization": "layer", "eps": 1e-5}
+    config = ModernConfig(**SMALL, **choices, ffn_bias=True)
+    book = randomized(TransformerStack(2, 18, 6, cross_attention=True))
+    ours = make_stack(config, cross_attention=True).double()
+    ours.load_state_dict(book.state_dict())
+    X, H_enc = normal(B, N, 18), normal(B, M, 18, seed=1)
+    hidden = torch.zeros(B, 1, M, dtype=torch.float64).index_fill(
+        -1, torch.tensor([0, 2]), -torch.inf
+    )
+    reads = {"H_enc": H_enc, "enc_mask": hidden}
+    expected = book(X, causal=True, **reads)
+    assert_same_with_gradients(ours(X, causal=True, **reads), expected, [X, H_enc])
+
+
+@pytest.mark.parametrize("options", [{}, {"attention_bias": True, "qk_norm": True, "norm": "post"}])
+def test_what_a_rotary_decoder_reads_of_an_encoder_is_kept(options):
+    config = ModernConfig(**SMALL, num_kv_heads=3, key_dim=4, value_dim=7, **options)
+    stack = randomized(make_stack(config, cross_attention=True)).eval()
+    X, H_enc, cache = normal(B, N, 18).detach(), normal(B, M, 18, seed=1).detach(), KVCache()
+    with torch.no_grad():
+        reads = {"causal": True, "H_enc": H_enc}
+        whole = stack(X, **reads)
+        parts = [stack(part, cache=cache, **reads) for part in (X[:, :2], X[:, 2:3], X[:, 3:])]
+        assert_same(torch.cat(parts, dim=1), whole)
+        assert not torch.allclose(stack(X, causal=True, H_enc=2 * H_enc + 1), whole)
+    across = stack.blocks[0].cross_attention
+    Q, K, V = across.project(X, H_enc=H_enc)
+    if across.norm_K is None:
+        assert_same(K.transpose(1, 2).flatten(-2), H_enc @ across.W_K)
+    assert K.shape == (B, 3, M, 4) and V.shape == (B, 3, M, 7) and Q.shape == (B, 6, N, 4)
+
+
+def test_rotations_are_for_one_sequence():
+    turning = GroupedQueryAttention(
+        D, HEADS, key_dim=EVEN, value_dim=7, rotary=RotaryPositions(EVEN)
+    )
+    with pytest.raises(ValueError, match="without rotary"):
+        turning(torch.randn(N, D), H_enc=torch.randn(M, D))
+    plain = GroupedQueryAttention(D, HEADS, key_dim=EVEN, value_dim=7)
+    with pytest.raises(ValueError, match="position_ids.*has none"):
+        plain(torch.randn(N, D), position_ids=torch.arange(N))
+
+
+@pytest.mark.parametrize("scaling", [None, RopeScaling("llama3", 8.0, 13)])
+def test_two_texts_side_by_side_are_read_as_if_each_were_alone(scaling):
+    torch.manual_seed(0)
+    model = ModernLM(ModernConfig(**SMALL, num_kv_heads=3, key_dim=4, rope_scaling=scaling)).eval()
+    first, second = torch.randint(23, (5,)), torch.randint(23, (7,))
+    text = torch.arange(2).repeat_interleave(torch.tensor([5, 7]))
+    others = torch.zeros(12, 12).masked_fill(text[:, None] != text, -torch.inf)
+    positions = torch.cat([torch.arange(5), torch.arange(7)])
+    U = model(torch.cat([first, second]), others, position_ids=positions)
+    assert_same(U, torch.cat([model(first), model(second)]))
+    rows = torch.stack([positions, positions + 3])  # all further on, which changes no distance
+    both = torch.cat([first, second]).expand(2, -1)
+    assert_same(model(both, others, position_ids=rows), U.expand(2, -1, -1))
+    stretched = model(both, others, position_ids=3 * rows)
+    assert not torch.allclose(stretched[0, -1], U[-1])
+    cache = KVCache()
+    with torch.no_grad():
+        model(first[:4], cache=cache)
+        at_4 = model(first[4:], cache=cache, position_ids=torch.tensor([4]))
+    assert_same(at_4, model(first)[4:])
 
 
 def test_queries_and_keys_are_normalized_head_by_head():

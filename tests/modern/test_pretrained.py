@@ -334,3 +334,14 @@ def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
     assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
     ids = torch.arange(12)[None]
     assert not torch.equal(model.train()(ids)[0], model(ids)[0])
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_a_tensor_with_numbers_that_are_none_is_named(tmp_path, wrong):
+    foreign("gpt2", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    weights["transformer.h.1.ln_2.weight"][3] = wrong
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"h\.1\.ln_2\.weight has NaN or infinite numbers"):
+        from_pretrained(tmp_path)

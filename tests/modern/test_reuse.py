@@ -155,6 +155,27 @@ def test_after_a_transform_it_can_be_copied_and_saved(kind, unchecked):
 
 
 @pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_derivatives_are_computed_forwards_too(kind, unchecked):
+    model, ids = make(kind).double(), torch.randint(V, (2, 7))
+    weights = {name: W.detach() for name, W in model.named_parameters()}
+    ways = {name: torch.randn_like(W) for name, W in weights.items()}
+
+    def loss(weights):
+        U = torch.func.functional_call(model, weights, (ids[:, :-1],))
+        return F.cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten())
+
+    def along(gradients):
+        return sum((gradients[name] * way).sum() for name, way in ways.items())
+
+    slope = torch.func.jvp(loss, (weights,), (ways,))[1]
+    torch.testing.assert_close(slope, along(torch.func.grad(loss)(weights)))
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        backwards = torch.func.grad(lambda weights: along(torch.func.grad(loss)(weights)))(weights)
+    forwards = torch.func.jvp(torch.func.grad(loss), (weights,), (ways,))[1]
+    torch.testing.assert_close(forwards, backwards)
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
 def test_fake_tensors_have_the_shapes_and_leave_nothing_behind(kind, unchecked):
     with FakeTensorMode() as mode:
         model = KINDS[kind]()

@@ -3,8 +3,8 @@
     python tests/stress/guitar_files.py --count 1000 --out results/guitar_files.json
 
 Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
-alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and reads it. It
-is kept if the file is read, or refused by a ValueError of one sentence, in at most 5 seconds of
+MusicXML, alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and
+reads it. It is kept if the file is read, or refused by a ValueError of one sentence, in at most 5 seconds of
 processor time and 1 GiB beyond what the process had. The last lines count each kind.
 """
 
@@ -23,13 +23,14 @@ from tempfile import TemporaryDirectory
 
 from mutations import BYTES, SECONDS, cut, flip, high_water, insert
 
+from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.guitarset import read_guitarset
 from slp_transformer.guitar.practice import make_practice_corpus
-from slp_transformer.guitar.score import score_from_tab
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.timing import bar_start_steps
 
-KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".atex", ".jams", ".zip")
+KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".musicxml", ".atex", ".jams", ".zip")
 HUGE = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\x7f\xff\xff\xff", b"\xff" * 9)
 LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000, "[" * 3000)
 
@@ -48,14 +49,16 @@ class Trial:
 
 def excerpt_of(tab: Tab) -> bytes:
     """A piece as GuitarSet would have it, at 120 quarter notes a minute."""
-    score = score_from_tab(tab)
     strings: dict[int, list[dict[str, float]]] = {string: [] for string in range(6)}
-    for note in score.notes:
-        place, unit = min(max(note.channel, 1), 6), 2 * score.steps_per_quarter
-        strings[6 - place].append({
-            "time": note.onset_step / unit, "duration": note.duration_steps / unit,
-            "value": note.pitch + 0.1,
-        })  # fmt: skip
+    tab = fill_durations(tab)
+    unit = 2 * (tab.steps_per_quarter or 1)
+    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
+        for event in bar.events:
+            for each in event.tab_notes():
+                strings[6 - min(each.note.string, 6)].append({
+                    "time": (start + event.step) / unit, "duration": each.duration_steps / unit,
+                    "value": tab.tuning.pitch_of(each.note) + 0.1,
+                })  # fmt: skip
     beat = {"measure": 1, "num_beats": 4, "beat_units": 4}
     annotations = [
         {"namespace": "note_midi", "annotation_metadata": {"data_source": str(s)}, "data": data}

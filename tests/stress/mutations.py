@@ -36,7 +36,8 @@ import safetensors.torch
 import torch
 
 from slp_transformer.cli import main as command_line
-from slp_transformer.data import load_moby_dick, number_to_english, number_to_spanish
+from slp_transformer.data import load_moby_dick
+from slp_transformer.data.bundled_pairs import number_to_english, number_to_spanish
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
 HANGS = 60.0  # seconds by the clock, after which a command will not end

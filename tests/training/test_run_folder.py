@@ -15,7 +15,7 @@ from slp_transformer import TransformerConfig
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer.cli import main
 from slp_transformer.cli.train import resume_hint
-from slp_transformer.tasks.loaded_run import find_config
+from slp_transformer.tasks.run_config import find_config
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state

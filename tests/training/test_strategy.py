@@ -86,6 +86,16 @@ def test_bf16_goes_with_two_processes(folder, how):
         assert found == pytest.approx([getattr(r, name) for r in records], rel=1e-3)
 
 
+def test_muon_goes_with_two_processes(folder):
+    """To what bfloat16, in which PyTorch orthogonalizes, leaves of a sum in another order."""
+    _, records = team_run.muon()
+    for name in ("train_loss", "val_loss"):
+        found = [r[name] for r in results(folder)["muon-ddp"]]
+        assert found == pytest.approx([getattr(r, name) for r in records], rel=1e-3)
+    first, second = (torch.load(folder / f"muon-ddp-{rank}.pt") for rank in (0, 1))
+    assert all(torch.equal(W, second[name]) for name, W in first.items())
+
+
 @pytest.mark.parametrize("how", HOWS)
 def test_checkpoints_are_the_same_files(folder, tmp_path, how):
     team_run.windows(out_dir=tmp_path, parallel=how)

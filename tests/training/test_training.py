@@ -7,8 +7,9 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data.batches import random_windows
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.train_config import cosine_schedule
-from slp_transformer.training.trainer import make_optimizer, train
+from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.train_config import TrainConfig, cosine_schedule
+from slp_transformer.training.trainer import train
 
 
 def small_model(vocab_size: int = 7, seed: int = 0) -> TransformerLM:
@@ -43,7 +44,7 @@ def test_mean_loss_counts_every_full_window_once():
 
 def test_only_matrices_decay():
     model = small_model()
-    decayed, spared = make_optimizer(model, 1e-3).param_groups
+    decayed, spared = make_optimizer(model, TrainConfig(steps=1)).param_groups
     assert decayed["weight_decay"] > 0 and spared["weight_decay"] == 0
     assert all(p.dim() == 2 for p in decayed["params"])
     assert all(p.dim() == 1 for p in spared["params"])

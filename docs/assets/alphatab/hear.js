@@ -1,23 +1,34 @@
-/* The page "Hear it": one stage, on which alphaTab draws and plays the piece that is chosen.
-   alphaTab, its font and its sounds are fetched by this page alone, when it is opened. */
+/* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", or one that
+   `show(tex)` is given, as on "Write with it". alphaTab, its font and its sounds are fetched for the first piece. */
 
 (() => {
   const page = document.getElementById("slp-hear");
   if (!page) return;
   const find = (name) => document.getElementById(`slp-hear-${name}`);
-  const pieces = JSON.parse(find("pieces").textContent);
+  const pieces = JSON.parse(find("pieces")?.textContent ?? "[]");
   const assets = new URL(page.dataset.assets, document.baseURI).href;
   const choices = [...page.querySelectorAll("[data-piece]")];
   const play = find("play"), stop = find("stop"), time = find("time");
   const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
-  let api = null;
+  let api = null, loaded = null;
 
-  const choose = (number) => {
-    choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
-    find("how").textContent = pieces[number].how;
+  const load = () => loaded ??= new Promise((done, fail) => {
+    const script = document.createElement("script");
+    script.src = `${assets}alphaTab.min.js`;
+    script.addEventListener("load", () => { begin(); done(); });
+    script.addEventListener("error", fail);
+    document.head.append(script);
+  });
+  page.show = async (tex, how = "") => {
+    await load();
+    find("how").textContent = how;
     page.dataset.drawn = "";
     api.stop();
-    api.tex(pieces[number].tex);
+    api.tex(tex);
+  };
+  const choose = (number) => {
+    choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
+    return page.show(pieces[number].tex, pieces[number].how);
   };
 
   const begin = () => {
@@ -50,11 +61,7 @@
     find("speed").addEventListener("change", (event) => { api.playbackSpeed = Number(event.target.value); });
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
-    choose(0);
   };
 
-  const script = document.createElement("script");
-  script.src = `${assets}alphaTab.min.js`;
-  script.addEventListener("load", begin);
-  document.head.append(script);
+  if (pieces.length) choose(0);
 })();

@@ -21,7 +21,6 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
     format_pitch,
 )
-from slp_transformer.guitar.score import Score, place_in_bars
 from slp_transformer.guitar.tab import Event, Tab, TabNote
 from slp_transformer.guitar.timing import bar_start_steps
 
@@ -105,22 +104,8 @@ class PlayablePiece:
         return replace(self.tab, tuning=tuning, bars=filled)
 
 
-def piece_from_score(score: Score) -> PlayablePiece:
-    """A score as a piece."""
-    tab, spots = place_in_bars(score)
-    counts, moments = [0] * len(tab.bars), []
-    for same in score.group_by_onset():
-        index, step = spots[same[0]]
-        counts[index] += 1
-        notes = [score.notes[i] for i in same]
-        details = tuple(TabNote(Note(0, 0), note.duration_steps) for note in notes)
-        pitches = tuple(note.pitch for note in notes)
-        moments.append(PlayableMoment(index + 1, counts[index], step, pitches, details))
-    return PlayablePiece(tab, moments)
-
-
 def piece_from_tab(tab: Tab) -> PlayablePiece:
-    """A tab as a piece: its pitches, to be fingered anew, perhaps on another guitar."""
+    """A tab, with or without strings, as a piece: its pitches, to be fingered (anew)."""
     moments, changes = [], []
     for number, bar in enumerate(tab.bars, start=1):
         count = 0

@@ -1,8 +1,8 @@
-"""alphaTex, the text that alphaTab draws and plays in a browser, for one guitar.
+"""alphaTex, the text that alphaTab draws and plays in a browser.
 
-Read are title, tempo, tuning, capo, time signatures, repeats and endings, voices, notes, chords
-and rests with their lengths, and the marks of the techniques that a tab has. The rest is left out
-and reported.
+Read are title, tracks, tempo, tuning, capo, time signatures, repeats and endings, voices, notes,
+chords and rests with their lengths, and the marks of the techniques that a tab has. The rest is
+left out and reported.
 """
 
 import re
@@ -11,12 +11,14 @@ from pathlib import Path
 
 from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
+    AFTER_BAR,
     BarHeader,
     Beat,
     Measure,
     NoteEvent,
     TabBuilder,
     TiedNote,
+    check_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import read_bytes
@@ -42,31 +44,41 @@ EFFECT_OF_TECHNIQUE: dict[TechniqueKind, str] = {
 }
 
 
-def format_alphatex(tab: Tab) -> str:
-    """Return a tab as alphaTex that ends in a line break.
+def format_alphatex(*tracks: Tab) -> str:
+    """Return tabs that play together as alphaTex that ends in a line break.
 
     Strings are numbered as here, 1 for the highest. Open strings are without the capo, where E2
     is the low E of a guitar.
 
     Raises:
-        ValueError: if the tab cannot be written down, has no bar or no time, or notes shorter than
-            any note value.
+        ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
+            any note value; or the tracks' bars are not of the same lengths.
     """
-    measures = measures_from_tab(tab)
-    title = " ".join(tab.title.split()).replace("\\", "\\\\").replace('"', '\\"')
-    lines = [f'\\title "{title}"'] if title else []
-    lines += ['\\track "Guitar"', "\\staff {score tabs}"]
-    lines.append(f"\\instrument {midi_program(tab.tuning)}")
-    lines.append(f"\\tuning ({' '.join(map(format_pitch, tab.tuning.open_pitches))})")
-    if tab.tuning.capo:
-        lines.append(f"\\capo {tab.tuning.capo}")
-    bars = [_format_bar_header(measure) + _format_beats(measure.voices[0]) for measure in measures]
-    if any(measure.voices[1] for measure in measures):
-        second = [_format_beats(measure.voices[1]) for measure in measures]
-        lines += ["\\voice", " |\n".join(bars), "\\voice", " |\n".join(second)]
-    else:
-        lines.append(" |\n".join(bars))
+    check_same_bars(tracks)
+    title = _quote(tracks[0].title)
+    lines = [f"\\title {title}"] if title != '""' else []
+    for number, tab in enumerate(tracks):
+        measures = measures_from_tab(tab)
+        lines += [f"\\track {_quote(tab.track or 'Guitar')}", "\\staff {score tabs}"]
+        lines.append(f"\\instrument {midi_program(tab.tuning)}")
+        lines.append(f"\\tuning ({' '.join(map(format_pitch, tab.tuning.open_pitches))})")
+        if tab.tuning.capo:
+            lines.append(f"\\capo {tab.tuning.capo}")
+        bars = [
+            ("" if number else _format_bar_header(measure)) + _format_beats(measure.voices[0])
+            for measure in measures
+        ]
+        if any(measure.voices[1] for measure in measures):
+            second = [_format_beats(measure.voices[1]) for measure in measures]
+            lines += ["\\voice", " |\n".join(bars), "\\voice", " |\n".join(second)]
+        else:
+            lines.append(" |\n".join(bars))
     return "\n".join(lines) + "\n"
+
+
+def _quote(text: str) -> str:
+    """Return a text in one line as alphaTex has strings."""
+    return '"' + " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _format_bar_header(measure: Measure) -> str:
@@ -157,17 +169,16 @@ def read_alphatex(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read an alphaTex file.
 
     Returns:
-        Its one tab, and what of the file is not in it.
+        A tab for each track, and what of the file is not in them.
 
     Raises:
         ValueError: as `parse_alphatex`; or if there is no such file, or it is too large.
     """
     text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES))
-    tab, problems = parse_alphatex(text, Path(path).name)
-    return [tab], problems
+    return parse_alphatex(text, Path(path).name)
 
 
-def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProblem]]:
+def parse_alphatex(text: str, source_name: str = "") -> tuple[list[Tab], list[ReadProblem]]:
     """Parse a text in alphaTex.
 
     Args:
@@ -175,32 +186,35 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[Tab, list[ReadProb
         source_name: what to call it in `Tab.source` and in problems.
 
     Returns:
-        Its tab, and what of the text is not in it.
+        A tab for each track or staff, and what of the text is not in them.
 
     Raises:
         ValueError: naming the line, where it cannot be understood.
     """
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
-    tuning = Tuning(parser.pitches, parser.capo)
-    tab, omissions = parser.builder.build_tab(parser.title, tuning, source_name)
     problems = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
-    return tab, problems + [ReadProblem(source_name, 0, what) for what in omissions]
+    tabs = []
+    for name, tuning, builder in parser.tracks:
+        name = name if len(parser.tracks) > 1 else ""
+        tab, omissions = builder.build_tab(parser.title, tuning, source_name, name)
+        tabs.append(tab)
+        problems += [ReadProblem(source_name, 0, what) for what in omissions]
+    return tabs, problems
 
 
 class _AlphaTexParser:
-    """Reads one item after the other into a `TabBuilder`."""
+    """Reads one item after the other into a `TabBuilder` for each track."""
 
     def __init__(self, text: str, source_name: str):
         """Begin before the first bar."""
         self.text, self.source_name = text, source_name
         self.position = 0
-        self.builder = TabBuilder()
+        self.tracks: list[tuple[str, Tuning, TabBuilder]] = []
         self.warnings: dict[str, int] = {}
-        self.title, self.pitches, self.capo = "", STANDARD.open_pitches, 0
+        self.title, self.num_beats = "", 0
         self.time_signature = (4, 4)
-        self.length, self.num_beats = Fraction(1), 0
-        self.begin_voice(1)
+        self.begin_track()
 
     @property
     def line_number(self) -> int:
@@ -225,9 +239,8 @@ class _AlphaTexParser:
                 raise self.error(f"{word!r} is not understood here")
             if found["tag"]:
                 name = found["tag"].lower()
-                if name in ("track", "staff") and self.builder.bars:
-                    self.warn("only the first staff is read")
-                    break
+                if name in ("track", "staff") and (self.bar_index or self.has_notes):
+                    self.finish_track()
                 self.parse_tag(name, found["arguments"])
             elif found["bar"]:
                 self.finish_bar()
@@ -237,8 +250,7 @@ class _AlphaTexParser:
             elif found["beat"]:
                 self.parse_beat(found)
             self.position = found.end()
-        if self.has_notes:
-            self.finish_bar()
+        self.finish_track()
         if not self.builder.bars:
             raise self.error("there is no music in it")
 
@@ -247,10 +259,10 @@ class _AlphaTexParser:
         plain = _STRING_PATTERN.sub(" ", arguments)
         numbers = [int(digits) for digits in re.findall(r"(?<!\S)\(?(\d{1,6})(?![^\s)])", plain)]
         match name:
-            case "title":
+            case "title" | "track":
                 string = _STRING_PATTERN.search(arguments)
-                title = string[0][1:-1] if string else plain.strip()
-                self.title = re.sub(r"\\(.)", r"\1", title)[:200]
+                text = string[0][1:-1] if string else plain.strip()
+                setattr(self, name, re.sub(r"\\(.)", r"\1", text)[:200])
             case "tuning":
                 self.pitches = tuple(parse_pitches_with_octaves(plain))
                 if not MIN_STRINGS <= len(self.pitches) <= MAX_STRINGS:
@@ -274,16 +286,31 @@ class _AlphaTexParser:
                 self.header.starts_repeat = True
             case "ae":
                 self.header.endings = tuple(sorted(set(numbers)))
-            case "voice" if self.builder.bars or self.has_notes:
+            case "voice" if self.bar_index or self.has_notes:
                 if self.has_notes:
                     self.finish_bar()
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
                 self.begin_voice(2)
-            case "voice" | "track" | "staff" | "instrument":
+            case "voice" | "staff" | "instrument":
                 pass
             case _:
                 self.warn(f"\\{name[:30]} is left out")
+
+    def begin_track(self) -> None:
+        """Begin a track, whose bars are those of the first one."""
+        self.builder, self.length = TabBuilder(), Fraction(1)
+        if self.tracks:
+            self.builder.bars = self.tracks[0][2].bars
+        self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
+        self.begin_voice(1)
+
+    def finish_track(self) -> None:
+        """Keep the track that ends here, if there is anything in it, and begin the next."""
+        if self.has_notes:
+            self.finish_bar()
+        self.tracks.append((self.track, Tuning(self.pitches, self.capo), self.builder))
+        self.begin_track()
 
     def begin_voice(self, voice: int) -> None:
         """Go to the beginning of the piece, in voice 1 or 2."""
@@ -299,11 +326,10 @@ class _AlphaTexParser:
     def finish_bar(self) -> None:
         """End a bar."""
         bars = self.builder.bars
-        if self.voice == 1:
-            self.header.length_quarters = max(self.header.length_quarters, self.elapsed)
+        if self.voice == 1 and not self.tracks:
             bars.append(self.header)
         elif self.bar_index >= len(bars):
-            raise self.error("a second voice has more bars than the first")
+            raise self.error("a second voice or track has more bars than the first")
         self.bar_start += bars[self.bar_index].length_quarters
         self.bar_index += 1
         self.begin_bar()
@@ -350,10 +376,16 @@ class _AlphaTexParser:
     def parse_note(self, fret: str, string: int, effects: _Effects, duration: Fraction) -> None:
         """Strike or hold a note."""
         onset = self.bar_start + self.elapsed
+        length = self.header.length_quarters
+        if self.bar_index < len(self.builder.bars):
+            length = self.builder.bars[self.bar_index].length_quarters
+        if self.elapsed >= length:
+            self.warn(AFTER_BAR)
+            return
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
         if fret == "-":
-            struck = self.builder.extend_tied_note(onset, duration, string, self.voice)
+            struck = self.builder.extend_tied_note(onset, duration, Note(string, 0), self.voice)
             if struck is None:
                 return
         else:

@@ -6,18 +6,23 @@ music is reported.
 """
 
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
+    AFTER_BAR,
     BarHeader,
     Beat,
     NoteEvent,
     TabBuilder,
     TiedNote,
+    check_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import (
@@ -25,7 +30,7 @@ from slp_transformer.guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
-from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
     MIN_STRINGS,
@@ -33,7 +38,6 @@ from slp_transformer.guitar.tab import (
     Tab,
     Technique,
     TechniqueKind,
-    check_tab,
 )
 
 MAX_FILE_BYTES = 4 << 20
@@ -50,8 +54,8 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a Guitar Pro file: one tab for each track of 4 to 8 strings.
 
     Returns:
-        The tabs, named after the song, and the track where there are several; and what of the file
-        is not in them.
+        The tabs, each with the song's title, and the track's name where there are several; and what
+        of the file is not in them.
 
     Raises:
         ValueError: if there is no such file, it is no Guitar Pro 3 to 5 file, or it has no track
@@ -61,7 +65,8 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES)
     source, tabs, problems = Path(path).name, [], []
     with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
-        song = library.parse(TimeLimitedBytes(content))
+        song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
+        headers = _read_headers(song)
         for track in song.tracks:
             name = f"track {track.number}"
             if track.isPercussionTrack:
@@ -69,7 +74,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             elif not MIN_STRINGS <= len(track.strings) <= MAX_STRINGS:
                 messages = [f"{name} is left out: {len(track.strings)} strings"]
             else:
-                tab, omissions = _read_track(song, track, library, source)
+                tab, omissions = _read_track(song, track, headers, library, source)
                 messages = [f"{name}: {what}" for what in omissions]
                 tabs.append(tab)
             problems += [ReadProblem(source, 0, message) for message in messages]
@@ -78,33 +83,45 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     return tabs, problems
 
 
-def _read_track(song: Any, track: Any, library: ModuleType, source: str) -> tuple[Tab, list[str]]:
+def _read_headers(song: Any) -> list[BarHeader]:
+    """Return the bars of a song, without notes; any track may change the tempo."""
+    headers, tempo = [], song.tempo
+    parts = zip(*(track.measures for track in song.tracks), strict=True)
+    for header, measures in zip(song.measureHeaders, parts, strict=True):
+        beats = (beat for part in measures for voice in part.voices for beat in voice.beats)
+        for change in (beat.effect.mixTableChange for beat in beats):
+            if change and change.tempo and change.tempo.value > 0:
+                tempo = change.tempo.value
+        headers.append(replace(_read_measure_header(header), tempo=min(max(tempo, 1), 1000)))
+    return headers
+
+
+def _read_track(
+    song: Any, track: Any, headers: list[BarHeader], library: ModuleType, source: str
+) -> tuple[Tab, list[str]]:
     """Return the tab of one track, and what of the track is not in it."""
-    builder, begin, tempo = TabBuilder(), Fraction(0), song.tempo
-    for header, measure in zip(song.measureHeaders, track.measures, strict=True):
-        bar = _read_measure_header(header)
+    builder, begin = TabBuilder(headers), Fraction(0)
+    for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             builder.omission_counts["bars in triplet feel are read as they are written"] += 1
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
-                change = beat.effect.mixTableChange
-                if change and change.tempo and change.tempo.value > 0:
-                    tempo = change.tempo.value
                 length = _duration_in_quarters(beat.duration)
                 if beat.status == library.BeatStatus.empty:
                     continue
                 for note in beat.notes:
-                    _read_note(builder, note, begin + now, length, number, library)
+                    if now < bar.length_quarters:
+                        _read_note(builder, note, begin + now, length, number, library)
+                    else:
+                        builder.omission_counts[AFTER_BAR] += 1
                 now += length
-            bar.length_quarters = max(bar.length_quarters, now)
-        bar.tempo = min(max(tempo, 1), 1000)
-        builder.bars.append(bar)
         begin += bar.length_quarters
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
-    names = [song.title] if len(song.tracks) == 1 else [song.title, track.name]
-    title = ", ".join(filter(None, (" ".join(name.split()) for name in names)))
-    return builder.build_tab(title, tuning, source)
+    title, name = (
+        " ".join(decode_text(text.encode("latin-1")).split()) for text in (song.title, track.name)
+    )
+    return builder.build_tab(title, tuning, source, name if len(song.tracks) > 1 else "")
 
 
 def _read_measure_header(header: Any) -> BarHeader:
@@ -149,7 +166,7 @@ def _read_note(
     """Take in one note."""
     struck = None
     if note.type == gp.NoteType.tie:
-        struck = tab_builder.extend_tied_note(onset, duration, note.string, voice)
+        struck = tab_builder.extend_tied_note(onset, duration, Note(note.string, 0), voice)
     elif note.type in (gp.NoteType.normal, gp.NoteType.dead):
         struck = NoteEvent(onset, duration, Note(note.string, note.value), set(), voice)
         tab_builder.add_note(struck)
@@ -182,28 +199,30 @@ DEFAULT_TEMPO_BPM = 120
 """The tempo of a tab that states none."""
 
 
-def format_guitar_pro(tab: Tab, version: int = 5) -> bytes:
-    """Return a tab as the content of a Guitar Pro file.
+def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
+    """Return tabs that play together as the content of a Guitar Pro file.
 
-    A piece without a tempo is written in 120 quarter notes a minute.
+    A piece without a tempo is written in 120 quarter notes a minute. A second voice needs
+    version 5, harmonics and vibrato version 4.
 
     Args:
-        tab: the tab, which has time.
+        tracks: the tabs, which have time and the same bars.
         version: of Guitar Pro: 3, 4 or 5.
 
     Raises:
-        ValueError: for a tab that cannot be written down, has no bar or no time, more than 7
+        ValueError: for tabs that cannot be written down, have no bar or no time, more than 7
             strings, frets above 99, repeats played more than 127 times, or notes shorter than any
-            note value; and for a second voice, harmonics or vibrato in files that cannot have them.
+            note value.
     """
-    check_tab(tab)
-    _check_writable(tab, version)
+    check_same_bars(tracks)
+    for tab in tracks:
+        _check_writable(tab)
     gp, content = import_guitarpro(), io.BytesIO()
-    gp.write(_build_song(tab, gp), content, version=FULL_VERSIONS[version])
+    gp.write(_build_song(tracks, version, gp), content, FULL_VERSIONS[version], "utf-8")
     return content.getvalue()
 
 
-def _check_writable(tab: Tab, version: int) -> None:
+def _check_writable(tab: Tab) -> None:
     """Refuse what Guitar Pro files cannot have."""
     if len(tab.tuning.open_pitches) > MAX_GUITAR_PRO_STRINGS:
         raise ValueError(
@@ -213,35 +232,20 @@ def _check_writable(tab: Tab, version: int) -> None:
     for number, bar in enumerate(tab.bars, start=1):
         if bar.num_plays > 127 or any(time > 8 for time in bar.endings):
             raise ValueError(f"Bar {number} is repeated too often for a Guitar Pro file.")
-        for each in (each for event in bar.events for each in event.tab_notes()):
-            kinds = {technique.kind for technique in each.techniques}
-            if each.note.fret > 99:
-                raise ValueError(f"Bar {number}: Guitar Pro has frets up to 99.")
-            if version < 5 and each.voice != 1:
-                raise ValueError(f"Bar {number}: only a .gp5 file has a second voice.")
-            if version < 4 and kinds & {"harmonic", "vibrato"}:
-                raise ValueError(
-                    f"Bar {number}: harmonics and vibrato belong to whole chords in a .gp3 file; "
-                    "write .gp4 or .gp5."
-                )
+        if any(note.fret > 99 for event in bar.events for note in event.notes):
+            raise ValueError(f"Bar {number}: Guitar Pro has frets up to 99.")
+        if bar.time_signature and bar.time_signature[0] > 127:
+            raise ValueError(f"Bar {number}: a Guitar Pro file has at most 127 beats in a bar.")
 
 
-def _build_song(tab: Tab, gp: ModuleType) -> Any:
-    """Return the tab as PyGuitarPro has songs."""
-    measures = measures_from_tab(tab)
-    title = " ".join(tab.title.split()).encode("cp1252", "replace").decode("cp1252")
-    tempo = measures[0].bar.tempo_bpm or DEFAULT_TEMPO_BPM
-    song = gp.Song(title=title[:200], tempo=tempo, measureHeaders=[], tracks=[])
-    track = gp.Track(song, fretCount=24, offset=tab.tuning.capo, measures=[], name="Guitar")
-    track.strings = [
-        gp.GuitarString(number, pitch)
-        for number, pitch in enumerate(tab.tuning.open_pitches, start=1)
-    ]
-    song.tracks.append(track)
-    for number, measure in enumerate(measures, start=1):
+def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
+    """Return tabs as PyGuitarPro has songs."""
+    parts = [measures_from_tab(tab, num_voices=1 + (version == 5)) for tab in tracks]
+    tempo = parts[0][0].bar.tempo_bpm or DEFAULT_TEMPO_BPM
+    title = _shorten(tracks[0].title, 200)
+    song = gp.Song(title=title, tempo=tempo, measureHeaders=[], tracks=[])
+    for number, measure in enumerate(parts[0], start=1):
         bar, (beats, unit) = measure.bar, measure.time_signature
-        if beats > 127:
-            raise ValueError(f"Bar {number} has {beats} beats; a Guitar Pro file has at most 127.")
         header = gp.MeasureHeader(
             number=number,
             timeSignature=gp.TimeSignature(beats, gp.Duration(unit)),
@@ -250,32 +254,48 @@ def _build_song(tab: Tab, gp: ModuleType) -> Any:
             repeatAlternative=sum(1 << (time - 1) for time in bar.endings),
         )
         song.addMeasureHeader(header)
-        written = gp.Measure(track, header)
-        for voice, beats_of_voice in zip(written.voices, measure.voices, strict=True):
-            # Each voice has a beat, if only an empty one: readers rely on it.
-            voice.beats = [_build_beat(beat, voice, gp) for beat in beats_of_voice] or [
-                gp.Beat(voice)
-            ]
-        track.measures.append(written)
-        if bar.tempo_bpm not in (None, tempo):
-            tempo = bar.tempo_bpm
+    for number, (tab, measures) in enumerate(zip(tracks, parts, strict=True), start=1):
+        name = _shorten(tab.track, 40) or "Guitar"
+        track = gp.Track(song, number, 24, tab.tuning.capo, measures=[], name=name)
+        track.channel = gp.MidiChannel(2 * number - 2, 2 * number - 1, midi_program(tab.tuning))
+        track.strings = [
+            gp.GuitarString(number, pitch)
+            for number, pitch in enumerate(tab.tuning.open_pitches, start=1)
+        ]
+        song.tracks.append(track)
+        for header, measure in zip(song.measureHeaders, measures, strict=True):
+            written = gp.Measure(track, header)
+            for voice, beats_of_voice in zip(written.voices, measure.voices, strict=True):
+                # Each voice has a beat, if only an empty one: readers rely on it.
+                voice.beats = [
+                    _build_beat(beat, voice, version, gp) for beat in beats_of_voice
+                ] or [gp.Beat(voice)]
+            track.measures.append(written)
+    for measure, written in zip(parts[0], song.tracks[0].measures, strict=True):
+        if measure.bar.tempo_bpm not in (None, tempo):
+            tempo = measure.bar.tempo_bpm
             change = gp.MixTableChange(tempo=gp.MixTableItem(tempo), hideTempo=False)
             written.voices[0].beats[0].effect.mixTableChange = change
     return song
 
 
-def _build_beat(beat: Beat, voice: Any, gp: ModuleType) -> Any:
+def _shorten(text: str, max_bytes: int) -> str:
+    """Return a text in one line that has at most so many bytes."""
+    return " ".join(text.split()).encode()[:max_bytes].decode(errors="ignore")
+
+
+def _build_beat(beat: Beat, voice: Any, version: int, gp: ModuleType) -> Any:
     """Return a beat of a voice."""
     value = beat.note_value
     tuplet = gp.Tuplet(value.tuplet_notes, value.tuplet_time)
     duration = gp.Duration(value.denominator, value.is_dotted, tuplet)
     status = gp.BeatStatus.normal if beat.notes else gp.BeatStatus.rest
     written = gp.Beat(voice, duration=duration, status=status)
-    written.notes = [_build_note(tied, written, gp) for tied in beat.notes]
+    written.notes = [_build_note(tied, written, version, gp) for tied in beat.notes]
     return written
 
 
-def _build_note(tied_note: TiedNote, beat: Any, gp: ModuleType) -> Any:
+def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) -> Any:
     """Return a note with its techniques."""
     string, fret = tied_note.tab_note.note
     sizes = {technique.kind: technique.bend_quarter_tones for technique in tied_note.techniques}
@@ -286,8 +306,9 @@ def _build_note(tied_note: TiedNote, beat: Any, gp: ModuleType) -> Any:
     note.effect.hammer = "hammer" in sizes or "pull" in sizes
     note.effect.slides = [gp.SlideType.shiftSlideTo] if "slide" in sizes else []
     note.effect.letRing = "let ring" in sizes
-    note.effect.vibrato = "vibrato" in sizes
-    if "harmonic" in sizes:
+    # In a .gp3 file these two are said of whole chords.
+    note.effect.vibrato = "vibrato" in sizes and version > 3
+    if "harmonic" in sizes and version > 3:
         note.effect.harmonic = gp.NaturalHarmonic()
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])

@@ -1,35 +1,41 @@
 """MIDI files: any of them as pitches in time, and tabs with a channel for each string.
 
-MIDI guitars send string n, counted from 1 for the highest, on channel n; so do the files that are
-written here, and they come back as the tab that they were.
+MIDI guitars send string n, counted from 1 for the highest, on channel n. So does the first guitar
+of the files that are written here, which state its tuning, and it comes back as the tab it was.
 """
 
 import io
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from math import gcd
+from fractions import Fraction
+from math import gcd, lcm
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.guitar.ascii_reader import decode_text
+from slp_transformer.guitar.formats.notation import (
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    check_same_bars,
+    fill_durations,
+)
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
     read_bytes,
     translate_read_errors,
 )
-from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
-from slp_transformer.guitar.score import Score, ScoreNote, score_from_tab, tab_from_score
-from slp_transformer.guitar.tab import ReadProblem, Tab, check_tab
+from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
+from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
 from slp_transformer.guitar.timing import (
     add_time_signatures,
     bar_start_steps,
-    coarsest_grid,
     expand_repeats,
+    require_steps_per_quarter,
 )
 
 MAX_FILE_BYTES = 4 << 20
@@ -38,6 +44,9 @@ MAX_EXACT_STEPS_PER_QUARTER = 24
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 DRUM_CHANNEL = 10
+MAX_BARS = 100_000
+STRUM_SECONDS = 0.03
+"""The time in which the notes of a strummed chord begin."""
 
 
 def import_mido() -> ModuleType:
@@ -57,7 +66,7 @@ class _PlayedNote(NamedTuple):
 
 @dataclass
 class _MidiContents:
-    """The contents of a MIDI file, with times in ticks."""
+    """The contents of a MIDI file, with times in ticks; names, texts and channels by track."""
 
     source: str
     ticks_per_quarter: int
@@ -66,54 +75,80 @@ class _MidiContents:
     tempos: dict[int, int] = field(default_factory=dict)
     pitch_bends: Counter[int] = field(default_factory=Counter)
     track_names: dict[int, str] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
+    texts: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    programs: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
     length_ticks: int = 0
 
 
 def read_midi(
     path: str | Path,
-    tracks: Collection[int] | None = None,
-    channels: Collection[int] | None = None,
+    tracks: Collection[int] = (),
+    channels: Collection[int] = (),
     steps_per_quarter: int | None = None,
-) -> tuple[Score, list[ReadProblem]]:
-    """Read the notes of a MIDI file.
+    tuning: Tuning | None = None,
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read a MIDI file: a tab for each track that states a tuning, or all notes without strings.
 
     Args:
         path: the file.
-        tracks: which tracks to read, from 1; all if None.
-        channels: which channels to read, 1 to 16; all but the drums' 10 if None.
+        tracks: which tracks to read, from 1; all if empty.
+        channels: which channels to read, 1 to 16; all but the drums' 10 if empty.
         steps_per_quarter: the unit of time, to which notes are moved; if None, the coarsest that
             holds them as they are, up to 24, or else 12.
+        tuning: the guitar whose string n is channel n, as MIDI guitars send.
 
     Returns:
-        The notes; and what of the file is not in them, such as pitch bends and moved notes.
+        The tabs; and what of the file is not in them, such as pitch bends and moved notes.
 
     Raises:
         ValueError: if there is no such file, it is no MIDI file, its time is not in quarter notes,
-            or there are no notes in what was chosen.
+            there are no notes in what was chosen, or a note is on no string of its guitar.
     """
     contents = _read_contents(path)
     chosen = [
         note
         for note in contents.notes
-        if (tracks is None or note.track in tracks)
-        and (note.channel in channels if channels is not None else note.channel != DRUM_CHANNEL)
+        if (not tracks or note.track in tracks)
+        and (note.channel in channels if channels else note.channel != DRUM_CHANNEL)
     ]
     if not chosen:
         raise ValueError(f"{path} has no notes there: {_describe_parts(contents)}.")
     messages = list(contents.problems)
     drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
-    if drums and channels is None:
+    if drums and not channels:
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
     for channel, count in sorted(contents.pitch_bends.items()):
         if any(note.channel == channel for note in chosen):
             messages.append(f"{count} pitch bends on channel {channel} are left out")
-    score, moved = _quantize(contents, chosen, steps_per_quarter)
-    if moved:
-        unit = score.steps_per_quarter
+    ticks = contents.ticks_per_quarter
+    unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
+    if moved := sum(note.start * unit % ticks > 0 for note in chosen):
         messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
-    return score, [ReadProblem(contents.source, 0, message) for message in messages]
+    used = sorted({note.track for note in chosen})
+    guitars = {track: _stated_tuning(contents.texts[track]) for track in used}
+    parts: list[tuple[Tuning | None, list[int]]] = [(tuning, used)]
+    if tuning is None and all(guitars.values()):
+        parts = [(guitars[track], [track]) for track in used]
+    tabs = []
+    for own, members in parts:
+        strings = contents.programs[members[0]] if tuning is None else list(range(1, 17))
+        builder = _build_bars(contents, chosen, unit)
+        for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
+            place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
+            onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
+            builder.add_note(NoteEvent(onset, end - onset, place))
+        name = contents.track_names.get(members[0], "") if len(parts) > 1 else ""
+        tab, found = builder.build_tab(contents.track_names.get(1, ""), own, contents.source, name)
+        messages += found
+        tabs.append(tab)
+    return tabs, [ReadProblem(contents.source, 0, message) for message in messages]
+
+
+def _stated_tuning(texts: list[str]) -> Tuning | None:
+    """Return the guitar that the texts of a track state."""
+    pitches = next(filter(None, map(parse_tuning, texts)), None)
+    return Tuning(pitches, next(filter(None, map(parse_capo, texts)), 0)) if pitches else None
 
 
 def _read_contents(path: str | Path) -> _MidiContents:
@@ -158,8 +193,10 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "track_name":
                 name = decode_text(message.name.encode("latin-1"))  # mido reads UTF-8 as Latin-1
                 contents.track_names.setdefault(track_number, " ".join(name.split())[:100])
-            case "text" if track_number == 1:
-                contents.texts.append(message.text)
+            case "text":
+                contents.texts[track_number].append(message.text)
+            case "program_change":
+                contents.programs[track_number].append(message.channel + 1)
     left = [
         _PlayedNote(start, now, *key, track_number)
         for key, starts in sounding.items()
@@ -181,119 +218,144 @@ def _describe_parts(contents: _MidiContents) -> str:
     return f"there are notes in {'; '.join(parts)}" if parts else "it has none at all"
 
 
-def _quantize(
-    contents: _MidiContents, notes: list[_PlayedNote], steps_per_quarter: int | None
-) -> tuple[Score, int]:
-    """Return notes in steps, and how many begin a little earlier or later than they did.
+def _choose_steps_per_quarter(
+    notes: list[_PlayedNote], contents: _MidiContents, steps_per_quarter: int | None
+) -> tuple[int, list[_PlayedNote]]:
+    """Return the coarsest grid on which all notes begin and end, or at least begin, and the notes.
 
-    Of notes on one channel at one pitch that begin together the longest is kept.
+    Notes of a performance, which are on no grid that is coarse enough, begin together if they begin
+    within `STRUM_SECONDS`; if they still are on none, it is `PERFORMANCE_STEPS_PER_QUARTER`.
     """
     ticks = contents.ticks_per_quarter
-    unit = steps_per_quarter or _choose_steps_per_quarter(notes, ticks)
+    for played in (notes, strummed := _gather_strums(notes, contents)):
+        starts, ends = [note.start for note in played], [note.end for note in played]
+        for moments in (starts + ends, starts):
+            steps = ticks // gcd(ticks, *moments)
+            if steps <= MAX_EXACT_STEPS_PER_QUARTER:
+                return steps_per_quarter or steps, played
+    return steps_per_quarter or PERFORMANCE_STEPS_PER_QUARTER, strummed
 
-    def step(tick: int) -> int:  # the nearest; of two, the later
-        return (2 * tick * unit + ticks) // (2 * ticks)
 
-    kept: dict[tuple[int, int, int], int] = {}
+def _gather_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:
+    """Return the notes, those that begin within 30 ms of each other beginning together."""
+    gathered: list[_PlayedNote] = []
+    tempos = sorted(contents.tempos.items())
+    first = -1
+    for note in sorted(notes):
+        tempo = next((bpm for tick, bpm in reversed(tempos) if tick <= note.start), 120)
+        window = STRUM_SECONDS * tempo / 60 * contents.ticks_per_quarter
+        if first < 0 or note.start - first > window:
+            first = note.start
+        gathered.append(note._replace(start=first))
+    return gathered
+
+
+def _nearest_step(tick: int, ticks_per_quarter: int, unit: int) -> int:
+    """Return the step nearest to a tick; of two, the later."""
+    return (2 * tick * unit + ticks_per_quarter) // (2 * ticks_per_quarter)
+
+
+def _quantize(notes: list[_PlayedNote], ticks_per_quarter: int, unit: int) -> list[_PlayedNote]:
+    """Return notes with times in steps; of those at one pitch that begin together the longest."""
+    kept: dict[tuple[int, int, int], _PlayedNote] = {}
     for note in notes:
-        key = step(note.start), note.pitch, note.channel
-        kept[key] = max(1, step(note.end) - key[0], kept.get(key, 0))
-    signatures, tempos = sorted(contents.time_signatures.items()), sorted(contents.tempos.items())
-    score = Score(
-        tuple(ScoreNote(key[0], kept[key], key[1], key[2]) for key in sorted(kept)),
-        unit,
-        tuple((step(tick), signature) for tick, signature in signatures),
-        tuple((step(tick), tempo) for tick, tempo in tempos),
-        contents.track_names.get(1, ""),
-        contents.source,
-        step(contents.length_ticks),
-    )
-    return score, sum(note.start * unit % ticks > 0 for note in notes)
+        start = _nearest_step(note.start, ticks_per_quarter, unit)
+        end = max(start + 1, _nearest_step(note.end, ticks_per_quarter, unit))
+        key = start, note.pitch, note.channel
+        kept[key] = note._replace(start=start, end=max(end, kept[key].end if key in kept else 0))
+    return [kept[key] for key in sorted(kept)]
 
 
-def _choose_steps_per_quarter(notes: list[_PlayedNote], ticks_per_quarter: int) -> int:
-    """Return the coarsest grid on which all notes begin and end, or at least begin.
-
-    Without one that is coarse enough it is `PERFORMANCE_STEPS_PER_QUARTER`.
-    """
-    starts = [note.start for note in notes]
-    ends = [note.end for note in notes]
-    for moments in (starts + ends, starts):
-        steps = ticks_per_quarter // gcd(ticks_per_quarter, *moments)
-        if steps <= MAX_EXACT_STEPS_PER_QUARTER:
-            return steps
-    return PERFORMANCE_STEPS_PER_QUARTER
-
-
-def read_midi_tab(
-    path: str | Path, tuning: Tuning | None = None
-) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a MIDI file with a channel for each string, as MIDI guitars send, as a tab.
-
-    Args:
-        path: the file.
-        tuning: the guitar; if None, what the file says, or else standard tuning.
-
-    Returns:
-        The one tab; and what of the file is not in it.
+def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> TabBuilder:
+    """Return the bars of a file without notes; a tempo that changes inside one is the next's.
 
     Raises:
-        ValueError: as `read_midi`; and if a note is on no string, or below the open string of its
-            channel, or two begin together on one string.
+        ValueError: if there are more than 100,000 bars.
     """
-    score, problems = read_midi(path)
-    if tuning is None:
-        texts = _read_contents(path).texts
-        pitches = next(filter(None, map(parse_tuning, texts)), STANDARD.open_pitches)
-        tuning = Tuning(pitches, next(filter(None, map(parse_capo, texts)), 0))
-    places = [_note_from_channel(note, tuning, path) for note in score.notes]
-    try:
-        return [coarsest_grid(tab_from_score(score, places, tuning))], problems
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    ticks, builder = contents.ticks_per_quarter, TabBuilder()
+    last = max(_nearest_step(note.start, ticks, unit) + 1 for note in notes)
+
+    def quarters(tick: int) -> Fraction:
+        return Fraction(_nearest_step(tick, ticks, unit), unit)
+
+    changes = deque(
+        (quarters(tick), value) for tick, value in sorted(contents.time_signatures.items())
+    )
+    tempos = deque((quarters(tick), value) for tick, value in sorted(contents.tempos.items()))
+    start = Fraction(0)
+    end = max(Fraction(last, unit), quarters(contents.length_ticks))
+    time_signature, tempo = (4, 4), 0
+    while start < end:
+        while changes and changes[0][0] <= start:
+            time_signature = changes.popleft()[1]
+        while tempos and tempos[0][0] <= start:
+            tempo = tempos.popleft()[1]
+        length = Fraction(4 * time_signature[0], time_signature[1])
+        if changes:  # the time signature may change early
+            length = min(length, changes[0][0] - start)
+        builder.bars.append(BarHeader(length, time_signature, tempo or None))
+        start += length
+        if len(builder.bars) > MAX_BARS:
+            raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
+    return builder
 
 
-def _note_from_channel(note: ScoreNote, tuning: Tuning, path: str | Path) -> Note:
-    """Return the place of a note whose channel is its string."""
-    if not 1 <= note.channel <= len(tuning.open_pitches):
+def _place_on_string(
+    note: _PlayedNote, tuning: Tuning, channels: list[int], path: str | Path
+) -> Note:
+    """Return the place of a note; `channels` has the channel of each string, the first first.
+
+    Raises:
+        ValueError: if its channel is no string, or it is below the open string.
+    """
+    strings = dict(zip(channels, range(1, len(tuning.open_pitches) + 1), strict=False))
+    if note.channel not in strings:
         raise ValueError(
             f"{path} has notes on channel {note.channel}, which is no string of a guitar with "
             f"{len(tuning.open_pitches)}; a MIDI guitar has string n on channel n."
         )
-    fret = note.pitch - tuning.pitch_of(Note(note.channel, 0))
+    string = strings[note.channel]
+    fret = note.pitch - tuning.pitch_of(Note(string, 0))
     if fret < 0:
         raise ValueError(
-            f"{path} has a note {-fret} frets below the open string {note.channel}; is the tuning "
+            f"{path} has a note {-fret} frets below the open string {string}; is the tuning "
             "another?"
         )
-    return Note(note.channel, fret)
+    return Note(string, fret)
 
 
 # --- Writing --------------------------------------------------------------------------------------
 
 
-def format_midi(tab: Tab) -> bytes:
-    """Return a tab as the content of a MIDI file with string n on channel n.
+def format_midi(*tracks: Tab) -> bytes:
+    """Return tabs that play together as the content of a MIDI file with a channel for each string.
 
     Repeats are played out. A note ends where the next begins on its string. Tuning and capo are
     in the file as text. The instrument is a steel-string guitar, or a bass where the lowest string
     is below B1.
 
     Args:
-        tab: the tab, which has time.
+        tracks: the tabs, which have time and the same bars.
 
     Raises:
-        ValueError: if the tab's steps are columns, it cannot be written down, or a note is higher
+        ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
             than MIDI has.
     """
-    check_tab(tab)
-    tab = add_time_signatures(expand_repeats(tab))
-    score, mido, content = score_from_tab(tab), import_mido(), io.BytesIO()
-    if high := next((note for note in score.notes if not 0 <= note.pitch <= 127), None):
-        raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {high.pitch}.")
-    scale = max(1, 480 // score.steps_per_quarter)
-    file = mido.MidiFile(type=1, ticks_per_beat=scale * score.steps_per_quarter, charset="utf-8")
-    for messages in (_conductor_messages(score, tab), _guitar_messages(score, tab)):
+    check_same_bars(tracks)
+    tabs = [fill_durations(add_time_signatures(expand_repeats(tab))) for tab in tracks]
+    mido, content = import_mido(), io.BytesIO()
+    unit = lcm(*(require_steps_per_quarter(tab) for tab in tabs))
+    file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")
+    channels, free = [], [channel for channel in range(16) if channel != DRUM_CHANNEL - 1]
+    for tab in tabs:
+        count = len(tab.tuning.open_pitches)
+        channels.append(free[:count] if len(free) >= count else list(range(count)))
+        free = free[count:]
+    for tab, messages in (
+        (tabs[0], _conductor_messages(tabs[0])),
+        *((tab, _guitar_messages(tab, own)) for tab, own in zip(tabs, channels, strict=True)),
+    ):
+        scale = file.ticks_per_beat // require_steps_per_quarter(tab)
         track, now = mido.MidiTrack(), 0
         for step, message in sorted(
             messages, key=lambda each: (each[0], each[1].type == "note_on")
@@ -307,34 +369,43 @@ def format_midi(tab: Tab) -> bytes:
     return content.getvalue()
 
 
-def _conductor_messages(score: Score, tab: Tab) -> list[tuple[int, Any]]:
-    """Return title, guitar, time signatures and tempos, each with its step."""
+def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
+    """Return title, time signatures and tempos, each with its step."""
     meta = import_mido().MetaMessage
-    messages = [
-        (0, meta("track_name", name=" ".join(tab.title.split()))),
-        (0, meta("text", text=format_tuning_line(tab.tuning))),
-    ]
-    if tab.tuning.capo:
-        messages.append((0, meta("text", text=f"capo: {tab.tuning.capo}")))
-    for step, (beats, unit) in score.time_signatures:
-        messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
-    for step, tempo in score.tempos:  # rounded down, so that no player shows a slower tempo
-        messages.append((step, meta("set_tempo", tempo=60_000_000 // tempo)))
+    messages = [(0, meta("track_name", name=" ".join(tab.title.split())))]
+    for step, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
+        if bar.time_signature:
+            beats, unit = bar.time_signature
+            messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
+        if bar.tempo_bpm:  # rounded down, so that no player shows a slower tempo
+            messages.append((step, meta("set_tempo", tempo=60_000_000 // bar.tempo_bpm)))
     return messages
 
 
-def _guitar_messages(score: Score, tab: Tab) -> list[tuple[int, Any]]:
-    """Return the notes of all strings, each with its step; string n is on channel n."""
-    mido = import_mido()
-    messages = [(0, mido.MetaMessage("track_name", name="Guitar"))]
-    for channel in range(len(tab.tuning.open_pitches)):
-        program = midi_program(tab.tuning)
+def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
+    """Return the guitar and the notes of all strings, each with its step.
+
+    Raises:
+        ValueError: for a pitch that MIDI does not have.
+    """
+    mido, program = import_mido(), midi_program(tab.tuning)
+    messages = [
+        (0, mido.MetaMessage("track_name", name=tab.track or "Guitar")),
+        (0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))),
+    ]
+    if tab.tuning.capo:
+        messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
+    for channel in channels:
         messages.append((0, mido.Message("program_change", channel=channel, program=program)))
-        notes = [note for note in score.notes if note.channel == channel + 1]
-        for note, after in zip_longest(notes, notes[1:]):
-            end = note.onset_step + note.duration_steps
-            end = min(end, after.onset_step) if after else end
-            for kind, step in (("note_on", note.onset_step), ("note_off", end)):
-                message = mido.Message(kind, channel=channel, note=note.pitch, velocity=80)
-                messages.append((step, message))
+    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
+        for event in bar.events:
+            sounding = event.sounding_notes()
+            for each in (each for each in event.tab_notes() if each.note in sounding):
+                pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
+                if not 0 <= pitch <= 127:
+                    raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
+                channel, end = channels[each.note.string - 1], onset + each.duration_steps
+                for kind, step in (("note_on", onset), ("note_off", end)):
+                    message = mido.Message(kind, channel=channel, note=pitch, velocity=80)
+                    messages.append((step, message))
     return messages

@@ -1,21 +1,36 @@
-"""Tabs as MusicXML, which notation programs open: a staff of tablature with strings and frets.
+"""MusicXML, which notation programs open: read as tab or plain notation, written as tab.
 
 There string 1 is the highest as well, but the lines of the staff that the tuning is given for are
 counted from the bottom. Open strings are without the capo, pitches with it.
 """
 
+import re
 import xml.etree.ElementTree as ET
+from collections import Counter
+from fractions import Fraction
+from itertools import accumulate
 from math import lcm
+from pathlib import Path
 
 from slp_transformer.guitar.formats.notation import (
+    BarHeader,
     Beat,
     Measure,
+    NoteEvent,
     NoteValue,
+    TabBuilder,
     TiedNote,
+    check_same_bars,
     measures_from_tab,
 )
-from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.formats.safe_read import (
+    parse_xml,
+    read_bytes,
+    read_zip_member,
+    translate_read_errors,
+)
+from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
+from slp_transformer.guitar.tab import ReadProblem, Tab, Technique, TechniqueKind
 
 PITCH_SPELLINGS = (
     *(("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0)),
@@ -37,24 +52,41 @@ DOCTYPE = (
 )
 
 
-def format_musicxml(tab: Tab) -> str:
-    """Return a tab as MusicXML 4.0.
+def format_musicxml(*tracks: Tab) -> str:
+    """Return tabs that play together as MusicXML 4.0.
 
     Raises:
-        ValueError: if the tab cannot be written down, has no bar or no time, or notes shorter than
-            any note value.
+        ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
+            any note value; or the tracks' bars are not of the same lengths.
     """
-    measures = measures_from_tab(tab)
-    title = "".join(mark for mark in " ".join(tab.title.split()) if mark.isprintable())
-    score = _element(
-        "score-partwise",
-        _element("work", _element("work-title", title)),
-        _element("part-list", _element("score-part", _element("part-name", "Guitar"), id="P1")),
-        _MusicXmlWriter(tab.tuning, measures).part_element(),
-        version="4.0",
-    )
+    check_same_bars(tracks)
+    score = _element("score-partwise", version="4.0")
+    score.append(_element("work", _element("work-title", _printable(tracks[0].title))))
+    score.append(part_list := _element("part-list"))
+    for number, tab in enumerate(tracks, start=1):
+        part, instrument = f"P{number}", f"P{number}-I1"
+        midi = (
+            _element("midi-channel", (number - 1) % 9 + 1),
+            _element("midi-program", midi_program(tab.tuning) + 1),
+        )
+        name = _printable(tab.track) or "Guitar"
+        part_list.append(
+            _element(
+                "score-part",
+                _element("part-name", name),
+                _element("score-instrument", _element("instrument-name", name), id=instrument),
+                _element("midi-instrument", *midi, id=instrument),
+                id=part,
+            )
+        )
+        score.append(_MusicXmlWriter(tab.tuning, measures_from_tab(tab)).part_element(part))
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
+
+
+def _printable(text: str) -> str:
+    """Return a text in one line, without what XML cannot have."""
+    return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 
 
 def _element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
@@ -78,9 +110,9 @@ class _MusicXmlWriter:
         self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
         self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
 
-    def part_element(self) -> ET.Element:
+    def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
-        part = _element("part", id="P1")
+        part = _element("part", id=name)
         for number, measure in enumerate(self.measures, start=1):
             around = [None, *self.measures, None][number - 1 : number + 2 : 2]
             first, second = measure.voices
@@ -222,3 +254,257 @@ def _tempo_element(tempo_bpm: int) -> ET.Element:
         _element("sound", tempo=str(tempo_bpm)),
         placement="above",
     )
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+MAX_FILE_BYTES = 16 << 20
+MAX_NOTES = 200_000
+HALF_STEPS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+TECHNICAL = "notations/technical"
+FRET = f"{TECHNICAL}[string][fret]"
+QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
+TECHNIQUE_OF_PATH: dict[str, TechniqueKind] = {
+    "notations/technical/hammer-on[@type='start']": "hammer",
+    "notations/technical/pull-off[@type='start']": "pull",
+    "notations/slide[@type='start']": "slide",
+    "notations/glissando[@type='start']": "slide",
+    "notations/technical/harmonic": "harmonic",
+    "notations/tied[@type='let-ring']": "let ring",
+    "notations/technical/[other-technical='vibrato']": "vibrato",
+    "notations/ornaments/wavy-line[@type='start']": "vibrato",
+    "[notehead='x']": "dead",
+}
+"""What is there in a note that is played so, as ElementTree finds it."""
+
+
+def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read a MusicXML file, packed (.mxl) or not: a tab for each part.
+
+    A part in plain notation has no strings. Of a part in tablature and in notation the tablature
+    is read.
+
+    Returns:
+        The tabs; and what of the file is not in them.
+
+    Raises:
+        ValueError: if there is no such file, it is no partwise MusicXML, or it defines entities.
+    """
+    content, source = read_bytes(path, "a MusicXML file", MAX_FILE_BYTES), Path(path).name
+    with translate_read_errors(path, "MusicXML"):
+        if content.startswith(b"PK"):
+            container = parse_xml(read_zip_member(content, "META-INF/container.xml", 1 << 16))
+            name = next(
+                each.get("full-path", "") for each in container.iter() if each.get("full-path")
+            )
+            content = read_zip_member(content, name, MAX_FILE_BYTES)
+        root = parse_xml(content)
+        if root.tag != "score-partwise":
+            raise ValueError("it is no score-partwise")
+        names = {
+            part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
+        }
+        title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
+        parts = [_PartReader(part, names.get(part.get("id"), "")) for part in root.iter("part")]
+        count = max(len(part.bars) for part in parts)
+        for part in parts:  # all have the same bars
+            part.bars += [BarHeader(Fraction(0)) for _ in range(count - len(part.bars))]
+        for same in zip(*(part.bars for part in parts), strict=True):
+            beats, unit = same[0].time_signature or (4, 4)
+            length = max(bar.length_quarters for bar in same) or Fraction(4 * beats, unit)
+            tempo = next((bar.tempo for bar in same if bar.tempo), None)
+            for bar in same:
+                bar.length_quarters, bar.tempo = length, tempo
+        tabs, problems = [], []
+        for part in parts:
+            if part.is_drums or not part.notes:
+                problems.append(
+                    f"{part.name} is left out: it is {'drums' if part.is_drums else 'empty'}"
+                )
+                continue
+            name = " ".join(part.name.split()) if len(parts) > 1 else ""
+            tab, omissions = part.build_tab(" ".join(title.split()), source, name)
+            tabs.append(tab)
+            problems += [f"{part.name}: {what}" for what in omissions]
+        if not tabs:
+            raise ValueError("it has no notes")
+    return tabs, [ReadProblem(source, 0, message) for message in problems]
+
+
+class _PartReader:
+    """Reads the measures of one part."""
+
+    def __init__(self, part: ET.Element, name: str):
+        """Read all of them; notes are kept with their bar and their place in it.
+
+        Raises:
+            ValueError: for more than 200,000 notes, or an invalid time signature.
+        """
+        self.name, self.is_drums, self.half_steps, self.capo = name, False, 0, 0
+        self.bars: list[BarHeader] = []
+        self.notes: list[tuple[int, Fraction, Fraction, ET.Element]] = []
+        self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
+        self.tab_staff: str | None = None
+        self.omissions: Counter[str] = Counter()
+        self.divisions, self.time_signature = Fraction(1), (4, 4)
+        endings: tuple[int, ...] = ()
+        for measure in part.iter("measure"):
+            bar = BarHeader(Fraction(0), self.time_signature, endings=endings)
+            self.bars.append(bar)
+            now = before = Fraction(0)
+            for element in measure:
+                length = Fraction(element.findtext("duration") or 0) / self.divisions
+                match element.tag:
+                    case "attributes":
+                        self.read_attributes(element)
+                        bar.time_signature = self.time_signature
+                    case "note" if element.find("grace") is not None:
+                        self.omissions["grace notes are left out"] += 1
+                    case "note":
+                        begin = before if element.find("chord") is not None else now
+                        if element.find("rest") is None:
+                            self.notes.append((len(self.bars) - 1, begin, length, element))
+                            self.is_drums |= element.find("pitch") is None
+                        before, now = begin, max(now, begin + length)
+                    case "backup":
+                        now -= length
+                    case "forward":
+                        now += length
+                    case "barline":
+                        endings = _read_barline(element, bar, endings)
+                    case "direction" | "sound":
+                        bar.tempo = _read_tempo(element) or bar.tempo
+                bar.length_quarters = max(bar.length_quarters, now)
+            if len(self.notes) > MAX_NOTES:
+                raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
+
+    def read_attributes(self, attributes: ET.Element) -> None:
+        """Read what a measure says of those that follow.
+
+        Raises:
+            ValueError: for an invalid time signature.
+        """
+        for element in attributes:
+            match element.tag:
+                case "divisions":
+                    self.divisions = Fraction(element.text or 1)
+                case "time" if element.find("beats") is not None:
+                    beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
+                    unit = int(element.findtext("beat-type", "4"))
+                    if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
+                        raise ValueError(f"a time signature is {beats}/{unit}")
+                    self.time_signature = beats, unit
+                case "clef" if element.findtext("sign") == "TAB":
+                    self.tab_staff = element.get("number", "1")
+                case "staff-details":
+                    self.capo = int(element.findtext("capo") or self.capo)
+                    lines = self.tunings.setdefault(element.get("number", "1"), {})
+                    for line in element.iter("staff-tuning"):
+                        lines[int(line.get("line", "0"))] = _read_pitch(line, "tuning-")
+                case "transpose":
+                    octaves = int(element.findtext("octave-change") or 0)
+                    self.half_steps = int(element.findtext("chromatic") or 0) + 12 * octaves
+
+    def build_tab(self, title: str, source: str, name: str) -> tuple[Tab, list[str]]:
+        """Return the tab, and what of the part is not in it."""
+        fretted = [each for each in self.notes if each[3].find(FRET) is not None]
+        staves = {each[3].findtext("staff", "1") for each in fretted}
+        if self.tab_staff in staves:  # the others have the same in notation
+            fretted = [each for each in fretted if each[3].findtext("staff", "1") == self.tab_staff]
+        notes, builder = (
+            fretted or self.notes,
+            TabBuilder(self.bars, omission_counts=self.omissions),
+        )
+        if left := sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(
+            notes
+        ):
+            if fretted and left > 0 and self.tab_staff not in staves:
+                self.omissions["notes without a string are left out"] += left
+        starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
+        voices: list[str] = []
+        open_pitches: dict[int, int] = {}
+        for index, begin, duration, element in notes:
+            onset, pitch = (
+                starts[index] + begin,
+                _read_pitch(element.find("pitch")) + self.half_steps,
+            )
+            note = Note(0, pitch)
+            if fretted:
+                string, fret = (
+                    element.findtext(f"{TECHNICAL}/{tag}", "") for tag in ("string", "fret")
+                )
+                note = Note(int(string), int(fret))
+                open_pitches.setdefault(note.string, pitch - note.fret - self.capo)
+            if (voice := element.findtext("voice", "1")) not in voices:
+                voices.append(voice)
+            number = min(voices.index(voice) + 1, 2)
+            if element.find("tie[@type='stop']") is not None:
+                struck = builder.extend_tied_note(onset, duration, note, number)
+            else:
+                struck = builder.add_note(NoteEvent(onset, duration, note, set(), number))
+            if struck is not None:
+                struck.techniques |= _read_techniques(element)
+        stated = self.tunings.get(self.tab_staff or "1", {})
+        tuning = None
+        if fretted:
+            count = len(stated) or max(6, *open_pitches)
+            lowest_first = [stated[line] for line in sorted(stated)]
+            usual = [*STANDARD.open_pitches, 35, 30]
+            found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
+            tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
+        return builder.build_tab(title, tuning, source, name)
+
+
+def _read_techniques(note: ET.Element) -> set[Technique]:
+    """Return the ways in which a note is played."""
+    techniques = {
+        Technique(kind) for path, kind in TECHNIQUE_OF_PATH.items() if note.find(path) is not None
+    }
+    for alter in note.iterfind("notations/technical/bend/bend-alter"):
+        techniques.add(Technique("bend", min(max(round(2 * float(alter.text or 0)), 1), 24)))
+    return techniques
+
+
+def _read_pitch(element: ET.Element | None, prefix: str = "") -> int:
+    """Return the pitch that an element gives by letter, half steps and octave.
+
+    Raises:
+        ValueError: if it gives none.
+    """
+    letter = element.findtext(f"{prefix}step", "") if element is not None else ""
+    if element is None or letter not in HALF_STEPS_OF_LETTER:
+        raise ValueError("a note has no pitch")
+    octave, alter = (element.findtext(f"{prefix}{name}") or 0 for name in ("octave", "alter"))
+    return 12 * (int(octave) + 1) + HALF_STEPS_OF_LETTER[letter] + round(float(alter))
+
+
+def _read_barline(barline: ET.Element, bar: BarHeader, endings: tuple[int, ...]) -> tuple[int, ...]:
+    """Read the repeats at one side of a bar; return the endings that are open after it."""
+    ending, repeat = barline.find("ending"), barline.find("repeat")
+    if ending is not None:
+        if ending.get("type") == "start":
+            numbers = re.findall(r"\d{1,2}", ending.get("number", ""))
+            bar.endings = endings = tuple(sorted(map(int, numbers)))
+        else:
+            endings = ()
+    if repeat is not None and repeat.get("direction") == "forward":
+        bar.starts_repeat = True
+    elif repeat is not None:
+        usual = max(bar.endings, default=1) + 1
+        bar.num_plays = int(repeat.get("times") or usual)
+    return endings
+
+
+def _read_tempo(element: ET.Element) -> int | None:
+    """Return the quarter notes a minute that a direction or sound gives, if it gives any."""
+    sound = element if element.tag == "sound" else element.find("sound[@tempo]")
+    metronome = element.find("direction-type/metronome")
+    tempo = 0.0
+    if sound is not None and sound.get("tempo"):
+        tempo = float(sound.get("tempo", 0))
+    elif metronome is not None:
+        number = re.search(r"\d+(?:\.\d+)?", metronome.findtext("per-minute", ""))
+        beat = QUARTERS_OF_BEAT.get(metronome.findtext("beat-unit", ""), 1.0)
+        dot = 1.5 if metronome.find("beat-unit-dot") is not None else 1.0
+        tempo = float(number[0]) * beat * dot if number else 0.0
+    return min(max(round(tempo), 1), 1000) if tempo > 0 else None

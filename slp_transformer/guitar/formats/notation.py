@@ -6,12 +6,15 @@ begins or ends and at every bar line, each stretch is made of as few note values
 sounds on is tied. In the other direction ties are joined and time is in steps as coarse as can be.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
+from math import lcm
+from operator import itemgetter
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import Note, Tuning
@@ -33,6 +36,7 @@ from slp_transformer.guitar.timing import (
     require_steps_per_quarter,
 )
 
+AFTER_BAR = "notes after the end of their bar are left out"
 FALLBACK_STEPS_PER_QUARTER = 24
 """Steps to a quarter note for what is in no grid that a tab may have."""
 
@@ -61,13 +65,12 @@ class NoteValue(NamedTuple):
 
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
-NOTE_VALUES = (
-    *(NoteValue(kind, dotted) for kind in NOTE_VALUE_DENOMINATORS for dotted in (True, False)),
-    *(
-        NoteValue(kind, False, *tuplet)
-        for kind in NOTE_VALUE_DENOMINATORS
-        for tuplet in ((3, 2), (5, 4), (7, 4))
-    ),
+TUPLET_TIMES = {3: 2, 5: 4, 7: 4}
+NOTE_VALUES = tuple(
+    NoteValue(kind, dotted, *tuplet)
+    for tuplet in ((1, 1), *TUPLET_TIMES.items())
+    for kind in NOTE_VALUE_DENOMINATORS
+    for dotted in (True, False)
 )
 
 
@@ -146,17 +149,73 @@ def fill_durations(tab: Tab) -> Tab:
     return replace(tab, bars=tuple(reversed(bars)))
 
 
-def round_trip_tab(tab: Tab) -> Tab:
+def round_trip_tab(tab: Tab, num_voices: int = 2) -> Tab:
     """Return the tab as read back from notation: with all durations, on the coarsest grid.
 
     Raises:
         ValueError: if the tab's steps are columns, or a bar has no time signature.
     """
-    return coarsest_grid(fill_durations(add_time_signatures(tab)))
+    tab = _arrange_voices(fill_durations(add_time_signatures(tab)), num_voices)
+    return coarsest_grid(tab)
 
 
-def measures_from_tab(tab: Tab) -> list[Measure]:
-    """Return the bars of a tab in notation.
+def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
+    """Return the tab in one voice; or if all is in one of two, with held basses in the other.
+
+    A note held while higher ones begin goes to the second voice if nothing sounds there, so that
+    it is one note and no chain of ties.
+    """
+    if num_voices > 1 and any(event.voices for event in tab.iter_events()):
+        return tab
+    starts = bar_start_steps(tab)
+    onsets: list[tuple[int, list[int]]] = [
+        (start + event.step, [note.string for note in event.notes])
+        for start, bar in zip(starts, tab.bars, strict=False)
+        for event in bar.events
+    ]
+    index, busy_until, bars = 0, 0, []
+    for bar in tab.bars:
+        events = []
+        for event in bar.events:
+            now, notes = onsets[index][0], []
+            index += 1
+            for each in event.tab_notes():
+                end = now + each.duration_steps
+                last = bisect_left(onsets, end, lo=index, key=itemgetter(0))
+                above = [max(strings) < each.note.string for _, strings in onsets[index:last]]
+                is_held = num_voices > 1 and bool(above) and all(above) and now >= busy_until
+                if is_held:
+                    busy_until = end
+                notes.append(each._replace(voice=2 if is_held else 1))
+            events.append(Event.from_notes(event.step, notes))
+        bars.append(replace(bar, events=tuple(events)))
+    return replace(tab, bars=tuple(bars))
+
+
+def check_same_bars(tracks: Sequence[Tab]) -> None:
+    """Refuse tracks that cannot be written into one file.
+
+    Raises:
+        ValueError: if a tab cannot be written down, its steps are columns, or a bar is not as long
+            as the first track's.
+    """
+    lengths = []
+    for tab in tracks:
+        check_tab(tab)
+        unit = require_steps_per_quarter(tab)
+        lengths.append([Fraction(bar.steps, unit) for bar in tab.bars])
+    for number, own in enumerate(lengths, start=1):
+        if own != lengths[0]:
+            pairs = enumerate(zip_longest(own, lengths[0]), start=1)
+            bar = next(place for place, (one, other) in pairs if one != other)
+            raise ValueError(
+                f"Tracks 1 and {number} differ in bar {bar}, so they cannot play together; "
+                "write them one by one, by --tracks."
+            )
+
+
+def measures_from_tab(tab: Tab, num_voices: int = 2) -> list[Measure]:
+    """Return the bars of a tab in notation, with all notes in one voice if it may have no more.
 
     Raises:
         ValueError: if the tab cannot be written down or has no bar, its steps are columns or finer
@@ -165,7 +224,7 @@ def measures_from_tab(tab: Tab) -> list[Measure]:
     check_tab(tab)
     if not tab.bars:
         raise ValueError("A file of notation needs at least one bar.")
-    tab = round_trip_tab(tab)
+    tab = round_trip_tab(tab, num_voices)
     first, second = _beats_of_voice(tab, 1), _beats_of_voice(tab, 2)
     measures, time_signature = [], (4, 4)
     for bar, beats, more in zip(tab.bars, first, second, strict=True):
@@ -187,14 +246,24 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
                 if each.voice == voice:
                     begins[onset].append((onset, onset + each.duration_steps, each))
                     cuts |= {onset, onset + each.duration_steps}
+    windows = [
+        window
+        for start, end in pairwise(starts)
+        for begin in range(start, end, 4 * unit)
+        for window in _find_tuplets(sorted(c for c in cuts if start <= c <= end), begin, 4, unit)
+    ]
+    cuts.update(edge for start, end, _ in windows for edge in (start, end))
     beats: list[list[Beat]] = [[] for _ in tab.bars]
-    number, sounding = 0, list[tuple[int, int, TabNote]]()
+    number, place, sounding = 0, 0, list[tuple[int, int, TabNote]]()
     for now, after in pairwise(sorted(cuts)):
         while now >= starts[number + 1]:
             number += 1
+        while place < len(windows) and windows[place][1] <= now:
+            place += 1
+        tuplet = windows[place][2] if windows[place:] and windows[place][0] <= now else 1
         sounding = [note for note in sounding if note[1] > now] + begins[now]
         sounding.sort(key=lambda note: note[2].note.string)
-        for value in _split_into_note_values(after - now, unit):
+        for value in _split_into_note_values(after - now, unit, tuplet):
             end = now + int(value.duration_quarters * unit)
             notes = tuple(
                 TiedNote(each, start == now, stop > end) for start, stop, each in sounding
@@ -204,35 +273,74 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
     return beats
 
 
-def _split_into_note_values(steps: int, steps_per_quarter: int) -> list[NoteValue]:
+def _find_tuplets(
+    cuts: Sequence[int], start: int, quarters: Fraction | int, unit: int
+) -> Iterator[tuple[int, int, int]]:
+    """Find the stretches of a bar that tuplets fill: start, end, and how many notes divide it.
+
+    Args:
+        cuts: the steps at which notes of the bar begin and end, and its own.
+        start: where to begin.
+        quarters: how many quarter notes to look at.
+        unit: steps to a quarter note.
+    """
+    end = start + quarters * unit
+    parts = [Fraction(cut - start, unit) / quarters for cut in cuts if start < cut < end]
+    odd = [part.denominator // (part.denominator & -part.denominator) for part in parts]
+    if start >= cuts[-1] or set(odd) <= {1}:
+        return
+    fits = end <= cuts[-1] and end.denominator == 1
+    is_even = {part.denominator for part in parts} in ({3}, {5}, {7})
+    if fits and (is_even or quarters <= 1 and Fraction(1, 2) not in parts):
+        yield start, int(end), lcm(*odd)
+        return
+    half = Fraction(quarters) / 2
+    middle = start + half * unit
+    if middle.denominator == 1 and half >= Fraction(1, 8):
+        yield from _find_tuplets(cuts, start, half, unit)
+        yield from _find_tuplets(cuts, int(middle), half, unit)
+
+
+def _split_into_note_values(steps: int, steps_per_quarter: int, tuplet: int = 1) -> list[NoteValue]:
     """Return the fewest note values that together last so many steps, longest first.
+
+    Args:
+        steps: the length.
+        steps_per_quarter: how many steps a quarter note has.
+        tuplet: the values are those of tuplets of so many notes; 1 for none.
 
     Raises:
         ValueError: if note values are not fine enough.
     """
     whole = 4 * steps_per_quarter
-    wholes = max(0, steps // whole - 2)
-    return [NoteValue(1)] * wholes + _shortest_spellings(steps_per_quarter)[steps - wholes * whole]
-
-
-@cache
-def _shortest_spellings(steps_per_quarter: int) -> list[list[NoteValue]]:
-    """Return the fewest values for 0, 1, 2, ... steps, up to four whole notes."""
-    coins = [
-        (int(v.duration_quarters * steps_per_quarter), v)
-        for v in NOTE_VALUES
-        if (v.duration_quarters * steps_per_quarter).denominator == 1
-    ]
-    if all(steps != 1 for steps, _ in coins):
+    wholes = max(0, steps // whole - 2) if tuplet == 1 else 0
+    found = _shortest_spellings(steps_per_quarter, tuplet)[steps - wholes * whole]
+    if found is None:
         raise ValueError(
             f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is "
             "that short."
         )
-    best: list[list[NoteValue]] = [[]]
+    return [NoteValue(1)] * wholes + found
+
+
+@cache
+def _shortest_spellings(steps_per_quarter: int, tuplet: int) -> list[list[NoteValue] | None]:
+    """Return the fewest values for 0, 1, 2, ... steps, up to four whole notes; None if none do."""
+    coins = [
+        (int(v.duration_quarters * steps_per_quarter), v)
+        for v in NOTE_VALUES
+        if (v.duration_quarters * steps_per_quarter).denominator == 1
+        and (v.tuplet_notes == tuplet or tuplet not in (1, *TUPLET_TIMES))
+    ]
+    best: list[list[NoteValue] | None] = [[]]
     for steps in range(1, 16 * steps_per_quarter + 1):
-        ways = [[value, *best[steps - size]] for size, value in coins if size <= steps]
-        best.append(min(ways, key=len))
-    return [sorted(way, key=lambda value: -value.duration_quarters) for way in best]
+        ways = [
+            [value, *rest]
+            for size, value in coins
+            if size <= steps and (rest := best[steps - size]) is not None
+        ]
+        best.append(min(ways, key=len, default=None))
+    return [way and sorted(way, key=lambda value: -value.duration_quarters) for way in best]
 
 
 # --- From notation --------------------------------------------------------------------------------
@@ -252,7 +360,10 @@ class BarHeader:
 
 @dataclass
 class NoteEvent:
-    """A note as it is read; moments are in quarter notes from the beginning of the piece."""
+    """A note as it is read; moments are in quarter notes from the beginning of the piece.
+
+    A note that has no string yet is on string 0, and its fret is its pitch.
+    """
 
     onset_quarters: Fraction
     duration_quarters: Fraction
@@ -279,22 +390,24 @@ class TabBuilder:
     def add_note(self, note_event: NoteEvent) -> NoteEvent:
         """Take in a note that begins."""
         self.notes.append(note_event)
-        self._last_by_voice_and_string[note_event.voice, note_event.note.string] = note_event
+        self._last_by_voice_and_string[note_event.voice, _lane(note_event.note)] = note_event
         return note_event
 
     def extend_tied_note(
-        self, onset_quarters: Fraction, duration_quarters: Fraction, string: int, voice: int
+        self, onset_quarters: Fraction, duration_quarters: Fraction, note: Note, voice: int
     ) -> NoteEvent | None:
         """Hold on the last note of a voice and string; None if there is none to hold."""
-        struck = self._last_by_voice_and_string.get((voice, string))
+        struck = self._last_by_voice_and_string.get((voice, _lane(note)))
         if struck is None or struck.onset_quarters + struck.duration_quarters != onset_quarters:
             self.omission_counts["ties that continue no note are left out"] += 1
             return None
         struck.duration_quarters += duration_quarters
         return struck
 
-    def build_tab(self, title: str, tuning: Tuning, source: str) -> tuple[Tab, list[str]]:
-        """The tab, and what of the file is not in it."""
+    def build_tab(
+        self, title: str, tuning: Tuning | None, source: str, track: str = ""
+    ) -> tuple[Tab, list[str]]:
+        """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         moments = [*starts, *(n.onset_quarters for n in self.notes)]
         moments += [n.onset_quarters + n.duration_quarters for n in self.notes]
@@ -309,16 +422,23 @@ class TabBuilder:
             onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
-            if struck.note.string in moment:
+            if _lane(struck.note) in moment:
                 self.omission_counts["notes on a string that is struck already are left out"] += 1
                 continue
             end = round((struck.onset_quarters + struck.duration_quarters) * unit)
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: (TECHNIQUE_KINDS.index(t.kind), t))
             )
-            moment[struck.note.string] = TabNote(
+            moment[_lane(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
+        if tuning is None:  # as many strings as notes sound together, all tuned to pitch 0
+            moments_of_notes = [moment for own in events for moment in own.values()]
+            tuning = Tuning((0,) * max(map(len, moments_of_notes), default=1))
+            for moment in moments_of_notes:
+                for string, lane in enumerate(sorted(moment), start=1):
+                    pitch = moment[lane].note.fret
+                    moment[lane] = moment[lane]._replace(note=Note(string, pitch))
         bars = [
             Bar(
                 after - start,
@@ -334,7 +454,8 @@ class TabBuilder:
         omissions = [
             f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
         ]
-        return Tab(title, tuning, tuple(drop_repeated_changes(bars)), source, unit), omissions
+        bars = drop_repeated_changes(bars)
+        return Tab(title, tuning, tuple(bars), source, unit, "", track), omissions
 
     def _mark_pull_offs(self) -> None:
         """Tell pulls from hammers, which most files do not: a pull leads down."""
@@ -345,3 +466,8 @@ class TabBuilder:
                 if after.note.fret < struck.note.fret:
                     struck.techniques ^= {Technique("hammer"), Technique("pull")}
             following[struck.note.string] = struck
+
+
+def _lane(note: Note) -> int:
+    """What two notes at once cannot share: a string, or before strings are known a pitch."""
+    return note.string or -note.fret

@@ -1,6 +1,7 @@
 """One way in and one way out for tabs in files: the name of a file says what it is."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,15 +9,27 @@ from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
+from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
-from slp_transformer.guitar.formats.midi import format_midi, read_midi_tab
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.midi import format_midi, read_midi
+from slp_transformer.guitar.formats.musicxml import format_musicxml, read_musicxml
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.timing import columns_to_steps
 
-FORMATTER_OF_SUFFIX: dict[str, Callable[[Tab], str | bytes]] = {
-    ".txt": partial(format_tab, show_timing=True),
-    ".tab": partial(format_tab, show_timing=True),
+
+def _format_tabs(*tracks: Tab) -> str:
+    """Return tabs as ASCII text, one below the other."""
+    if len(tracks) > 1:
+        tracks = tuple(
+            replace(tab, track=tab.track or f"Guitar {number}")
+            for number, tab in enumerate(tracks, start=1)
+        )
+    return "\n".join(format_tab(tab, show_timing=True) for tab in tracks)
+
+
+FORMATTER_OF_SUFFIX: dict[str, Callable[..., str | bytes]] = {
+    ".txt": _format_tabs,
+    ".tab": _format_tabs,
     ".mid": format_midi,
     ".midi": format_midi,
     ".gp3": partial(format_guitar_pro, version=3),
@@ -32,11 +45,15 @@ FORMATTER_OF_SUFFIX: dict[str, Callable[[Tab], str | bytes]] = {
 READER_OF_SUFFIX: dict[str, Callable[[Path], tuple[list[Tab], list[ReadProblem]]]] = {
     ".txt": read_tab_file,
     ".tab": read_tab_file,
-    ".mid": read_midi_tab,
-    ".midi": read_midi_tab,
+    ".mid": read_midi,
+    ".midi": read_midi,
     ".gp3": read_guitar_pro,
     ".gp4": read_guitar_pro,
     ".gp5": read_guitar_pro,
+    ".gp": read_gp,
+    ".musicxml": read_musicxml,
+    ".mxl": read_musicxml,
+    ".xml": read_musicxml,
     ".atex": read_alphatex,
     ".alphatex": read_alphatex,
 }
@@ -60,8 +77,13 @@ def check_writable_suffix(path: str | Path) -> None:
         )
 
 
-def write_tab(tab: Tab, path: str | Path) -> None:
+def write_tab(tab: Tab, path: str | Path, *others: Tab) -> None:
     """Write a tab to a file of the kind that its name says, whole or not at all.
+
+    Args:
+        tab: the tab, or the first track.
+        path: the file.
+        others: further tracks that play together with it.
 
     Raises:
         ValueError: for a name that says none; or as what formats that kind of file, for instance if
@@ -69,7 +91,7 @@ def write_tab(tab: Tab, path: str | Path) -> None:
         OSError: if the file cannot be written.
     """
     check_writable_suffix(path)
-    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab)
+    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab, *others)
     with atomic_write(Path(path)) as unfinished:
         unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
 
@@ -86,7 +108,7 @@ def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -
 
 
 def read_any_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read the tabs in a file: text, Guitar Pro, alphaTex, or MIDI with a channel for each string.
+    """Read the tabs in a file: text, Guitar Pro, MusicXML, alphaTex or MIDI.
 
     Returns:
         The tabs, and what of the file is not in them.

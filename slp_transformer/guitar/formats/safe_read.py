@@ -6,9 +6,13 @@ minutes. Here they read from a stream that counts what they cost.
 
 import io
 import time
+import xml.etree.ElementTree as ET
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from slp_transformer.guitar.ascii_reader import decode_text
 
 MAX_CPU_SECONDS = 4.0
 """Most processor time that a library may take to read one file."""
@@ -55,6 +59,37 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise ValueError(f"{path} is too large for {file_type}: more than {max_bytes >> 10:,} KiB.")
     return content
+
+
+def read_zip_member(content: bytes, name: str, max_bytes: int) -> bytes:
+    """Return a file of a ZIP archive, unpacked no further than it may be large.
+
+    Raises:
+        ValueError: if it is larger, or there is none.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if name not in archive.namelist():
+            raise ValueError(f"there is no {name} in it")
+        with archive.open(name) as member:
+            unpacked = member.read(max_bytes + 1)
+    if len(unpacked) > max_bytes:
+        raise ValueError(f"{name} in it has more than {max_bytes >> 10:,} KiB")
+    return unpacked
+
+
+def parse_xml(content: bytes) -> ET.Element:
+    """Parse XML that defines no entities, which can grow without bound or name other files.
+
+    Raises:
+        ValueError: if it does, or is no XML.
+    """
+    text = decode_text(content)
+    if "<!ENTITY" in text:
+        raise ValueError("it defines entities")
+    try:
+        return ET.fromstring(text)
+    except ET.ParseError as error:
+        raise ValueError(f"it is no XML: {error}") from None
 
 
 @contextmanager

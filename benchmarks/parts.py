@@ -1,0 +1,116 @@
+"""What each part of today's recipe buys: taken out of it, and put into the book's, alone.
+
+Usage::
+
+    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts
+
+Tiny Shakespeare as in `time_to_loss.py`. All variants train for the same CPU seconds: a variant
+makes as many steps as its own step, timed in turns with the others before, takes of those that the
+whole recipe needs for `--steps`. All have the learning rate of the preset `shakespeare`. A seed's
+losses are kept in a file of its own: a seed that is there is not run again.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from time_to_loss import trained, val_loss
+
+from slp_transformer._internal.atomic_write import write_json
+from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus
+from slp_transformer.tasks.run_config import ModelSettings, load_config
+from slp_transformer.tasks.text import TextTask
+
+ROUNDS = 9  # of timing, a step each
+BOOK = {"optimizer": "adamw", "positions": "learned", "normalization": "layer", "qk_norm": False}
+BOOK |= {"activation": "relu", "zero_init": False, "tied": True}
+TODAY = {"optimizer": "muon", "positions": "rotary", "normalization": "rms", "qk_norm": True}
+TODAY |= {"activation": "relu2", "zero_init": True, "tied": False}
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Return both recipes, each with one part exchanged for the other's."""
+    made = {"today": TODAY, "book": BOOK}
+    made |= {f"today, {part} {BOOK[part]}": TODAY | {part: BOOK[part]} for part in BOOK}
+    return made | {f"book, {part} {TODAY[part]}": BOOK | {part: TODAY[part]} for part in BOOK}
+
+
+def run_seed(corpus: TokenCorpus, seed: int, steps: int) -> dict[str, dict[str, float]]:
+    """Train every variant for the same seconds."""
+    preset, stream = load_config("shakespeare"), corpus.train_data[:]
+
+    def begin(parts: dict[str, Any], steps: int):
+        parts = dict(parts)
+        how = {"optimizer": parts.pop("optimizer"), "steps": steps, "seed": seed, "bf16": False}
+        settings = vars(preset.model) | parts | {"ffn_bias": parts["normalization"] == "layer"}
+        config = ModelSettings(**settings).to_config(corpus.tokenizer.vocab_size)
+        return trained(lambda: TextTask().build_model(config), replace(preset.train, **how), stream)
+
+    clocks = {name: begin(parts, ROUNDS) for name, parts in variants().items()}
+    took: dict[str, list[float]] = {name: [] for name in clocks}
+    for run in clocks.values():
+        next(run)
+    for _ in range(ROUNDS):
+        for name, run in clocks.items():
+            start = time.process_time()
+            next(run)
+            took[name].append(time.process_time() - start)
+    step = {name: statistics.median(seconds[1:]) for name, seconds in took.items()}
+    results = {}
+    for name, parts in variants().items():
+        count, start = round(steps * step["today"] / step[name]), time.process_time()
+        *_, model = begin(parts, count)
+        seconds = time.process_time() - start
+        loss = val_loss(model, corpus.val_data[:])
+        results[name] = {"steps": count, "cpu": round(seconds, 1), "loss": round(loss, 4)}
+        print(seed, name, results[name], flush=True)
+    return results
+
+
+def summarize(folder: Path) -> None:
+    """Print and keep the median over the seeds, and the extremes."""
+    kept = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("seed-*.json"))]
+    table = {}
+    for name in kept[0]["runs"]:
+        losses = sorted(seed["runs"][name]["loss"] for seed in kept)
+        steps = statistics.median(seed["runs"][name]["steps"] for seed in kept)
+        table[name] = {"steps": steps, "loss": statistics.median(losses), "losses": losses}
+        print(f"{name:32} {table[name]}")
+    write_json(folder / "table.json", table)
+
+
+def main() -> None:
+    """Run the seeds that are missing, and summarize all."""
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(description="Measure what each part buys.")
+    parser.add_argument("corpus", help="Tiny Shakespeare: its name, or a file")
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=200, help="of the whole recipe")
+    parser.add_argument("--save", type=Path, required=True)
+    told = parser.parse_args()
+    corpus = prepare_corpus(told.corpus, val_split=0.1)
+    told.save.mkdir(parents=True, exist_ok=True)
+    for seed in told.seeds:
+        path = told.save / f"seed-{seed}.json"
+        if path.exists():
+            continue
+        runs = run_seed(corpus, seed, told.steps)
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True)
+        about = {
+            "command": " ".join(["python", "benchmarks/parts.py", *sys.argv[1:]]),
+            "commit": commit.stdout.decode().strip(),
+            "date": time.strftime("%Y-%m-%d"),
+        }
+        write_json(path, about | {"runs": runs})
+    summarize(told.save)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+/* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to write
+   it down. As slp_transformer.guitar has it, for the placed code, in which its models are trained. */
+
+import { Refusal } from "./engine.js";
+
+const OPEN_PITCHES = { // string 1, the highest, first
+  "standard": [64, 59, 55, 50, 45, 40], "drop-D": [64, 59, 55, 50, 45, 38], "double-drop-D": [62, 59, 55, 50, 45, 38],
+  "open-G": [62, 59, 55, 50, 43, 38], "open-D": [62, 57, 54, 50, 45, 38], "DADGAD": [62, 57, 55, 50, 45, 38],
+  "half-step-down": [63, 58, 54, 49, 44, 39], "lute": [64, 59, 54, 50, 45, 40], "lute-drop-D": [64, 59, 54, 50, 45, 38],
+  "drop-D-and-G": [64, 59, 55, 50, 43, 38],
+};
+const SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
+const DURING = new Set(["BAR", "SAME", "<eos>"]); // what ends a bar
+
+/** Kind and argument of a token's name: TAB<6,3> is TAB and "6,3". */
+function parsed(token) {
+  if (token.startsWith("<") || !token.includes("<")) return [token, ""];
+  return [token.slice(0, token.indexOf("<")), token.slice(token.indexOf("<") + 1, -1)];
+}
+
+/** Reads tokens one by one, and knows which may come next. */
+export class TabReader {
+  constructor(vocabulary) {
+    this.tokens = vocabulary.map(parsed);
+    const kinds = new Set(this.tokens.map(([kind]) => kind));
+    if (!kinds.has("METRE")) throw new Refusal("This page writes tab with the placed code, in which `train tabs` trains; this model has the plain one.");
+    this.maxPosition = this.tokens.filter(([kind]) => kind === "POS").length;
+    this.header = [["<bos>"], ["TUNING", "OPEN"], ["CAPO"], ["COLUMNS", "STEPS"], ["METRE"], ["KEY"], ["STYLE"]].filter((some) => kinds.has(some[0]));
+    this.header.push(["BAR", "<eos>"]);
+    this.tab = { open: OPEN_PITCHES.standard, capo: 0, unit: null, signature: null, key: "", bars: [] };
+    this.opens = [];
+    this.last = "";
+    this.beginBar(0);
+  }
+  beginBar(steps) { Object.assign(this, { steps, now: 0, offset: 0, moments: [] }); }
+  /** The kinds that a header may go on with; null after it. */
+  get expected() { return this.header[0] ?? null; }
+  read(id) {
+    const [kind, text] = this.tokens[id], numbers = text.split(",").map(Number), { tab } = this;
+    if (DURING.has(kind)) {
+      this.closeBar();
+      this.header = kind === "<eos>" ? [[]] : [];
+      if (kind === "BAR") this.beginBar(numbers[0]);
+      if (kind === "SAME") tab.bars.push(tab.bars.at(-numbers[0]));
+    } else if (this.expected) {
+      if (kind === "TUNING") tab.open = OPEN_PITCHES[text];
+      if (kind === "CAPO") tab.capo = numbers[0];
+      if (kind === "STEPS") tab.unit = numbers[0];
+      if (kind === "METRE" && text !== "none") tab.signature = text.split("/").map(Number);
+      if (kind === "KEY") tab.key = text;
+      if (kind === "OPEN") {
+        this.opens.unshift(numbers[0]);
+        if (this.opens.length < 6) this.header[0] = ["OPEN"];
+        else tab.open = this.opens;
+      }
+      if (kind !== "OPEN" || this.opens.length === 6) this.header.shift();
+    } else if (kind === "WITH") this.moments.at(-1).notes.push(numbers);
+    else if (kind === "TAB") this.moments.push({ step: this.now, notes: [numbers] });
+    else if (kind === "LONGER") this.steps += this.maxPosition;
+    else if (kind === "LONG") this.offset += this.maxPosition;
+    else this.now = this.offset + numbers[0];
+    this.last = kind;
+  }
+  closeBar() {
+    if (this.steps) this.tab.bars.push({ steps: this.steps, moments: this.moments });
+    this.beginBar(0);
+  }
+  /** The ids that may come next. */
+  allowed() {
+    return [...this.tokens.keys()].filter((id) => {
+      const [kind, text] = this.tokens[id];
+      return this.expected ? this.expected.includes(kind) : this.allows(kind, parseInt(text, 10));
+    });
+  }
+  allows(kind, number) {
+    const { last } = this, waits = last === "POS" || last === "LONG";
+    const isInside = (step) => step < this.steps;
+    if (kind === "WITH") return (last === "TAB" || last === "WITH") && number < this.moments.at(-1).notes.at(-1)[0];
+    if (DURING.has(kind)) return !waits && (kind !== "SAME" || number <= this.tab.bars.length + (this.steps > 0));
+    if (last === "SAME") return false;
+    if (kind === "LONGER") return last === "BAR" || last === "LONGER";
+    if (kind === "TAB") return last === "POS" || (!this.moments.length && last !== "LONG");
+    if (kind === "LONG") return last !== "POS" && isInside(Math.max(this.now, this.offset + this.maxPosition) + 1);
+    return kind === "POS" && last !== "POS" && this.offset + number > this.now && isInside(this.offset + number);
+  }
+}
+
+const readAll = (vocabulary, ids) => ids.reduce((reader, id) => { reader.read(id); return reader; }, new TabReader(vocabulary));
+
+/** The ids that may follow; a piece does not end before its first bar. */
+export function allowedNext(tokenizer, ids) {
+  const reader = readAll(tokenizer.vocabulary, ids);
+  return reader.allowed().filter((id) => id !== tokenizer.end || reader.steps || reader.tab.bars.length);
+}
+
+/** What kinds of token a header goes on with; null where bars have begun. */
+export const headerAfter = (tokenizer, ids) => readAll(tokenizer.vocabulary, ids).expected;
+
+/** The music in some ids: open strings, capo, steps to a quarter note, bars of moments. */
+export function tabOf(tokenizer, ids) {
+  const reader = readAll(tokenizer.vocabulary, ids);
+  reader.closeBar();
+  return reader.tab;
+}
+
+/** A riff such as "0.6 3.6 (2.4 2.5).4 r | 5.6" as tokens: fret.string, then .4 for a quarter note; eighths until one says
+    otherwise; (…) together, r a rest. Bars are of four quarters. */
+export function riffTokens(text) {
+  const refuse = (word) => { throw new Refusal(`“${word}” is no note: write fret.string, as 3.6 for fret 3 on the lowest string; (2.4 2.5) for two at once; r for a rest; .4 behind it for a quarter note.`); };
+  const tokens = [];
+  let step = 0, length = 2;
+  for (const word of text.match(/\([^)]*\)\S*|\S+/g) ?? []) {
+    if (word === "|") continue;
+    const found = /^(?:r|(\d+\.\d+)|\(([^)]+)\))(?:\.(1|2|4|8|16))?$/.exec(word) ?? refuse(word);
+    if (found[3]) length = 16 / found[3];
+    const notes = (found[1] ?? found[2] ?? "").split(/\s+/).filter(Boolean).map((note) => /^(\d+)\.([1-6])$/.exec(note) ?? refuse(word));
+    notes.sort((a, b) => b[2] - a[2]);
+    if (step % 16 === 0) tokens.push("BAR<16>");
+    if (notes.length && step % 16) tokens.push(`POS<${step % 16}>`);
+    notes.forEach(([, fret, string], k) => tokens.push(`${k ? "WITH" : "TAB"}<${string},${Number(fret)}>`));
+    if (new Set(notes.map((note) => note[2])).size < notes.length) refuse(word);
+    if ((step % 16) + length > 16) throw new Refusal(`“${word}” does not fit into its bar of four quarters.`);
+    step += length;
+  }
+  return tokens;
+}
+
+// --- Notation ----------------------------------------------------------------------------------
+
+const VALUES = [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, true, 1, 1], [kind, false, 1, 1]])
+  .concat([1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, false, 3, 2], [kind, false, 5, 4], [kind, false, 7, 4]]));
+
+/** The fewest note values that last 0, 1, 2, … steps, up to four whole notes. */
+function spellings(unit) {
+  const coins = VALUES.map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value]).filter(([size]) => Number.isInteger(size));
+  const best = [[]];
+  for (let steps = 1; steps <= 16 * unit; steps++) {
+    const ways = coins.filter(([size]) => size <= steps).map((coin) => [coin, ...best[steps - coin[0]]]);
+    best.push(ways.reduce((few, way) => (way.length < few.length ? way : few)));
+  }
+  return best.map((way) => [...way].sort((a, b) => b[0] - a[0]));
+}
+
+/** The plainest time signature of a bar, if it has one. */
+function signatureOf(steps, unit, stated) {
+  if (stated && 4 * stated[0] * unit === stated[1] * steps) return stated;
+  for (const kind of [4, 8, 16, 32]) if (Number.isInteger((steps * kind) / (4 * unit))) return [(steps * kind) / (4 * unit), kind];
+  return null;
+}
+
+const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+
+/** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths. */
+export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) {
+  let unit = stepsToQuarter ?? 4, before = "";
+  let timed = bars.map((bar) => ({ ...bar, steps: signatureOf(bar.steps, unit, signature) ? bar.steps : Math.ceil(bar.steps / unit) * unit }));
+  const size = timed.flatMap(({ steps, moments }) => [steps, ...moments.map(({ step }) => step)]).reduce(gcd, unit);
+  unit /= size;
+  timed = timed.map(({ steps, moments }) => ({ steps: steps / size, moments: moments.map(({ step, notes }) => ({ step: step / size, notes })) }));
+  const best = spellings(unit), whole = 4 * unit;
+  const beats = (notes, steps) => {
+    const wholes = Math.max(0, Math.floor(steps / whole) - 2);
+    return [...Array(wholes).fill([whole, VALUES[1]]), ...best[steps - wholes * whole]].map(([, [kind, dotted, tuplet, time]], k) => {
+      const high = [...notes].sort((a, b) => a[0] - b[0]).map(([string, fret]) => `${k ? "-" : fret}.${string}`).join(" ") || "r";
+      const effects = dotted ? "{d}" : tuplet > 1 ? `{tu (${tuplet} ${time})}` : "";
+      return `${notes.length > 1 ? `(${high})` : high}.${kind}${effects}`;
+    });
+  };
+  const written = timed.map(({ steps, moments }) => {
+    const now = signatureOf(steps, unit, signature).join(" "), tag = now === before ? "" : `\\ts (${now}) `;
+    before = now;
+    const first = moments.length ? moments[0].step : steps;
+    const all = [{ step: 0, notes: [], until: first }, ...moments.map((moment, k) => ({ ...moment, until: moments[k + 1]?.step ?? steps }))];
+    return tag + all.filter(({ step, until }) => until > step).flatMap(({ step, notes, until }) => beats(notes, until - step)).join(" ");
+  });
+  const pitches = open.map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`).join(" ");
+  return ['\\track "Guitar"', "\\staff {score tabs}", `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`, `\\tuning (${pitches})`,
+    ...(capo ? [`\\capo ${capo}`] : []), written.join(" |\n")].join("\n") + "\n";
+}
+
+/** A tab as text: a line for each string, two columns for a step, some bars beside each other. */
+export function plainTab({ open, bars }, across = 2) {
+  const rows = [];
+  for (let k = 0; k < bars.length; k += across) {
+    rows.push(open.map((pitch, s) => `${SHARPS[pitch % 12].padEnd(2)}|${bars.slice(k, k + across).map(({ steps, moments }) => {
+      const cells = Array(steps).fill("--");
+      for (const { step, notes } of moments) for (const [string, fret] of notes) if (string === s + 1) cells[step] = String(fret).padEnd(2, "-");
+      return `-${cells.join("")}|`;
+    }).join("")}`).join("\n"));
+  }
+  return rows.join("\n\n");
+}

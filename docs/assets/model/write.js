@@ -1,0 +1,359 @@
+/* The page "Write with it": a beginning, sliders, and what the model makes of them. The model itself is in a worker. */
+
+import { Refusal, Tensor, readJSON, softmax, temperature, topK, topP } from "./engine.js";
+
+const stage = document.getElementById("slp-write"), assets = new URL(stage.dataset.assets, document.baseURI);
+const find = (name) => document.getElementById(`w-${name}`);
+const make = (tag, given = {}, ...inside) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== false) made.setAttribute(name, value);
+  }
+  made.append(...inside);
+  return made;
+};
+
+const worker = new Worker(new URL("writer.js", assets), { type: "module" }), waiting = new Map();
+worker.onmessage = ({ data: { number, answer, refused } }) => {
+  const { done, fail } = waiting.get(number);
+  waiting.delete(number);
+  if (refused === undefined) done(answer); else fail(new Refusal(refused));
+};
+let asked = 0;
+const ask = (what, given = {}) => new Promise((done, fail) => {
+  waiting.set(asked, { done, fail });
+  worker.postMessage({ number: asked++, what, given });
+});
+
+let about = null, ids = [], seen = null, off = [], busy = 0; // busy counts up: a text that is written while another begins is given up
+const isTab = () => about.kind === "tab tokens";
+const note = (text) => { find("note").textContent = text; };
+
+// --- Tokens ------------------------------------------------------------------------------------
+
+/** A token as it is shown: blanks are seen, and tab tokens are short. */
+function shown(id) {
+  const token = about.vocabulary[id];
+  if (isTab()) return token.replace(/^(?:TAB|WITH)<(.*)>$/, "$1").replace(/^POS<(.*)>$/, "@$1");
+  return token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎");
+}
+const options = () => ({
+  tau: Number(find("tau").value), k: Number(find("k").value) > 40 ? about.vocabulary.length : Number(find("k").value), p: Number(find("p").value),
+  seed: Math.max(0, Math.floor(Number(find("seed").value)) || 0),
+});
+
+// --- Drawing -----------------------------------------------------------------------------------
+
+/** The next token's probabilities, as the sliders leave them. */
+function drawNext() {
+  const { tau, k, p } = options();
+  find("tau").nextElementSibling.textContent = tau ? tau.toFixed(1) : "0: the best";
+  find("k").nextElementSibling.textContent = k === about.vocabulary.length ? "all" : k;
+  find("p").nextElementSibling.textContent = p.toFixed(2);
+  if (!seen) return;
+  const u = tau ? topP(topK(temperature(seen.u, tau), k), p) : topK(seen.u, 1);
+  const y = softmax(new Tensor([1, u.length], u)).data, plain = softmax(new Tensor([1, u.length], seen.u)).data;
+  const best = [...plain.keys()].filter((id) => plain[id] > 0).sort((a, b) => y[b] - y[a] || plain[b] - plain[a]).slice(0, 12);
+  const place = stage.querySelector(".w-next"), focused = [...place.children].indexOf(document.activeElement);
+  place.replaceChildren(...best.map((id) => make("button", { type: "button", style: `--share:${(100 * y[id]).toFixed(1)}%; --was:${(100 * plain[id]).toFixed(1)}%`, onclick: () => add([id]) },
+    make("span", {}, shown(id)), make("span", {}, y[id] ? y[id].toFixed(2) : "cut"))));
+  place.children[focused]?.focus();
+  find("kept").textContent = best.length ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens can come; the mark is where each is without the sliders.` : "The piece is at its end.";
+}
+
+/** A row for each head: a switch, the last tokens as it looks at them, and the same in words. */
+function drawHeads() {
+  const across = (isTab() ? 14 : 48) >> (innerWidth < 700 ? 1 : 0), from = Math.max(0, seen.ids.length - across);
+  const focused = document.activeElement?.dataset?.head;
+  stage.querySelectorAll(".w-induction").forEach((cell) => { cell.hidden = !seen.period; });
+  const rows = seen.alpha.flatMap((heads, l) => heads.map((alpha, c) => {
+    const top = Math.max(...alpha);
+    const strip = make("span", { class: "w-strip", "aria-hidden": "true" }, ...seen.ids.slice(from).map((id, k) => make("span", { style: `--a:${Math.round((50 * alpha[from + k]) / top)}%` }, shown(id))));
+    const most = [...alpha.keys()].sort((a, b) => alpha[b] - alpha[a]).slice(0, 2).map((i) => `${shown(seen.ids[i])} ${placed(seen.ids.length - 1 - i)}: ${alpha[i].toFixed(2)}`).join("; ");
+    const on = make("input", { type: "checkbox", "data-head": `${l} ${c}`, "aria-label": `block ${l + 1}, head ${c + 1} is on`, onchange: toggle });
+    on.checked = !off.some(({ block, head }) => block === l && head === c);
+    const score = seen.period ? [make("td", { class: "w-induction" }, seen.induction[l][c].toFixed(2))] : [];
+    return make("tr", {}, make("td", {}, on), make("th", { scope: "row" }, `${l + 1}.${c + 1}`), make("td", {}, strip), make("td", {}, most), ...score);
+  }));
+  stage.querySelector(".w-heads tbody").replaceChildren(...rows);
+  if (focused) stage.querySelector(`[data-head="${focused}"]`)?.focus();
+  const nats = (x) => `${x.toFixed(3)} nats a token`;
+  find("loss").textContent = seen.loss === null ? "" : `The loss of this text is ${nats(seen.loss)}${seen.wholeLoss === null ? "." : `; with all heads it is ${nats(seen.wholeLoss)}.`}`;
+  find("copies").textContent = copiesSaid();
+}
+const placed = (back) => (back ? `${back} back` : "itself");
+
+/** What a repetition shows: the loss of both copies, and the head that looks at what came next the last time. */
+function copiesSaid() {
+  if (!seen.period) return "Repeat the text: a head that then looks at what followed last time is an induction head.";
+  const all = seen.induction.flatMap((heads, l) => heads.map((score, c) => ({ score, l, c })));
+  const top = all.reduce((best, one) => (one.score > best.score ? one : best));
+  const [first, second] = seen.copies.map((x) => x.toFixed(2));
+  return `The last ${seen.period} tokens are a repetition. The loss is ${first} in the first copy and ${second} in the second. Most of all, head ${top.l + 1}.${top.c + 1} looks at what followed the same token last time: ${top.score.toFixed(2)} of its weight on average, where looking everywhere alike would give ${seen.alike.toFixed(2)}.`;
+}
+
+function drawLens() {
+  const names = seen.lens?.map((_, k) => (k ? `after block ${k}` : "before block 1"));
+  const rows = seen.lens ? seen.lens.map((best, k) => make("tr", {}, make("th", { scope: "row" }, names[k]), ...best.map(([id, y]) => make("td", { style: `--a:${Math.round(50 * y)}%` }, `${shown(id)} ${y.toFixed(2)}`))))
+    : [make("tr", {}, make("td", {}, "This model is post-norm: its stream is normalized anew after each sublayer, and nothing can be read below its top."))];
+  stage.querySelector(".w-lens tbody").replaceChildren(...rows);
+}
+
+/** Let the model read what there is, and show it. */
+async function look() {
+  const now = ids;
+  if (!now.length) return;
+  const found = await ask("look", { ids: now, off });
+  if (now !== ids) return; // another text has come meanwhile
+  seen = found;
+  drawNext();
+  drawHeads();
+  drawLens();
+}
+
+/** What was written: in the text's field, or as tab. */
+async function drawText() {
+  if (!isTab()) {
+    find("text").value = (await ask("decode", { ids })).text;
+    find("text").scrollTop = find("text").scrollHeight;
+    return;
+  }
+  const music = await ask("music", { ids });
+  find("plain").textContent = music.text;
+  find("music").hidden = !music.bars;
+  return music;
+}
+
+// --- What the reader does ----------------------------------------------------------------------
+
+/** Do something, and say in a sentence what cannot be done. */
+const tried = (action) => async (...given) => {
+  try {
+    note("");
+    await action(...given);
+  } catch (error) {
+    halt();
+    if (!(error instanceof Refusal)) throw error;
+    note(error.message);
+  }
+};
+
+const add = tried(async (more) => {
+  halt();
+  ids = [...ids, ...more];
+  await drawText();
+  await look();
+});
+
+/** Give up what is being written. */
+function halt() {
+  busy++;
+  working(false);
+}
+
+/** While it writes it can be stopped, and readers of the screen wait for the end. */
+function working(yes) {
+  find("stop").disabled = !yes;
+  stage.setAttribute("aria-busy", String(yes));
+}
+
+/** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab be heard. */
+const write = tried(async (count) => {
+  const mine = ++busy;
+  working(true);
+  share(count);
+  let left = count, music = null;
+  while (left > 0) {
+    const { ids: more, ended } = await ask("write", { ids, count: Math.min(8, left), options: options() });
+    if (mine !== busy) return;
+    ids = [...ids, ...more];
+    left = ended ? 0 : left - more.length;
+    music = await drawText();
+    await look();
+    if (mine !== busy) return;
+  }
+  working(false);
+  if (!music?.tex || count === 1) return;
+  await document.getElementById("slp-hear").show(music.tex).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
+});
+
+/** Begin a piece: what is asked for, and the riff. */
+const piece = tried(async () => {
+  halt();
+  const wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
+  ({ ids } = await ask("beginTab", { asked: wanted, riff: find("riff").value, options: options() }));
+  off = [];
+  await drawText();
+  await look();
+});
+
+const typed = tried(async () => {
+  halt();
+  ({ ids } = await ask("encode", { text: find("text").value }));
+  if (!ids.length) throw new Refusal("Write one character at least.");
+  await look();
+});
+
+const toggle = tried(async () => {
+  off = [...stage.querySelectorAll("[data-head]")].filter((box) => !box.checked).map((box) => { const [block, head] = box.dataset.head.split(" ").map(Number); return { block, head }; });
+  await look();
+});
+
+/** Write the text twice, so that a head can find in the first copy what comes next in the second. */
+const repeat = tried(async () => {
+  halt();
+  const room = Math.floor(about.config.context_length / 2), begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
+  const line = ids.slice(Math.max(begin, 0)).filter((id) => !/^<eos>$/.test(about.vocabulary[id])).slice(-(room - (begin > 0 ? begin : 0)));
+  if (line.length < 8) throw new Refusal("Write eight tokens at least, to repeat them.");
+  ids = [...(begin > 0 ? ids.slice(0, begin) : []), ...line, ...line];
+  await drawText();
+  await look();
+});
+
+// --- Models ------------------------------------------------------------------------------------
+
+/** Take a model: show what it is, and a beginning. */
+async function take(given, name) {
+  halt();
+  about = await ask("load", given);
+  [ids, seen, off] = [[], null, []];
+  const { num_blocks, context_length } = about.config;
+  find("about").textContent = `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
+  find("for-text").hidden = isTab();
+  find("for-tab").hidden = find("new").hidden = !isTab();
+  find("music").hidden = true;
+  find("many").textContent = isTab() ? "Write to the end" : "Write 200";
+  stage.dataset.model = given.name ?? "own";
+  for (const kind of isTab() ? ["TUNING", "KEY"] : []) {
+    const values = about.vocabulary.filter((token) => token.startsWith(`${kind}<`)).map((token) => token.slice(kind.length + 1, -1));
+    find(kind).replaceChildren(make("option", { value: "" }, "any"), ...values.filter((value) => value !== "none").map((value) => make("option", { value }, value)));
+  }
+}
+async function begin() {
+  if (isTab()) return piece();
+  return typed();
+}
+
+const choose = tried(async (name, text = null) => {
+  const radio = stage.querySelector(`[name=w-model][value=${name}]`);
+  await take({ address: new URL(`${name}/`, assets).href, name }, radio.parentElement.textContent.trim());
+  radio.checked = true;
+  find("text").value = text ?? radio.dataset.first;
+  await begin();
+});
+
+/** The files of a run's best checkpoint, out of a folder's. */
+export async function bestCheckpoint(files) {
+  const folders = new Map();
+  for (const [path, file] of files) {
+    const cut = path.lastIndexOf("/"), folder = path.slice(0, Math.max(cut, 0));
+    if (!folders.has(folder)) folders.set(folder, {});
+    folders.get(folder)[path.slice(cut + 1)] = file;
+  }
+  const steps = [...folders].filter(([, own]) => own["config.json"]).sort(([a], [b]) => (a < b ? -1 : 1));
+  if (!steps.length) throw new Refusal(`There is no config.json in these ${files.length} files: take a run's folder, or one of its step-… folders.`);
+  const bytes = async (file) => new Uint8Array(await file.arrayBuffer());
+  let [, chosen] = steps.at(-1);
+  if (steps.length > 1 && chosen["training.json"]) {
+    const history = readJSON(await bytes(chosen["training.json"]), "training.json").eval_history ?? [];
+    const best = history.reduce((low, one) => (low && low.val_loss <= one.val_loss ? low : one), null);
+    chosen = steps.find(([folder]) => best && Number(folder.split("step-").at(-1)) === best.step)?.[1] ?? chosen;
+  }
+  const names = ["config.json", "tokenizer.json", "model.safetensors", "lora.safetensors"].filter((name) => chosen[name]);
+  for (const name of names) if (chosen[name].size > 1 << 28) throw new Refusal(`${name} has ${chosen[name].size} bytes; this page reads up to ${1 << 28}.`);
+  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await bytes(chosen[name])])));
+}
+
+const own = tried(async (files) => {
+  await take({ files: await bestCheckpoint(files) }, "Your run");
+  for (const radio of stage.querySelectorAll("[name=w-model]")) radio.checked = false;
+  if (!isTab()) find("text").value = (await ask("decode", { ids: firstIds() })).text;
+  await begin();
+});
+/** A few tokens that any model of text has, to begin with. */
+const firstIds = () => { const id = about.vocabulary.findIndex((token) => /^\p{L}/u.test(token)); return [Math.max(id, 0)]; };
+
+/** All files of what was dropped, with their paths. */
+async function dropped(items) {
+  const found = [];
+  const walk = async (entry) => {
+    if (entry.isFile) found.push([entry.fullPath.slice(1), await new Promise((done, fail) => entry.file(done, fail))]);
+    if (!entry.isDirectory) return;
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+      if (!some.length) return;
+      for (const one of some) await walk(one);
+    }
+  };
+  for (const entry of [...items].map((item) => item.webkitGetAsEntry()).filter(Boolean)) await walk(entry);
+  return found;
+}
+
+// --- The address -------------------------------------------------------------------------------
+
+const FIELDS = { tau: "tau", k: "k", p: "p", seed: "seed" };
+
+/** Put into the address what makes this text again: the model, the beginning, the sliders and the seed. */
+function share(count) {
+  find("share").hidden = stage.dataset.model === "own";
+  if (stage.dataset.model === "own") return;
+  const given = new URLSearchParams({ model: stage.dataset.model });
+  for (const [name, field] of Object.entries(FIELDS)) given.set(name, find(field).value);
+  if (isTab()) for (const name of ["TUNING", "KEY", "riff"]) given.set(name, find(name).value);
+  else given.set("text", find("text").value.slice(-400));
+  given.set("write", count);
+  find("share").href = `#${given}`;
+  history.replaceState(null, "", `#${given}`);
+}
+
+/** Write what the address asks for. */
+async function follow() {
+  const given = new URLSearchParams(location.hash.slice(1)), model = given.get("model");
+  if (!["text", "tab", "letters"].includes(model)) return choose("text");
+  for (const name of [...Object.values(FIELDS), "riff"]) if (given.has(name)) find(name).value = given.get(name);
+  await choose(model, given.get("text"));
+  if (model === "tab") {
+    for (const name of ["TUNING", "KEY"]) find(name).value = given.get(name) ?? "";
+    await piece();
+  }
+  const count = Math.min(400, Number(given.get("write")) || 0);
+  if (count) await write(count);
+}
+
+function listen() {
+  for (const radio of stage.querySelectorAll("[name=w-model]")) radio.addEventListener("change", () => choose(radio.value));
+  for (const name of ["tau", "k", "p"]) find(name).addEventListener("input", drawNext);
+  find("text").addEventListener("input", typed);
+  find("one").addEventListener("click", () => write(1));
+  find("many").addEventListener("click", async () => {
+    if (isTab() && about.vocabulary[ids.at(-1)] === "<eos>") await piece();
+    await write(isTab() ? about.config.context_length : 200);
+  });
+  find("new").addEventListener("click", async () => {
+    find("seed").value = (options().seed + 1) % 1000000;
+    await piece();
+    await write(about.config.context_length);
+  });
+  find("stop").addEventListener("click", halt);
+  find("repeat").addEventListener("click", repeat);
+  find("riffs").addEventListener("change", () => { find("riff").value = find("riffs").value; piece(); });
+  for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("change", piece);
+  find("folder").addEventListener("change", () => own([...find("folder").files].map((file) => [file.webkitRelativePath || file.name, file])));
+  const drop = find("drop");
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.toggle("w-over", name === "dragover"); });
+  }
+  drop.addEventListener("drop", tried(async (event) => own(await dropped(event.dataTransfer.items))));
+}
+
+async function start() {
+  listen();
+  await follow();
+  if (!about) throw new Error(find("note").textContent);
+  for (const hidden of stage.querySelectorAll(".w-live")) hidden.hidden = false;
+  stage.classList.add("w-alive");
+}
+
+export const ready = start().catch((error) => { stage.prepend(make("p", { class: "w-note" }, `The model could not be loaded: ${error.message}`)); });

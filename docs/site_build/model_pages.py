@@ -1,0 +1,373 @@
+"""The pages with models in them: "One sentence", "Write with it", "Break it" and "Hear it"."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import diagrams
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from slp_transformer.guitar import (
+    Bar,
+    Event,
+    Note,
+    Tab,
+    TabNote,
+    Tuning,
+    columns_to_steps,
+    format_tab,
+    read_tab_file,
+)
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
+    finger_piece,
+    piece_from_tab,
+)
+from slp_transformer.guitar.formats.alphatex import format_alphatex
+from slp_transformer.guitar.practice import make_practice_studies
+from slp_transformer.guitar.timing import fit_bars_to_time_signature
+
+SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
+MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
+STAGES = {'id="slp-sentence"': "sentence", 'id="slp-write"': "write"}
+"""By their names, the stages that have a script and styles of their own."""
+HEAR_STAGE = 'id="slp-hear"'
+
+
+def template(name: str) -> Template:
+    """Return a template of this folder."""
+    folder = FileSystemLoader(Path(__file__).parent / "templates")
+    return Environment(
+        loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    ).get_template(name)
+
+
+# --- One sentence ---------------------------------------------------------------------------------
+
+FIRST = "the guitarist tightened the string because it was"
+
+
+TITLES = {"input": "The input", "block": "A block", "top": "The top"}
+WEIGHTS = {
+    "W_Q": "W<sup>Q</sup>",
+    "W_K": "W<sup>K</sup>",
+    "W_V": "W<sup>V</sup>",
+    "W_O": "W<sup>O</sup>",
+    "W_1": "W<sub>1</sub>",
+    "W_2": "W<sub>2</sub>",
+}
+
+
+class Matrix(NamedTuple):
+    """A matrix of the page.
+
+    Attributes:
+        key: its name in sentence.js.
+        letter: its name in the book, as HTML.
+        what: what it is, in a few words.
+        slugs: its equations; the first one's formula is shown.
+        object: what computes it in the package.
+        code: a part of the line that does, which no other line of the object has.
+    """
+
+    key: str
+    letter: str
+    what: str
+    slugs: list[str]
+    object: str
+    code: str
+
+
+@cache
+def groups() -> dict[str, list[Matrix]]:
+    """Return the matrices of each part of the page."""
+    table = tomllib.loads(Path(__file__).with_name("sentence.toml").read_text("utf-8"))
+    return {part: [Matrix(**entry) for entry in table[part]] for part in TITLES}
+
+
+# Where a part of the map leads, if not to the matrix that shows its equation.
+ON_THE_MAP = {
+    **{"t4": "m-T4", "mh-par-out": "m-alpha", "O": "m-T3", "ffn": "m-T5", "H": "m-H"},
+    **{"top-p": "next-word", "probs": "m-y"},
+}
+
+
+def map_link(slug: str) -> tuple[str, str] | None:
+    """Return where a part of the map leads on this page."""
+    place = ON_THE_MAP.get(slug) or places().get(slug)
+    return (f"#{place}", "its numbers") if place else None
+
+
+def places() -> dict[str, str]:
+    """Return the matrix that shows an equation, by the equation's slug."""
+    found: dict[str, str] = {}
+    for matrices in groups().values():
+        for matrix in matrices:
+            for slug in matrix.slugs:
+                found.setdefault(slug, f"m-{matrix.key}")
+    return found
+
+
+def code_line(source: str, matrix: Matrix) -> str:
+    """Return the line of an object's source that computes a matrix.
+
+    Raises:
+        ValueError: if no line, or more than one, has the words that it is known by.
+    """
+    lines = [line.strip() for line in source.splitlines() if matrix.code in line]
+    if len(lines) != 1:
+        raise ValueError(
+            f"{matrix.object} has {len(lines)} lines with {matrix.code!r}, which the page "
+            f'"One sentence" shows for {matrix.key}: change sentence.toml.'
+        )
+    return lines[0]
+
+
+@cache
+def still(folder: Path) -> dict[str, Any]:
+    """Compute what a page without JavaScript shows of the first sentence."""
+    import torch
+    from safetensors.torch import load_file
+
+    from slp_transformer import TransformerConfig, TransformerLM, record_activations
+
+    spec = json.loads((folder / "config.json").read_text("utf-8"))
+    words = json.loads((folder / "words.json").read_text("utf-8"))
+    model = TransformerLM(TransformerConfig(**spec["config"]))
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    ids = torch.tensor([words["vocabulary"].index(word) for word in FIRST.split()])
+    with torch.no_grad(), record_activations(model) as trace:
+        y = model(ids)[-1].softmax(dim=-1)
+    return {
+        "words": FIRST.split(),
+        "vocabulary": words["vocabulary"],
+        "y": y.tolist(),
+        "alpha": [steps["alpha"].tolist() for steps in trace],
+    }
+
+
+def fill_sentence(
+    content: str,
+    root: Path,
+    equations: dict[str, Any],
+    link: Callable[[str], tuple[str, str] | None],
+    source_of: Callable[[str], str],
+    assets: str,
+) -> str:
+    """Return the page with its matrices in their place.
+
+    Args:
+        content: the page as Markdown made it.
+        root: the top of the repository.
+        equations: what is known of each equation, by slug.
+        link: where an equation is found.
+        source_of: the source of an object of the package.
+        assets: the address of the engine's folder.
+
+    Raises:
+        ValueError: if a line of code that the page shows is gone.
+    """
+
+    def shown(matrix: Matrix) -> dict[str, Any]:
+        first = equations[matrix.slugs[0]]
+        said = [(equations[slug], link(slug)) for slug in matrix.slugs]
+        return {
+            **matrix._asdict(),
+            "line": code_line(source_of(matrix.object), matrix),
+            "tex": first.tex,
+            "displayed": first.tex.startswith("\\begin{align"),
+            "equations": [(one.numbers, where and where[0]) for one, where in said],
+        }
+
+    page = template("sentence.html").render(
+        groups={key: (TITLES[key], map(shown, some)) for key, some in groups().items()},
+        weights=WEIGHTS,
+        still=still(root / "docs" / "assets" / "model" / "chapter5"),
+        first=FIRST,
+        assets=assets,
+        maps=[diagrams.drawing(map_link, frozenset(), upright) for upright in (False, True)],
+    )
+    return content.replace(SENTENCE_MARK, page)
+
+
+# --- Write with it --------------------------------------------------------------------------------
+
+MODELS = {
+    "text": ("Moby-Dick, in characters", "Call me Ishmael. "),
+    "tab": ("guitar tab", ""),
+    "letters": ("chapter 9's, of letters in any order", "qkhbxmtfadsw"),
+}
+"""The models of the page, with their names and a beginning."""
+RIFFS = {
+    "blues shuffle": "(0.5 2.4) (0.5 2.4) (0.5 4.4) (0.5 4.4)",
+    "E minor, upwards": "0.6 3.6 0.5 2.5 0.4 2.4 0.3 2.3",
+    "picking in C": "3.5 2.4 0.3 1.2 0.1 1.2 0.3 2.4",
+    "low strings": "0.6.4 3.6.8 5.6 0.6.4 3.6.8 6.6",
+}
+
+
+def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str:
+    """Return the page "Write with it" with its stage."""
+    run = json.loads(
+        (root / "benchmarks" / "results" / "page_model" / "writers.json").read_text("utf-8")
+    )
+    page = template("write.html").render(
+        assets=assets,
+        models=MODELS,
+        riffs=RIFFS,
+        player=player(player_assets),
+        still=run["still"],
+    )
+    return content.replace(WRITE_MARK, page)
+
+
+# --- Break it -------------------------------------------------------------------------------------
+
+TESTS = {
+    "shape": "shape",
+    "rows": "rows",
+    "causal": "causality",
+    "equal": "equality",
+    "cache": "cache",
+}
+UNNAMED = ("positions from 0 with a cache", "mask one too late", "targets not shifted")
+WIDEST = 0.6  # nats at the right end of a bar
+
+
+@cache
+def mistakes(root: Path) -> dict[str, Any]:
+    """Return the recorded run, with the medians that the page shows."""
+    run = json.loads(
+        (root / "benchmarks" / "results" / "mistakes" / "mistakes.json").read_text("utf-8")
+    )
+    for mistake in run["mistakes"]:
+        if mistake["loss"]:
+            for key in ("loss", "prefix_loss", "sentences_of_the_text"):
+                mistake[key] = median(mistake[key])
+            mistake["width"] = min(100, 100 * mistake["loss"] / WIDEST)
+            mistake["cheats"] = mistake["loss"] < run["floor"] - 0.005
+    return run
+
+
+def fill_mistakes(content: str, root: Path) -> str:
+    """Return the page with the mistakes, and those without a name, in their places."""
+    run = mistakes(root)
+    named = {mistake["name"]: mistake for mistake in run["mistakes"]}
+    parts = template("mistakes.html").module
+    shown = {"run": run, "tests": TESTS, "floor": 100 * run["floor"] / WIDEST}
+    table = parts.table(run["mistakes"], **shown)
+    quiz = parts.quiz([named[name] for name in UNNAMED], **shown)
+    return content.replace(MISTAKES_MARK, str(table)).replace(QUIZ_MARK, str(quiz))
+
+
+# --- Hear it --------------------------------------------------------------------------------------
+
+KINDS = ("picking", "shuffle", "solo", "drone")
+# Beethoven's Ode to Joy: pitches and their eighths, a bar each; and its bass.
+JOY = (
+    ((64, 2), (64, 2), (65, 2), (67, 2)), ((67, 2), (65, 2), (64, 2), (62, 2)),
+    ((60, 2), (60, 2), (62, 2), (64, 2)), ((64, 3), (62, 1), (62, 4)),
+    ((64, 2), (64, 2), (65, 2), (67, 2)), ((67, 2), (65, 2), (64, 2), (62, 2)),
+    ((60, 2), (60, 2), (62, 2), (64, 2)), ((62, 3), (60, 1), (60, 4)),
+)  # fmt: skip
+BASS = (*[((pitch, 8),) for pitch in (48, 43, 48, 43, 48, 43, 48)], ((43, 4), (48, 4)))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A piece of the page, and what there is to say of it."""
+
+    name: str
+    how: str
+    tab: Tab
+
+
+def pieces(root: Path) -> list[Heard]:
+    """The pieces, in their order."""
+    return [_generated(root), _fingered(), *_practice()]
+
+
+def _generated(root: Path) -> Heard:
+    """Return the piece of a model, as `benchmarks/results/guitar_lm` keeps it."""
+    (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
+    timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
+    how = (
+        "Written by a model that had learned 403 files of classical guitar tabs. Of twenty-four "
+        "pieces it is, of those that came to an end by themselves after 200 moments or more and "
+        "can be played throughout, the one in which most bars return. It learned columns of text, "
+        "not time; each step of the tab is played as a sixteenth."
+    )
+    return Heard("A model's piece", how, timed)
+
+
+def _fingered() -> Heard:
+    """A melody with a bass, to which strings and frets were found."""
+    bars = []
+    for number, parts in enumerate(zip(JOY, BASS, strict=True)):
+        moments: dict[int, list[TabNote]] = {}
+        for string, part in enumerate(parts, start=1):
+            now = 0
+            for pitch, eighths in part:
+                moments.setdefault(now, []).append(TabNote(Note(string, pitch), eighths))
+                now += eighths
+        events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
+        bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))
+    unfingered = Tab("Ode to Joy", Tuning((0, 0)), tuple(bars), steps_per_quarter=2)
+    ((tab, _),), _ = finger_piece(piece_from_tab(unfingered), FingeringOptions())
+    how = (
+        "Given were pitches and times alone. Strings and frets are the path on which the hand "
+        "moves least, as `slp-transformer tab` finds them without a trained model."
+    )
+    return Heard("Ode to Joy, from its pitches", how.replace("`", ""), tab)
+
+
+def _practice() -> list[Heard]:
+    """The first study of some kinds in the practice corpus."""
+    studies = make_practice_studies(0, 80)
+    first = {kind: next(study for study in studies if study.kind == kind) for kind in KINDS}
+    how = "The first study of its kind in the practice corpus, made from music theory: {}."
+    return [
+        Heard(f"Practice: {kind}", how.format(study.tab.title), study.tab)
+        for kind, study in first.items()
+    ]
+
+
+def stage(heard: list[Heard], assets: str) -> str:
+    """The stage as HTML, with every piece as text below it."""
+    data = [{"how": each.how, "tex": format_alphatex(each.tab)} for each in heard]
+    buttons = "".join(
+        f'<button type="button" data-piece="{i}" aria-pressed="false">{escape(each.name)}</button>'
+        for i, each in enumerate(heard)
+    )
+    texts = "".join(
+        f"<details><summary>{escape(each.name)}, as text</summary>"
+        f'<pre class="slp-hear-text" tabindex="0">{escape(format_tab(each.tab))}</pre></details>'
+        for each in heard
+    )
+    shown = json.dumps(data).replace("<", "\\u003c")
+    choices = f'<div class="slp-hear-pieces" role="group" aria-label="Pieces">{buttons}</div>'
+    data_script = f'<script type="application/json" id="slp-hear-pieces">{shown}</script>'
+    return f"{player(assets, choices)}{data_script}{texts}"
+
+
+def player(assets: str, choices: str = "") -> str:
+    """The stage itself: what is played, how fast, and where alphaTab draws."""
+    speeds = "".join(
+        f'<option value="{speed}"{" selected" if speed == 1 else ""}>{speed:g} ×</option>'
+        for speed in (0.5, 0.75, 1, 1.25)
+    )
+    return (
+        f'<div {HEAR_STAGE} data-assets="{assets}" hidden>{choices}'
+        '<p id="slp-hear-how" aria-live="polite"></p>'
+        '<p class="slp-hear-controls"><button type="button" id="slp-hear-play" disabled>Play'
+        '</button> <button type="button" id="slp-hear-stop" disabled>Stop</button> '
+        f'<label>Speed <select id="slp-hear-speed">{speeds}</select></label> '
+        '<output id="slp-hear-time">0:00</output></p>'
+        '<div id="slp-hear-stage"></div></div>'
+    )

@@ -1,0 +1,156 @@
+"""The names of parameters, settings and hooks, here and in four other places, for the page Reuse.
+
+Hugging Face's are read from the tables that `from_pretrained` and `save_pretrained` read, and
+nanoGPT's parameters are GPT-2's. The others are written down here.
+"""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from slp_transformer.modern import ModernConfig, RopeScaling
+from slp_transformer.modern.hf_families import HF_FAMILIES
+from slp_transformer.modern.pretrained import build_on_meta
+
+BIASES: dict[str, Any] = {"attention_bias": True, "ffn_bias": True, "tied": False}
+LLAMA = ModernConfig(11, num_kv_heads=2, key_dim=6, value_dim=6, hidden_dim=50, **BIASES)
+BOOK: dict[str, Any] = {"positions": "learned", "normalization": "layer", "activation": "gelu"}
+GPT2 = ModernConfig(11, **BOOK, **BIASES)
+
+BLOCK = ("stack.blocks.0.", "layers.0.", "transformer.h.0.", "model.layers.0.", "blocks.0.")
+PARAMETERS = {  # ours: PyTorch's and TransformerLens's
+    "embedding.tokens.E": ("", "embed.W_E"),
+    "embedding.positions.P": ("", "pos_embed.W_pos"),
+    "stack.final_norm.gamma": ("norm.weight", "ln_final.w"),
+    "stack.final_norm.beta": ("norm.bias", "ln_final.b"),
+    "E_out": ("", "unembed.W_U"),
+    "stack.blocks.0.norm_1.gamma": ("norm1.weight", "ln1.w"),
+    "stack.blocks.0.norm_1.beta": ("norm1.bias", "ln1.b"),
+    "stack.blocks.0.attention.W_QKV": (
+        "self_attn.in_proj_weight",
+        "attn.W_Q, attn.W_K, attn.W_V",
+    ),
+    "stack.blocks.0.attention.b_QKV": ("self_attn.in_proj_bias", "attn.b_Q, attn.b_K, attn.b_V"),
+    "stack.blocks.0.attention.W_O": ("self_attn.out_proj.weight", "attn.W_O"),
+    "stack.blocks.0.attention.b_O": ("self_attn.out_proj.bias", "attn.b_O"),
+    "stack.blocks.0.norm_cross.gamma": ("norm2.weight", ""),
+    "stack.blocks.0.cross_attention.W_QKV": ("multihead_attn.in_proj_weight", ""),
+    "stack.blocks.0.cross_attention.W_O": ("multihead_attn.out_proj.weight", ""),
+    "stack.blocks.0.norm_2.gamma": ("`norm2.weight`, or `norm3.weight`", "ln2.w"),
+    "stack.blocks.0.norm_2.beta": ("`norm2.bias`, or `norm3.bias`", "ln2.b"),
+    "stack.blocks.0.ffn.W_1": ("linear1.weight", "`mlp.W_in`, or gated `mlp.W_gate`"),
+    "stack.blocks.0.ffn.b_1": ("linear1.bias", "mlp.b_in"),
+    "stack.blocks.0.ffn.W_2": ("linear2.weight", "`mlp.W_out`, or gated `mlp.W_in`"),
+    "stack.blocks.0.ffn.b_2": ("linear2.bias", "`mlp.b_out`, or gated `mlp.b_in`"),
+    "stack.blocks.0.ffn.W_3": ("", "mlp.W_out"),
+    "stack.blocks.0.ffn.b_3": ("", "mlp.b_out"),
+}
+
+SETTINGS: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    # ours: another value, then PyTorch's, nanoGPT's and TransformerLens's
+    "vocab_size": ({"vocab_size": 13}, "", "vocab_size", "d_vocab"),
+    "context_length": ({"context_length": 17}, "", "block_size", "n_ctx"),
+    "model_dim": ({"model_dim": 192}, "d_model", "n_embd", "d_model"),
+    "num_heads": ({"num_heads": 8}, "nhead", "n_head", "n_heads"),
+    "num_kv_heads": ({"num_kv_heads": 1}, "", "", "n_key_value_heads"),
+    "num_blocks": ({"num_blocks": 3}, "num_layers", "n_layer", "n_layers"),
+    "key_dim, value_dim": ({"key_dim": 10, "value_dim": 10}, "", "", "d_head"),
+    "hidden_dim": ({"hidden_dim": 70}, "dim_feedforward", "", "d_mlp"),
+    "activation": ({"activation": "relu"}, "activation", "", "act_fn, gated_mlp"),
+    "positions": ({"positions": "sinusoidal"}, "", "", "positional_embedding_type"),
+    "normalization": ({"normalization": "none"}, "", "", "normalization_type"),
+    "norm": ({"norm": "post"}, "norm_first", "", ""),
+    "eps": ({"eps": 0.5}, "layer_norm_eps", "", "eps"),
+    "dropout": ({"dropout": 0.5}, "dropout", "dropout", ""),
+    "qk_norm": ({"qk_norm": True}, "", "", "use_qk_norm"),
+    "attention_bias": ({"attention_bias": False}, "bias", "bias", ""),
+    "ffn_bias": ({"ffn_bias": False}, "bias", "bias", ""),
+    "tied": ({"tied": True}, "", "", ""),
+    "rope_base": ({"rope_base": 500.0}, "", "", "rotary_base"),
+    "rope_scaling": ({"rope_scaling": RopeScaling("linear", 2.0)}, "", "", ""),
+    "begin_id": ({"begin_id": 1}, "", "", ""),
+    "end_ids": ({"end_ids": (2,)}, "", "", ""),
+    "num_encoder_blocks": ({}, "num_encoder_layers", "", ""),
+}
+
+HOOKS = {  # ours, of block 0: Hugging Face's and TransformerLens's
+    "0.X": ("hidden_states[0]", "hook_resid_pre"),
+    "0.T1": ("", "ln1.hook_normalized"),
+    "0.Q": ("", "`attn.hook_q`, or rotary `attn.hook_rot_q`"),
+    "0.K": ("", "`attn.hook_k`, or rotary `attn.hook_rot_k`"),
+    "0.V": ("", "attn.hook_v"),
+    "0.scores": ("", "`attn.hook_attn_scores`, mask added"),
+    "0.alpha": ("attentions[0]", "attn.hook_pattern"),
+    "0.head": ("", "attn.hook_z"),
+    "0.T2": ("", "hook_attn_out"),
+    "0.T3": ("", "hook_resid_mid"),
+    "0.T4": ("", "ln2.hook_normalized"),
+    "0.T5": ("", "hook_mlp_out"),
+    "0.H": ("hidden_states[1]", "hook_resid_post"),
+}
+
+
+def parameter_rows() -> list[list[str]]:
+    """Return ours, PyTorch's, GPT-2's and nanoGPT's, Llama's and TransformerLens's."""
+    rows = []
+    for ours, (pytorch, lens) in PARAMETERS.items():
+        found = [find_parameters(kind, ours) for kind in ("gpt2", "llama")]
+        row = [ours, pytorch, *found, lens]
+        rows.append([name.replace(begin, "") for name, begin in zip(row, BLOCK, strict=True)])
+        if ours == "E_out":
+            rows.append([f"`{begin}` …" for begin in BLOCK])  # so begin those that follow
+    return rows
+
+
+def find_parameters(kind: str, ours: str) -> str:
+    """Return the tensors of a published model that one of ours is made of, if there are any."""
+    config = {"gpt2": GPT2, "llama": LLAMA}[kind]
+    if ours not in build_on_meta(config).state_dict():
+        return ""
+    return ", ".join(place.name for place in HF_FAMILIES[kind].find_param(ours, config))
+
+
+def setting_rows() -> list[list[str]]:
+    """Return ours, PyTorch's, nanoGPT's, GPT-2's, Llama's and TransformerLens's."""
+    return [
+        [ours, pytorch, nano, find_settings("gpt2", change), find_settings("llama", change), lens]
+        for ours, (change, pytorch, nano, lens) in SETTINGS.items()
+    ]
+
+
+def find_settings(kind: str, change: dict[str, Any]) -> str:
+    """Return the keys of config.json that are other ones after a change of ours."""
+    config, family = {"gpt2": GPT2, "llama": LLAMA}[kind], HF_FAMILIES[kind]
+    try:
+        before, after = (family.write_config(replace(config, **new)) for new in ({}, change))
+    except ValueError:  # there is no such part
+        return ""
+    return ", ".join(name for name in after if after[name] != before.get(name))
+
+
+def fill(markdown: str) -> str:
+    """Put the three tables where the page has their marks."""
+    heads = {
+        "parameters": ["here", "PyTorch", "GPT-2, nanoGPT", "Llama", "TransformerLens"],
+        "settings": ["here", "PyTorch", "nanoGPT", "GPT-2", "Llama", "TransformerLens"],
+        "hooks": ["here", "Hugging Face", "TransformerLens"],
+    }
+    rows = {"parameters": parameter_rows(), "settings": setting_rows()}
+    rows["hooks"] = [[ours, *others] for ours, others in HOOKS.items()]
+    for kind, head in heads.items():
+        lines = [head, ["---"] * len(head), *(map(as_code, row) for row in rows[kind])]
+        text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        text = re.sub("`(.+?)`", breaking_at_dots, text)
+        box = f'<div class="slp-wide slp-names" tabindex="0" markdown="1">\n\n{text}\n\n</div>'
+        markdown = markdown.replace(f"<!-- names of {kind} -->", box)
+    return markdown
+
+
+def breaking_at_dots(match: re.Match[str]) -> str:
+    """Return a name as code that a narrow column breaks after a dot, and nowhere else."""
+    return f"<code>{match[1].replace('.', '.<wbr>')}</code>"
+
+
+def as_code(cell: str) -> str:
+    """Return names as code, unless some of a cell's words are code already."""
+    return cell if "`" in cell or not cell else f"`{cell.replace(', ', '`, `')}`"

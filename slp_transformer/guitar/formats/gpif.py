@@ -1,0 +1,211 @@
+"""Guitar Pro 7 and 8 files (`.gp`): a ZIP archive with XML, which is called GPIF, in it.
+
+Everything in it stands in lists and is named by number: a bar names its voices, a voice its beats,
+a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
+"""
+
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+from pathlib import Path
+
+from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, NoteEvent, TabBuilder
+from slp_transformer.guitar.formats.safe_read import (
+    parse_xml,
+    read_bytes,
+    read_zip_member,
+    translate_read_errors,
+)
+from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
+
+MAX_FILE_BYTES = 8 << 20
+MAX_UNPACKED_BYTES = 64 << 20
+MAX_BEATS = 200_000
+NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
+QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
+BEND_UNITS_PER_QUARTER_TONE = 25
+
+
+def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read a Guitar Pro 7 or 8 file: a tab for each staff; one without strings has pitches alone.
+
+    Returns:
+        The tabs, each with the song's title, and the track's name where there are several; and what
+        of the file is not in them.
+
+    Raises:
+        ValueError: if there is no such file, it is no Guitar Pro 7 or 8 file or unpacks to more
+            than 64 MiB, or it has no track that a tab can be made of.
+    """
+    content, source = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES), Path(path).name
+    with translate_read_errors(path, "a Guitar Pro 7 or 8 file"):
+        root = parse_xml(read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES))
+        song = _Song(root)
+        title, tabs, problems = " ".join(root.findtext("Score/Title", "").split()), [], []
+        staves = [
+            (track, staff) for track in root.iterfind("Tracks/Track") for staff in _staves(track)
+        ]
+        for place, (track, staff) in enumerate(staves):
+            name = " ".join(track.findtext("Name", "").split())
+            pitches = tuple(
+                map(int, staff.findtext("*/Property[@name='Tuning']/Pitches", "").split())
+            )
+            capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
+            if "drum" in track.findtext("InstrumentSet/Type", "").lower():
+                messages = ["it is drums, which are left out"]
+            elif pitches and not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
+                messages = [f"it has {len(pitches)} strings, and is left out"]
+            else:
+                tuning = Tuning(pitches[::-1], capo) if any(pitches) else None
+                builder = song.read_staff(place, len(pitches) if tuning else 0)
+                tab, messages = builder.build_tab(
+                    title, tuning, source, name if len(staves) > 1 else ""
+                )
+                tabs.append(tab)
+            problems += [ReadProblem(source, 0, f"{name}: {message}") for message in messages]
+        if not tabs:
+            raise ValueError("it has no track of 4 to 8 strings")
+    return tabs, problems
+
+
+def _staves(track: ET.Element) -> list[ET.Element]:
+    """Return the staves of a track, of which older files have one that is not named so."""
+    return track.findall("Staves/Staff") or [track]
+
+
+class _Song:
+    """The lists of a file, each by number."""
+
+    def __init__(self, root: ET.Element):
+        """Read the lists and the bars.
+
+        Raises:
+            ValueError: for an invalid time signature or tempo.
+        """
+        self.bars, self.voices, self.beats, self.notes, self.rhythms = (
+            {each.get("id"): each for each in root.iterfind(path)}
+            for path in ("Bars/Bar", "Voices/Voice", "Beats/Beat", "Notes/Note", "Rhythms/Rhythm")
+        )
+        self.master_bars = root.findall("MasterBars/MasterBar")
+        self.headers = [_read_master_bar(bar) for bar in self.master_bars]
+        for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
+            number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
+            tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
+            header = self.headers[int(automation.findtext("Bar") or 0)]
+            header.tempo = min(max(round(tempo), 1), 1000)
+        self.num_beats = 0
+
+    def read_staff(self, place: int, num_strings: int) -> TabBuilder:
+        """Return the bars and notes of a staff.
+
+        Args:
+            place: which staff of all tracks it is, from 0.
+            num_strings: how many strings it has; 0 if its notes have none.
+
+        Raises:
+            ValueError: for more than 200,000 beats.
+        """
+        builder, begin = TabBuilder(self.headers), Fraction(0)
+        for header, master_bar in zip(self.headers, self.master_bars, strict=True):
+            bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
+            used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
+            if len(used) > 2:
+                builder.omission_counts["third and fourth voices are left out"] += 1
+            if master_bar.find("TripletFeel") is not None:
+                builder.omission_counts["bars in triplet feel are read as they are written"] += 1
+            for voice, name in enumerate(used[:2], start=1):
+                now = Fraction(0)
+                for beat_name in self.voices[name].findtext("Beats", "").split():
+                    beat = self.beats[beat_name]
+                    notes = beat.findtext("Notes", "").split()
+                    self.num_beats += 1
+                    if self.num_beats > MAX_BEATS:
+                        raise ValueError(f"it has more than {MAX_BEATS:,} beats")
+                    if beat.find("GraceNotes") is not None:
+                        builder.omission_counts["grace notes are left out"] += len(notes)
+                        continue
+                    rhythm = beat.find("Rhythm")
+                    length = _read_rhythm(
+                        self.rhythms[rhythm.get("ref") if rhythm is not None else ""]
+                    )
+                    for note in notes:
+                        if now < header.length_quarters:
+                            element = self.notes[note]
+                            _read_note(builder, element, begin + now, length, voice, num_strings)
+                        else:
+                            builder.omission_counts[AFTER_BAR] += 1
+                    now += length
+            begin += header.length_quarters
+        return builder
+
+
+def _read_master_bar(element: ET.Element) -> BarHeader:
+    """Return a bar without its notes.
+
+    Raises:
+        ValueError: for an invalid time signature.
+    """
+    beats, unit = map(int, element.findtext("Time", "4/4").split("/"))
+    if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
+        raise ValueError(f"a bar has the time signature {beats}/{unit}")
+    header = BarHeader(Fraction(4 * beats, unit), (beats, unit))
+    repeat = element.find("Repeat")
+    if repeat is not None:
+        header.starts_repeat = repeat.get("start") == "true"
+        header.num_plays = int(repeat.get("count", 2)) if repeat.get("end") == "true" else 0
+    header.endings = tuple(map(int, element.findtext("AlternateEndings", "").split()))
+    return header
+
+
+def _read_rhythm(rhythm: ET.Element) -> Fraction:
+    """Return a length in quarter notes.
+
+    Raises:
+        ValueError: for a note value that there is not.
+    """
+    length = Fraction(4, 1 << NOTE_VALUES.index(rhythm.findtext("NoteValue", "")))
+    dots, tuplet = rhythm.find("AugmentationDot"), rhythm.find("PrimaryTuplet")
+    if dots is not None:
+        length *= 2 - Fraction(1, 1 << min(int(dots.get("count", 1)), 4))
+    if tuplet is not None:
+        length *= Fraction(int(tuplet.get("den", 1)), int(tuplet.get("num", 1)))
+    return length
+
+
+def _read_note(
+    builder: TabBuilder,
+    element: ET.Element,
+    onset: Fraction,
+    duration: Fraction,
+    voice: int,
+    num_strings: int,
+) -> None:
+    """Take in one note."""
+    properties = {each.get("name"): each for each in element.iterfind("Properties/Property")}
+
+    def value(name: str, default: str = "0") -> str:
+        return "".join(properties[name].itertext()).strip() if name in properties else default
+
+    if num_strings:
+        note = Note(num_strings - int(value("String")), int(value("Fret")))
+    else:
+        note = Note(0, int(value("Midi")))
+    tie = element.find("Tie")
+    if tie is not None and tie.get("destination") == "true":
+        struck = builder.extend_tied_note(onset, duration, note, voice)
+    else:
+        struck = builder.add_note(NoteEvent(onset, duration, note, set(), voice))
+    if struck is None:
+        return
+    bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")
+    top = round(max(float(value(name)) for name in bends) / BEND_UNITS_PER_QUARTER_TONE)
+    marked = {
+        Technique("hammer"): "HopoOrigin" in properties,
+        Technique("slide"): "Slide" in properties,
+        Technique("bend", min(max(top, 1), 24)): "Bended" in properties,
+        Technique("harmonic"): "Harmonic" in properties or "HarmonicType" in properties,
+        Technique("dead"): "Muted" in properties,
+        Technique("let ring"): element.find("LetRing") is not None,
+        Technique("vibrato"): element.find("Vibrato") is not None,
+    }
+    struck.techniques |= {technique for technique, is_marked in marked.items() if is_marked}

@@ -1,0 +1,224 @@
+"""A Transformer of a reader's own functions: put together, trained, compared, and reported on."""
+
+import json
+import math
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from foreign import foreign
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.check import __main__ as command
+from slp_transformer.check import own_model
+from slp_transformer.check.own_model import NEEDED, OwnModel, Parts, read_functions
+from slp_transformer.modern import from_pretrained
+
+MINE = """
+import math
+from pathlib import Path
+import torch
+
+eps = 1e-5
+
+
+def my_ffn(x, W_1, b_1, W_2, b_2):
+    return torch.relu(x @ W_1 + b_1) @ W_2 + b_2
+
+
+def layer_norm(x, gain, offset):
+    mean, centered = x.mean(-1, keepdim=True), x - x.mean(-1, keepdim=True)
+    return gain * centered / torch.sqrt((centered**2).mean(-1, keepdim=True) + eps) + offset
+
+
+def block(X, attention, ffn, norm_1, norm_2):
+    O = X + attention(norm_1(X))
+    return O + ffn(norm_2(O))
+
+
+def causal_mask(N):
+    return [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
+
+
+def attention(Q, K, V, mask):
+    return torch.softmax(Q @ K.T / K.shape[1] ** 0.5 + mask, -1) @ V
+
+
+def split_heads(X, A):
+    return X.view(len(X), A, -1).transpose(0, 1)
+
+
+def join_heads(heads):
+    return torch.cat(list(heads), -1)
+
+
+def multi_head_attention(X, W_Q, W_K, W_V, W_O, A):
+    Q, K, V = (split_heads(X @ W, A) for W in (W_Q, W_K, W_V))
+    mask = torch.tensor(causal_mask(len(X)))
+    return join_heads([attention(*one, mask) for one in zip(Q, K, V)]) @ W_O
+
+
+def input_encoding(ids, E, P, start):
+    return E[ids] + P[start : start + len(ids)]
+
+
+def stack(X, blocks, final_norm):
+    for one in blocks:
+        X = one(X)
+    return final_norm(X)
+
+
+def lm_head(H, E):
+    return H @ E.T
+
+
+def cached_step(x, W_Q, W_K, W_V, K, V):
+    K, V = torch.cat([K, (x @ W_K)[None]]), torch.cat([V, (x @ W_V)[None]])
+    return attention((x @ W_Q)[None], K, V, 0)[0], K, V
+
+
+raise SystemExit("no line but definitions is run")
+"""
+NO_MASK = MINE.replace("mask = torch.tensor(causal_mask(len(X)))", "mask = 0")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE, encoding="utf-8")
+    return path
+
+
+def random_model():
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(17, 11, model_dim=12, num_heads=3, num_blocks=2)).eval()
+    for W in model.parameters():
+        W.data.normal_(0, 0.4)
+    return model
+
+
+def parts_of(text, folder):
+    path = folder / "other.py"
+    path.write_text(text, encoding="utf-8")
+    return Parts(read_functions(path))
+
+
+def test_functions_with_the_package_s_weights_say_what_it_says(mine):
+    model = random_model()
+    own, count, gap = own_model.compare(Parts(read_functions(mine)), model)
+    assert own.additions == [] and count == 11 and gap < 1e-4
+
+
+def test_a_published_gpt2_in_the_reader_s_functions(mine, tmp_path, capsys):
+    foreign("gpt2", tmp_path / "gpt2")
+    assert command.main([str(mine), "--run", str(tmp_path / "gpt2")]) == 0
+    said = capsys.readouterr().out
+    assert "biases of attention, GELU" in said and "all 24 next words are the package's" in said
+    foreign("llama", tmp_path / "llama")
+    model = from_pretrained(tmp_path / "llama")
+    with pytest.raises(ValueError, match="other parts than the book's"):
+        OwnModel(model, Parts(read_functions(mine)))
+
+
+def test_a_weight_that_is_taken_for_another_is_noticed(mine, tmp_path):
+    model = random_model()
+    wrong = parts_of(MINE.replace("x @ W_1 + b_1", "x @ W_1 - 9"), tmp_path)
+    with pytest.raises(ValueError, match="The next word differs after"):
+        own_model.compare(wrong, model)
+
+
+def test_the_lowest_loss_is_that_of_counting():
+    # Who: ln 2 once; how it was tuned: two of four, (3/2) ln 2; flat or sharp: half the time ln 2.
+    assert own_model.lowest_loss() == pytest.approx((1 + 1.5 + 0.5) * math.log(2) / 9)
+    assert own_model.judge(0.235) == ""
+    assert "sees the word that it predicts" in own_model.judge(0.005)
+    assert "should be 0.24 at the most" in own_model.judge(0.5)
+
+
+def test_looking_ahead_and_a_cache_that_differs_are_seen(mine, tmp_path):
+    model = random_model()
+    ids = torch.arange(7)
+    own_model.check_causality(OwnModel(model, Parts(read_functions(mine))), ids)
+    blind = OwnModel(model, parts_of(NO_MASK, tmp_path))
+    with pytest.raises(ValueError, match="A word before place 1 changes"):
+        own_model.check_causality(blind, ids)
+    X = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
+    own_model.check_cache(OwnModel(model, Parts(read_functions(mine))), X)
+    wrong = parts_of(MINE.replace("[V, (x @ W_V)", "[V, (x @ W_K)"), tmp_path)
+    with pytest.raises(ValueError, match="head 1 gathers something else at row 1"):
+        own_model.check_cache(OwnModel(model, wrong), X)
+
+
+def test_a_part_without_gradient_is_named(tmp_path):
+    wrong = parts_of(
+        MINE.replace("torch.relu(x @ W_1 + b_1)", "torch.relu(x @ W_1.data)"), tmp_path
+    )
+    with pytest.raises(ValueError, match=r"No gradient reaches stack\.blocks\.0\.ffn\.W_1"):
+        own_model.train(wrong, lambda line: None)
+
+
+@pytest.mark.slow  # 350 steps
+def test_the_reader_s_model_learns_and_a_cheat_is_seen(mine, tmp_path, capsys):
+    assert command.main([str(mine)]) == 0
+    said = capsys.readouterr().out
+    assert "No word sees those after it." in said and "a head gathers the same" in said
+    assert "head 1" in said and "█" in said
+    with pytest.raises(ValueError, match="is below 0.231"):
+        own_model.train(parts_of(NO_MASK, tmp_path), lambda line: None)
+
+
+def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text("def lm_head(H, E):\n    return H @ E.T.softmax(-1)\n", encoding="utf-8")
+    assert command.main([str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"0 of the {len(NEEDED)} parts" in said and "not there yet" in said
+    assert "5 * lm_head" in said and "lm_head                right" not in said
+
+
+def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    assert command.main(["--new", str(path)]) == 0
+    text = path.read_text(encoding="utf-8")
+    assert set(read_functions(path)) == {n for names in own_model.CHAPTERS.values() for n in names}
+    assert command.main(["--new", str(path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_class_is_reported_on(mine, tmp_path, capsys):
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / "ann.py").write_text(MINE, encoding="utf-8")
+    cell = "%matplotlib inline\ndef my_lm_head(H, E):\n    return H @ E\n\nmy_lm_head(1, 2)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    (folder / "bo.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
+    (folder / "cy.py").write_text("def (", encoding="utf-8")
+    assert command.main(["--json", str(folder)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    ann, bo, cy = report["files"]
+    assert set(NEEDED) <= set(ann["right"]) and ann["wrong"] == {}
+    assert bo["right"] == [] and list(bo["wrong"]) == ["lm_head"]
+    assert "SyntaxError" in cy["error"] and len(report["mistakes"]) == 1
+
+
+def test_what_a_check_knows_is_printed_alone(capsys):
+    assert command.main(["lm_head"]) == 0
+    said = capsys.readouterr().out
+    assert "lm_head(H, E)" in said and "attention(" not in said
+    assert command.main(["nothing.py"]) == 2
+    assert "There is no check and no file named nothing.py" in capsys.readouterr().err
+
+
+def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to(tmp_path):
+    exercises = Path(__file__).parents[2] / "chapters" / "exercises"
+    for name in ("01_attention", "04_input"):
+        source = (exercises / f"{name}.py").read_text("utf-8")
+        cells = [{"cell_type": "code", "source": [source]}]
+        path = tmp_path / f"{name}.ipynb"
+        path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+        report = command.report_on(path)
+        assert not report["wrong"], report
+        expected = {"01_attention": "softmax", "04_input": "input_encoding"}[name]
+        assert expected in report["right"]

@@ -1,0 +1,59 @@
+"""The pages in which models run, without the site around them."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+ADDRESS = "http://page.test/"
+KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+
+
+def answering(title, name, body):
+    """Return what answers a page's requests: the files of the site, and the page itself."""
+    html = (
+        f"<!doctype html><html lang=en style='font-size: 125%'><title>{title}</title>"
+        "<style>body { margin: 0 16px; background: var(--md-default-bg-color); "
+        "color: var(--md-default-fg-color) } a { color: var(--md-typeset-a-color) }</style>"
+        '<link rel=stylesheet href="/assets/site.css">'
+        f'<link rel=stylesheet href="/assets/model/{name}.css">'
+        '<script src="/assets/alphatab/hear.js" defer></script>'
+        f'<body data-md-color-scheme=default><main class="md-typeset"><h1>{title}</h1>'
+        f'{body}</main><script type=module src="/assets/model/{name}.js"></script>'
+    )
+
+    def answer(route):
+        path = DOCS / route.request.url.removeprefix(ADDRESS).partition("?")[0]
+        if path.is_file():
+            kind = KINDS.get(path.suffix, "application/octet-stream")
+            route.fulfill(body=path.read_bytes(), content_type=kind)
+        else:
+            route.fulfill(body=html, content_type="text/html; charset=utf-8")
+
+    return answer
+
+
+@contextmanager
+def on_a_phone(browser, answer, selector):
+    """Open the page, wait for an element, and at the end see that nothing went wrong."""
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        opened, wrong = context.new_page(), []
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        context.route("**/*", answer)
+        opened.goto(ADDRESS)
+        opened.wait_for_selector(selector)
+        yield opened
+        assert wrong == []
+
+
+def assert_accessible(page):
+    """Assert that axe finds nothing, and that the page does not scroll sideways."""
+    page.evaluate(pytest.importorskip("axe_playwright_python.base").AXE_SCRIPT)
+    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    found = page.evaluate(
+        "rules => axe.run({runOnly: rules, resultTypes: ['violations']})",
+        {"type": "tag", "values": rules},
+    )["violations"]
+    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

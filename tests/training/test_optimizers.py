@@ -1,0 +1,144 @@
+"""Muon beside AdamW as one optimizer, and schedules that end in a cooldown."""
+
+import shutil
+from copy import deepcopy
+
+import pytest
+import torch
+
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.lora import add_lora
+from slp_transformer.loss import next_token_loss
+from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.train_config import TrainConfig
+from slp_transformer.training.trainer import train
+
+STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))
+TINY = {"steps": 6, "eval_interval": 2, "batch_size": 3, "progress": False}
+SIZES = {"context_length": 5, "model_dim": 6, "num_heads": 3, "num_blocks": 2, "dropout": 0.2}
+
+
+def book() -> TransformerLM:
+    torch.manual_seed(0)
+    return TransformerLM(TransformerConfig(7, **SIZES))
+
+
+def modern() -> ModernLM:
+    torch.manual_seed(0)
+    return ModernLM(ModernConfig(7, **SIZES, qk_norm=True, zero_init=True, tied=False))
+
+
+def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    return all(map(torch.equal, a.state_dict().values(), b.state_dict().values()))
+
+
+@pytest.mark.parametrize("make", [book, modern])
+def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(make):
+    model = make().eval()
+    twin = deepcopy(model)
+    config = TrainConfig(steps=3, optimizer="muon", learning_rate=0.01, weight_decay=0.3)
+    ours = make_optimizer(model, config)
+    inside, outside, vectors = [], [], []
+    for name, p in twin.named_parameters():
+        kind = vectors if p.dim() == 1 else inside if name.startswith("stack.") else outside
+        kind.append(p)
+    how = {"lr": 0.01, "weight_decay": 0.3}
+    theirs = [
+        torch.optim.Muon(inside, **how, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(outside, **how, betas=(0.9, 0.95), fused=True),
+        torch.optim.AdamW(vectors, lr=0.01, weight_decay=0.0, betas=(0.9, 0.95), fused=True),
+    ]
+    for i in range(3):
+        ids = STREAM[6 * i : 6 * i + 6]
+        next_token_loss(model(ids[:-1]), ids[1:]).backward()
+        for mine, other in zip(model.parameters(), twin.parameters(), strict=True):
+            other.grad = mine.grad.clone()
+        for optimizer in (ours, *theirs):
+            optimizer.step()
+        ours.zero_grad()
+        assert same(model, twin)
+
+
+@pytest.mark.parametrize("make", [book, modern])
+def test_a_resumed_muon_run_is_the_same_as_one_left_in_peace(make, tmp_path):
+    settings = TINY | {"optimizer": "muon"}
+    whole, cut, again = make(), make(), make()
+    records = train(whole, STREAM, STREAM, **settings)
+
+    def stop(record):
+        raise OSError("the plug is pulled")
+
+    with pytest.raises(OSError, match="plug"):
+        train(cut, STREAM, STREAM, **settings, out_dir=tmp_path, report=stop)
+    assert train(again, STREAM, STREAM, **settings, out_dir=tmp_path, resume=True) == records
+    assert same(whole, again)
+    with pytest.raises(ValueError, match="config.optimizer was 'muon' and is now 'adamw'"):
+        train(make(), STREAM, STREAM, **TINY, out_dir=tmp_path, resume=True)
+
+
+def test_what_muon_cannot_do_is_refused(tmp_path):
+    with pytest.raises(ValueError, match='needs whole matrices.*choose "ddp", or the optimizer'):
+        TrainConfig(steps=1, optimizer="muon", parallel="fsdp")
+    lonely = torch.nn.Sequential(torch.nn.Embedding(7, 7))
+    with pytest.raises(ValueError, match='this model has none: choose "adamw"'):
+        train(
+            lonely,
+            STREAM,
+            STREAM,
+            **TINY,
+            sequence_length=5,
+            optimizer="muon",
+            out_dir=tmp_path / "run",
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_frozen_matrices_stay_under_muon():
+    model = modern()
+    before = deepcopy(model)
+    add_lora(model, 2)
+    train(model, STREAM, STREAM, **TINY, optimizer="muon")
+    factors = [p for p in model.parameters() if p.requires_grad]
+    assert factors and all(p.any() for p in factors)
+    assert torch.equal(model.stack.blocks[1].ffn.W_1, before.stack.blocks[1].ffn.W_1)
+    assert torch.equal(model.embedding.tokens.E, before.embedding.tokens.E)
+
+
+# --- Schedules -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "rates"),
+    [
+        ({"schedule": "linear"}, [1, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]),
+        ({"schedule": "wsd", "cooldown_steps": 4}, [1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5]),
+        ({"schedule": "wsd"}, [1, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
+        ({"schedule": "wsd", "warmup_steps": 0}, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
+    ],
+)
+def test_straight_schedules_by_hand(settings, rates):
+    config = TrainConfig(**{"steps": 10, "learning_rate": 2.0, "warmup_steps": 2} | settings)
+    assert [config.learning_rate_at(step) for step in range(10)] == pytest.approx(rates)
+
+
+def test_a_cooldown_without_wsd_is_refused():
+    with pytest.raises(ValueError, match='belongs to schedule = "wsd", not to "cosine"'):
+        TrainConfig(steps=9, cooldown_steps=3)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_long_run_is_cooled_down_from_any_checkpoint(tmp_path, optimizer):
+    """A copy of its checkpoint, resumed with fewer steps: as if these had been planned."""
+    how = {"schedule": "wsd", "warmup_steps": 1, "batch_size": 3, "progress": False}
+    how |= {"eval_interval": 2, "keep_last": 9, "optimizer": optimizer}
+    train(book(), STREAM, STREAM, steps=20, out_dir=tmp_path / "long", **how)
+    begun = tmp_path / "long" / "step-00000006"
+    shutil.copytree(begun, tmp_path / "cooled" / begun.name)
+    short = how | {"steps": 9, "cooldown_steps": 3}
+    cooled, planned = book(), book()
+    records = train(cooled, STREAM, STREAM, **short, out_dir=tmp_path / "cooled", resume=True)
+    assert records == train(planned, STREAM, STREAM, **short)
+    assert same(cooled, planned)
+    assert checkpoint_folder(tmp_path / "long").name == "step-00000020"
