@@ -93,7 +93,7 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
         else:
             sources = [text]
         scope: dict[str, Any] = {"__name__": path.stem}
-        asked: dict[str, str] = {}
+        asked = {"one_hot_lookup": "my_lookup", "input_encoding": "my_input"}  # chapter 4's names
         for source in sources:
             asked |= _names_handed_to_checks(ast.parse(source, str(path)))
             body = [node for node in ast.parse(source, str(path)).body if _defines(node)]
