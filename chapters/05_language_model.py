@@ -186,7 +186,7 @@ for _ in range(350):
 # How low can the loss go? No model can know whether the guitarist or the drummer comes after
 # *the*: half the sentences have each. Counting shares in the text gives the best possible
 # prediction after every beginning, and with it the lowest possible loss. The unit is the *nat*: the
-# loss is the mean of $-\ln$ of the probabilities that the words which came had been given.
+# loss is the mean of $-\ln$ of the probability that the model gave to each word that came next.
 
 # %%
 from collections import Counter

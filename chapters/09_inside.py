@@ -47,8 +47,8 @@ print(f"{record.val_loss:.2f} nats a character")
 #
 # The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the
 # forward pass, and so are each head's Q, K, V, its weights α, and what it gathers. A point has the number of its
-# block, counted from 0, before its letter. Normally nobody looks, and a point is nothing; in a
-# context of `patch_activations` what passes there can be read:
+# block, counted from 0, before its letter. By default a point does nothing (elsewhere it is called a hook); inside
+# `patch_activations` you can read the activations that pass through it:
 
 # %%
 from slp_transformer.interpret import patch_activations

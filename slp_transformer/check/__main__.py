@@ -114,7 +114,9 @@ def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     found: dict[str, Verdict | None] = {}
     for name in dict.fromkeys([*(n for names in CHAPTERS.values() for n in names), *functions]):
         with contextlib.redirect_stdout(io.StringIO()):
-            found[name] = CHECKS[name](functions[name]) if name in functions else None
+            one_row = name == "softmax"  # as its exercise asks
+            check = CHECKS[name]
+            found[name] = check(functions[name], one_row=one_row) if name in functions else None
     return Parts(functions), found
 
 

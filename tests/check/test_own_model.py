@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -16,6 +17,7 @@ from slp_transformer.modern import from_pretrained
 
 MINE = """
 import math
+from pathlib import Path
 import torch
 
 eps = 1e-5
@@ -207,3 +209,16 @@ def test_what_a_check_knows_is_printed_alone(capsys):
     assert "lm_head(H, E)" in said and "attention(" not in said
     assert command.main(["nothing.py"]) == 2
     assert "There is no check and no file named nothing.py" in capsys.readouterr().err
+
+
+def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to(tmp_path):
+    exercises = Path(__file__).parents[2] / "chapters" / "exercises"
+    for name in ("01_attention", "04_input"):
+        source = (exercises / f"{name}.py").read_text("utf-8")
+        cells = [{"cell_type": "code", "source": [source]}]
+        path = tmp_path / f"{name}.ipynb"
+        path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+        report = command.report_on(path)
+        assert not report["wrong"], report
+        expected = {"01_attention": "softmax", "04_input": "input_encoding"}[name]
+        assert expected in report["right"]
