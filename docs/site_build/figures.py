@@ -122,7 +122,7 @@ def with_references(body: str, stem: str, known: dict[str, list[Figure]]) -> str
         for figure in known.get(there, []):
             if figure.name == match[3]:
                 return f"{match[1]}Figure {figure.number}</a>"
-        raise ValueError(f"No figure {match[3]!r} stands in {there}.")
+        raise ValueError(f"There is no figure {match[3]!r} in {there}.")
 
     pattern = r'(<a href="(?:(?:\.\./)?(\d\d_\w+)(?:/|\.py))?#fig-([\w^-]+)">)Figure</a>'
     return re.sub(pattern, numbered, body)

@@ -187,8 +187,9 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
-    if path == "contributing.md":
-        text = (site.root / "CONTRIBUTING.md").read_text("utf-8").partition("\n")[2]
+    contributing = site.root / "CONTRIBUTING.md"
+    if path == "contributing.md" and contributing.is_file():
+        text = contributing.read_text("utf-8").partition("\n")[2]
         text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
         return markdown.replace("<!-- contributing -->", text)
     if path == "reuse.md":

@@ -303,7 +303,7 @@ def proofs_page(found: list[Proof], loops: str) -> str:
 
 
 _INTRODUCTION = (
-    "The tests that prove the equations, as they stand in `tests/`. Each compares the package with "
+    "The tests that prove the equations, as they are in `tests/`. Each compares the package with "
     "numbers worked out by hand, with [loops](#loops) written as the book writes them, or with "
     "PyTorch's own modules under the same weights. `python -m pytest` runs them all."
 )

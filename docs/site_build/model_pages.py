@@ -176,13 +176,13 @@ def fill_sentence(
 
     def shown(matrix: Matrix) -> dict[str, Any]:
         first = equations[matrix.slugs[0]]
-        said = [(equations[slug], link(slug)) for slug in matrix.slugs]
+        cited = [(equations[slug], link(slug)) for slug in matrix.slugs]
         return {
             **matrix._asdict(),
             "line": code_line(source_of(matrix.object), matrix),
             "tex": first.tex,
             "displayed": first.tex.startswith("\\begin{align"),
-            "equations": [(one.numbers, where and where[0]) for one, where in said],
+            "equations": [(one.numbers, where and where[0]) for one, where in cited],
         }
 
     page = template("sentence.html").render(

@@ -13,7 +13,7 @@ from fontTools.varLib.instancer import instantiateVariableFont
 from py_mini_racer import JSEvalException, MiniRacer
 
 KATEX = Path(__file__).parent / "katex" / "katex.min.js"
-# What stands in these is no formula, whatever dollars it has.
+# What is in these is no formula, whatever dollars it has.
 TAGS = "pre|code|script|style|svg|textarea"
 VERBATIM = re.compile(rf"(<(?:{TAGS})\b.*?</(?:{TAGS})>)", re.DOTALL)
 FORMULA = re.compile(

@@ -39,4 +39,5 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get, lambda: sorted({*vars(module), *modules})
+    own = {"attach", "TYPE_CHECKING"}
+    return get, lambda: sorted({*vars(module), *modules} - own)

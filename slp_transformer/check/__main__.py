@@ -126,8 +126,8 @@ def show_progress(path: Path, run: Path | None) -> int:
     chapters = {name: chapter for chapter, names in CHAPTERS.items() for name in names}
     for name, verdict in verdicts.items():
         needed = "*" if name in NEEDED else " "
-        said = NOT_THERE if verdict is None else "right" if verdict else verdict.text
-        print(f"{chapters.get(name, ''):>2} {needed} {name:22} {said}")
+        status = NOT_THERE if verdict is None else "right" if verdict else verdict.text
+        print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
         for line in verdict.example if verdict is not None and not verdict else ():
             print(f"       {line}")
     missing = [name for name in NEEDED if not verdicts[name]]

@@ -4,7 +4,7 @@ A check has one function that can make named *mistakes*. With none it is right; 
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
 the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether stands in the table with it, as `(sentence, formula)`.
+another formula altogether is in the table with it, as `(sentence, formula)`.
 """
 
 import inspect

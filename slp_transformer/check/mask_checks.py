@@ -103,7 +103,7 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     {
         "wrong way round": "The words are hidden and the padding is shown.",
         **NOT_ADDITIVE,
-        "at the end alone": "Only padding at the end is hidden; it may stand in front as well.",
+        "at the end alone": "Only padding at the end is hidden; it may come first as well.",
         "counted": "As many places are hidden at the end as there are paddings, wherever they are.",
         "-1e9": "−10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.",
         "always 0": "The padding's id is taken to be 0; it is `pad_id`.",

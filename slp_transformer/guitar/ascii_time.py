@@ -81,14 +81,14 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 def format_bar_changes(bar: Bar) -> list[str]:
     """Return the lines that say what changes with a bar, and how often it is played."""
-    said = {
+    lines = {
         "metre: {}/{}".format(*bar.time_signature or (0, 0)): bar.time_signature,
         f"tempo: {bar.tempo_bpm}": bar.tempo_bpm,
         "repeat: begins here": bar.starts_repeat,
         f"endings: {' '.join(map(str, bar.endings))}": bar.endings,
         f"repeat: played {bar.num_plays} times": bar.num_plays > 1,
     }
-    return [line for line, is_said in said.items() if is_said]
+    return [line for line, is_needed in lines.items() if is_needed]
 
 
 def parse_time_line(line: str) -> ColumnTiming | None:

@@ -220,7 +220,7 @@ def load_model(
         )
     if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
         raise ValueError(
-            f"{weights} has LoRA matrices beside the weights: pass load_model a function that "
+            f"{weights} has LoRA matrices as well as weights: pass load_model a function that "
             "makes such a model, by add_lora, as model."
         )
     if type(spec.config) is TransformerConfig:

@@ -140,7 +140,7 @@ def check_memory(
     for_batch = 2 * batch * (8 * config.model_dim * blocks + 2 * config.vocab_size)  # in bf16
     if needed <= there < needed + for_batch:
         raise ValueError(
-            f"A batch of {batch:,} tokens needs {for_batch / 1e9:,.0f} GB at the least beside the "
+            f"A batch of {batch:,} tokens needs at least {for_batch / 1e9:,.0f} GB on top of the "
             f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
             "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
             "same)."

@@ -92,7 +92,7 @@ def test_references_get_the_numbers_of_their_figures():
     here = figures.with_references('<a href="#fig-strip">Figure</a>', "01_a", known)
     there = figures.with_references('<a href="../01_a/#fig-strip">Figure</a>', "02_b", known)
     assert ">Figure 1.2<" in here and ">Figure 1.2<" in there
-    with pytest.raises(ValueError, match="No figure 'other' stands in 01_a"):
+    with pytest.raises(ValueError, match="There is no figure 'other' in 01_a"):
         figures.with_references('<a href="#fig-other">Figure</a>', "01_a", known)
 
 

@@ -27,28 +27,22 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("reuse")
-
-
 @pytest.mark.slow
-@pytest.mark.xdist_group("reuse")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_run_as_they_stand(name, folder):
+def test_programs_run_as_they_stand(tmp_path):
     """In one folder and in the page's order, since a later one loads what an earlier one saved."""
-    program = folder / "many.py"
-    program.write_text(PROGRAMS[name], encoding="utf-8")
-    command = [sys.executable, str(program)]
-    if PROGRAMS[name].startswith("# many.py"):
-        if sys.platform != "linux":
-            pytest.skip("torchrun's gloo needs a host name that can be resolved.")
-        command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    program = tmp_path / "many.py"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    for name, text in PROGRAMS.items():
+        program.write_text(text, encoding="utf-8")
+        command = [sys.executable, str(program)]
+        if text.startswith("# many.py"):
+            if sys.platform != "linux":
+                continue  # torchrun's gloo needs a host name that can be resolved
+            command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8"
+        )
+        assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
 
 
 def test_programs_are_short():

@@ -1,6 +1,6 @@
 """Guitar Pro 7 and 8 files (`.gp`): a ZIP archive with XML, which is called GPIF, in it.
 
-Everything in it stands in lists and is named by number: a bar names its voices, a voice its beats,
+Everything in it is in lists and is named by number: a bar names its voices, a voice its beats,
 a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
 """
 

@@ -306,7 +306,7 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
     note.effect.hammer = "hammer" in sizes or "pull" in sizes
     note.effect.slides = [gp.SlideType.shiftSlideTo] if "slide" in sizes else []
     note.effect.letRing = "let ring" in sizes
-    # In a .gp3 file these two are said of whole chords.
+    # In a .gp3 file these two belong to whole chords.
     note.effect.vibrato = "vibrato" in sizes and version > 3
     if "harmonic" in sizes and version > 3:
         note.effect.harmonic = gp.NaturalHarmonic()

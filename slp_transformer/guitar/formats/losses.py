@@ -48,7 +48,7 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
 
 
 def _iter_details(tab: Tab) -> Iterator[tuple[str, Any, Any]]:
-    """Each thing that a tab says: what it is, where it is, and what is said there."""
+    """Yield each thing that a tab holds: what it is, where it is, and its value."""
     yield "the title", None, " ".join(tab.title.split())
     yield "the tuning", None, tab.tuning.open_pitches
     if tab.tuning.capo:
@@ -60,9 +60,9 @@ def _iter_details(tab: Tab) -> Iterator[tuple[str, Any, Any]]:
     unit = tab.steps_per_quarter or 1
     for start, bar in zip(bar_start_steps(tab), fill_durations(tab).bars, strict=False):
         where = Fraction(start, unit)
-        for what, said in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
-            if said:
-                yield what, where, said
+        for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
+            if value:
+                yield what, where, value
         if bar.starts_repeat or bar.num_plays > 1 or bar.endings:
             yield "marks of repeats", where, (bar.starts_repeat, bar.num_plays, bar.endings)
         for event in bar.events:
