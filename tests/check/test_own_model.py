@@ -159,13 +159,11 @@ def test_a_part_without_gradient_is_named(tmp_path):
 
 
 @pytest.mark.slow  # 350 steps
-def test_the_reader_s_model_learns_and_a_cheat_is_seen(mine, tmp_path, capsys):
+def test_the_reader_s_model_learns(mine, capsys):
     assert command.main([str(mine)]) == 0
     said = capsys.readouterr().out
     assert "No word sees those after it." in said and "a head gathers the same" in said
     assert "head 1" in said and "█" in said
-    with pytest.raises(ValueError, match="is below 0.231"):
-        own_model.train(parts_of(NO_MASK, tmp_path), lambda line: None)
 
 
 def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
