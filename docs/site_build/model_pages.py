@@ -262,7 +262,8 @@ def fill_mistakes(content: str, root: Path) -> str:
     parts = template("mistakes.html").module
     shown = {"run": run, "tests": TESTS, "floor": 100 * run["floor"] / WIDEST}
     table = parts.table(run["mistakes"], **shown)
-    quiz = parts.quiz([named[name] for name in UNNAMED], **shown)
+    choices = [mistake for name, mistake in named.items() if name != "right"]
+    quiz = parts.quiz([named[name] for name in UNNAMED], named=choices, **shown)
     return content.replace(MISTAKES_MARK, str(table)).replace(QUIZ_MARK, str(quiz))
 
 
