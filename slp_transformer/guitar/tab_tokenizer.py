@@ -43,7 +43,7 @@ machine, which decoding and `TabTokenizer.allowed_next_ids` share.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer._internal.config_checks import check_choice, is_integer
@@ -116,7 +116,9 @@ class TabTokenizer:
             twice, or styles are given for the plain code.
     """
 
-    pad_id, bos_id, eos_id = 0, 1, 2
+    pad_id: ClassVar[int] = 0
+    bos_id: ClassVar[int] = 1
+    eos_id: ClassVar[int] = 2
 
     max_fret: int = 24
     max_position: int = 128
@@ -125,7 +127,7 @@ class TabTokenizer:
     styles: tuple[str, ...] = ()
     kind: Literal["tab tokens"] = "tab tokens"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         limits = [("max_fret", self.max_fret, 0), ("max_position", self.max_position, 1)]
         limits += [("steps_per_quarter", unit, 1) for unit in self.steps_per_quarter_options]
         for name, value, least in limits:
@@ -144,9 +146,11 @@ class TabTokenizer:
                 )
             if self.styles.count(name) > 1:
                 raise ValueError(f"The style {name!r} is there twice.")
-        self.vocabulary = self._build_vocabulary()
+        self.vocabulary: tuple[str, ...] = self._build_vocabulary()
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
-        self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
+        self.parsed_vocabulary: tuple[tuple[str, tuple[int, ...]], ...] = tuple(
+            parse_token(token) for token in self.vocabulary
+        )
 
     def _build_vocabulary(self) -> tuple[str, ...]:
         """Return the names of all tokens, by id."""

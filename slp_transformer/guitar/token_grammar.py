@@ -46,20 +46,24 @@ class TokenReader:
         tuning: Tuning,
         header_kinds: Sequence[tuple[str, ...]],
     ):
-        self.placed, self.max_position, self.tuning = placed, max_position, tuning
-        self.remaining_header_kinds = list(header_kinds)
+        self.placed: bool = placed
+        self.max_position: int = max_position
+        self.tuning: Tuning = tuning
+        self.remaining_header_kinds: list[tuple[str, ...]] = list(header_kinds)
         self.steps_per_quarter: int | None = None
         self.time_signature: tuple[int, int] | None = None
-        self.style = ""
+        self.style: str = ""
         self.bars: list[Bar] = []
-        self.num_invalid_tokens = 0
+        self.num_invalid_tokens: int = 0
         self.open_pitches: list[int] = []
-        self.last_kind = "BAR"
+        self.last_kind: str = "BAR"
         self.begin_bar(0)
 
     def begin_bar(self, steps: int) -> None:
         """Begin a bar; of 0 steps where no token says how long it is."""
-        self.bar_steps, self.current_step, self.position_offset = steps, 0, 0
+        self.bar_steps: int = steps
+        self.current_step: int = 0
+        self.position_offset: int = 0
         self.moments: list[tuple[int, list[Note]]] = []
 
     def read_token(self, token: str) -> None:
