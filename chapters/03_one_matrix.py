@@ -686,11 +686,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `point` shows each step to whoever records it, as
-# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> does below.
-
-# %%
-plotting.show_source(TransformerBlock._pre_norm)
+# The package's block has these six lines, as [chapter 2](02_block.py) showed.
 
 # %%
 T1 = block.norm_1(X)
