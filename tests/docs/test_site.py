@@ -351,7 +351,7 @@ QUERIES = {
     "7.34": "chapters/03_one_matrix/#one-head-for-all-tokens",
     "(8.53)": "chapters/06b_cache/#",
     "head-par": "chapters/03_one_matrix/",
-    "causal mask": "chapters/03_one_matrix/#masks-here-masks-there",
+    "causal mask": "chapters/03_one_matrix/#masks-in-pytorch",
     "layer norm": "chapters/02_block/#layer-norm",
     "LayerNorm": "chapters/02_block/#layer-norm",
     "residual stream": "chapters/02_block/#the-residual-stream",
