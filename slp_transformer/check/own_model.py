@@ -27,12 +27,13 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.layer_norm import LayerNorm
 
 CHAPTERS = {
-    1: ("softmax", "weighted_sum", "scaled_score", "simple_attention", "head"),
-    2: ("ffn", "layer_norm", "swiglu", "block"),
-    3: ("causal_mask", "attention", "split_heads", "join_heads", "multi_head_attention"),
-    4: ("one_hot_lookup", "input_encoding", "sinusoid"),
-    5: ("stack", "lm_head"),
-    6: ("temperature", "top_k", "top_p", "mask_after", "cached_step"),
+    "1": ("softmax", "weighted_sum", "scaled_score", "simple_attention", "head"),
+    "2": ("ffn", "layer_norm", "swiglu", "block"),
+    "3": ("causal_mask", "attention", "split_heads", "join_heads", "multi_head_attention"),
+    "4": ("one_hot_lookup", "input_encoding", "sinusoid"),
+    "5": ("stack", "lm_head"),
+    "6": ("temperature", "top_k", "top_p", "draw", "beam_step"),
+    "6b": ("mask_after", "cached_step"),
 }
 NEEDED = (
     *("ffn", "layer_norm", "block", "causal_mask", "attention", "split_heads", "join_heads"),

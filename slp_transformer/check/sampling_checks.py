@@ -1,4 +1,4 @@
-"""Checks for choosing the next word: temperature, top-k, top-p (chapter 6)."""
+"""Checks for choosing the next word: temperature, top-k, top-p, draws, beams (chapter 6)."""
 
 import math
 
@@ -189,6 +189,90 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     keep = y >= p * y.max() if "share of the largest" in mistakes else keep
     keep = y >= 1 - p if "each above 1 − p" in mistakes else keep
     return _keep_and_normalize(u, keep, mistakes, none="nothing cut")
+
+
+def _draw_cases() -> list[Case]:
+    y = vector(0.1, 0.15, 0.6, 0.15)
+    given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
+    return [{"y": y, "dart": dart} for y, dart in [*given, (vector(0, 0.5, 0.5), 0.0)]]
+
+
+@check(
+    "`random`",
+    _draw_cases,
+    {
+        "not added up": "The dart is compared with single probabilities; compare it with their sum "
+        "so far.",
+        "one too late": "This is the word after the right one: add its probability, then compare.",
+        "counted from 1": "Words are counted from 1; the first is word 0.",
+        "always the largest": "This is always the most probable word: the dart is not used.",
+        "equal shares": "Every word has the same share; word w has y[w].",
+        "rank": "This is the word's rank among the most probable; return its number in y.",
+        "sorted": "The words are laid out from the most probable on; they should keep their order.",
+        "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
+        "compare with <, not ≤.",
+    },
+)
+def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
+    """Check `draw(y, dart)`: the number of the word on whose stretch from 0 to 1 the dart lands."""
+    by_rank = mistakes & {"rank", "sorted"}
+    order = y.argsort(descending=True) if by_rank else torch.arange(len(y))
+    if "always the largest" in mistakes:
+        return int(y.argmax())
+    if "equal shares" in mistakes:
+        return int(dart * len(y))
+    ends = y[order] if "not added up" in mistakes else y[order].cumsum(0)
+    hit = (dart <= ends) if "0 drawn" in mistakes else (dart < ends)
+    place = int(hit.int().argmax()) if hit.any() else len(y) - 1
+    place = min(place + ("one too late" in mistakes), len(y) - 1)
+    place += "counted from 1" in mistakes
+    return int(order[place]) if "sorted" in mistakes else place
+
+
+def _beam_cases() -> list[Case]:
+    by_hand = vector(0.5, 0.3, 0.2, 0.15, 0.05, 0.8).log().view(2, 3)
+    made = [(vector(0.6, 0.4).log(), by_hand, 2), (vector(0.0), by_hand[:1], 2)]
+    z = seeded_randn(45)
+    made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
+    return [{"scores": s, "log_y": log_y, "width": width} for s, log_y, width in made]
+
+
+@check(
+    "`beam-score`",
+    _beam_cases,
+    {
+        "words alone": "The scores so far are left out; add them to the words' log probabilities.",
+        "best of each": "Each hypothesis keeps its own best word; keep the best of all extensions.",
+        "first only": "Only the first hypothesis is extended.",
+        "lowest": "The lowest scores are kept; it should be the highest.",
+        "worst first": "The worst of those kept comes first; begin with the best.",
+        "multiplied": "Scores are multiplied by log probabilities; logarithms are added.",
+        "probabilities": "Probabilities are added to the scores; add their logarithms.",
+        "word not taken out": "The second tensor counts through all hypotheses' words: take the "
+        "remainder of the division by V.",
+        "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
+        "swapped": "Hypotheses and words have changed places.",
+    },
+)
+def beam_step(
+    scores: Tensor, log_y: Tensor, width: int, mistakes: Mistakes
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check `beam_step(scores, log_y, width)`: hypotheses, words, scores of the best extensions."""
+    B, V = log_y.shape
+    before = scores[:, None] * ("words alone" not in mistakes)
+    totals = before + (log_y.exp() if "probabilities" in mistakes else log_y)
+    totals = scores[:, None] * log_y if "multiplied" in mistakes else totals
+    if "best of each" in mistakes:
+        totals = totals.masked_fill(totals < totals.amax(1, keepdim=True), -math.inf)
+        width = B
+    totals = totals[:1] if "first only" in mistakes else totals
+    best, places = totals.flatten().topk(width, largest="lowest" not in mistakes)
+    if "worst first" in mistakes:
+        best, places = best.flip(0), places.flip(0)
+    size = B if "divided by B" in mistakes else V
+    words = places if "word not taken out" in mistakes else places % size
+    parents = places // size
+    return (words, parents, best) if "swapped" in mistakes else (parents, words, best)
 
 
 def _leak_cases() -> list[Case]:
