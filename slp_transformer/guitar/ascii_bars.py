@@ -27,11 +27,24 @@ class BarRows:
         rows: its six segments, equally wide, highest string first.
         open_start: whether the system begins with it, without a bar line in front.
         open_end: whether the system ends with it, without a bar line behind.
+        start_column: where it begins in the lines of its system.
+        starts_repeat: as `Bar.starts_repeat`, and so are the next two.
+        num_plays: how often the repeat that ends with it is played.
+        endings: the times that it is played.
     """
 
     rows: tuple[str, ...]
     open_start: bool
     open_end: bool
+    start_column: int = 0
+    starts_repeat: bool = False
+    num_plays: int = 0
+    endings: tuple[int, ...] = ()
+
+    @property
+    def end_column(self) -> int:
+        """Where it ends in the lines of its system."""
+        return self.start_column + len(self.rows[0])
 
 
 def split_system_into_bars(
@@ -47,7 +60,8 @@ def split_system_into_bars(
     Returns:
         The bars; and for each line that is not as it should be, its number and what is wrong.
     """
-    rows = tuple(map(encode_bends, system.rows))
+    certain = trust_bar_lines or any(re.search("-[xX]-", row) for row in system.rows)
+    rows = tuple(encode_marks(row, certain) for row in system.rows)
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]
     spans = [[s.span() for s in re.finditer(r"[^|]+", row) if s[0].strip()] for row in rows]
@@ -66,7 +80,7 @@ def split_system_into_bars(
         message = "this string is longer than the others; it is read as it is"
         reports.append((system.overlong_rows, message))
     dead = [n for n, row in enumerate(rows) if _DEAD_NOTE_PATTERN.search(row)]
-    reports.append((dead, "dead notes (x) are left out: they have no pitch"))
+    reports.append((dead, "an x at a bar line is left out: it may be a dead note or a sign"))
     short = [row for bar in bars for row in _rows_ending_early(bar.rows)]
     reports.append((short, "this string ends before its bar does; the bar is left out"))
     bars = [
@@ -112,7 +126,7 @@ def _split_at_common_columns(
     edges = [-1, *bar_line_columns, len(rows[0])]
     spans = [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False) if b - a > 1]
     bars = [
-        BarRows(tuple(row[start:end] for row in rows), start == 0, end == len(rows[0]))
+        BarRows(tuple(row[start:end] for row in rows), start == 0, end == len(rows[0]), start)
         for start, end in spans
         if start - 1 not in broken and end not in broken
     ]
@@ -131,7 +145,10 @@ def _split_each_row(rows: tuple[str, ...], spans: list[list[tuple[int, int]]]) -
     left = sum(row.startswith("|") for row in ends) <= len(rows) // 2
     right = sum(row.endswith("|") for row in ends) <= len(rows) // 2
     last = len(bars) - 1
-    return [BarRows(bar, i == 0 and left, i == last and right) for i, bar in enumerate(bars)]
+    return [
+        BarRows(bar, i == 0 and left, i == last and right, spans[0][i][0])
+        for i, bar in enumerate(bars)
+    ]
 
 
 def _has_stray_bar_line(row: str, bar_line_columns: list[int]) -> bool:
@@ -220,11 +237,13 @@ _BEND_PATTERN = re.compile(
     r"(?:r\(?[0-9]{1,2}\)?)?)?"
 )
 _FRACTION_PATTERN = re.compile(r"<(\d{1,2}\.\d)>")
-_DEAD_NOTE_PATTERN = re.compile(r"(?<=[-|])[xX](?=[-|])")
+_DEAD_NOTE_PATTERN = re.compile(r"(?<=[-| ])[xX](?=[-|])")
 WHOLE_STEP_QUARTER_TONES = 4
 """Quarter tones of a bend that does not say how far it goes: a whole step."""
+DEAD_MARK = "\uf8ff"
 BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
 MAX_BEND_QUARTER_TONES = 24
+UNCLEAR_MARK_PATTERN = re.compile(r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]")
 TECHNIQUE_OF_MARK: dict[str, TechniqueKind] = {
     "h": "hammer",
     "H": "hammer",
@@ -233,14 +252,16 @@ TECHNIQUE_OF_MARK: dict[str, TechniqueKind] = {
     "~": "vibrato",
     "/": "slide",
     "\\": "slide",
+    "s": "slide",
 }
 
 
-def encode_bends(row: str) -> str:
-    """Replace each bend of a row, and the frets in it, by one mark and dashes.
+def encode_marks(row: str, is_x_dead: bool) -> str:
+    """Replace each bend of a row, and the frets in it, by one mark and dashes; and dead notes.
 
     A harmonic between frets (``<3.2>``) is written at the nearest fret, as Guitar Pro does.
     """
+    row = _DEAD_NOTE_PATTERN.sub(DEAD_MARK, row) if is_x_dead else row
 
     def mark(found: re.Match[str]) -> str:
         size = WHOLE_STEP_QUARTER_TONES
@@ -259,16 +280,19 @@ def parse_techniques(
     rows: tuple[str, ...], column: int, notes: tuple[Note, ...]
 ) -> tuple[tuple[Technique, ...], ...]:
     """Return the techniques of the notes that begin in a column; empty if none is marked."""
-    marked = tuple(_techniques_at(rows[note.string - 1], column, str(note.fret)) for note in notes)
+    marked = tuple(_techniques_at(rows[note.string - 1], column, note.fret) for note in notes)
     return marked if any(marked) else ()
 
 
-def _techniques_at(row: str, column: int, fret: str) -> tuple[Technique, ...]:
+def _techniques_at(row: str, column: int, fret: int) -> tuple[Technique, ...]:
     """Return the techniques marked at a fret that begins in this column, or the next."""
-    start = next((c for c in (column, column + 1) if row.startswith(fret, c)), None)
+    marks = str(fret), DEAD_MARK
+    start = next((c for c in (column, column + 1) if row.startswith(marks, c)), None)
     if start is None:
         return ()
-    before, after = row[start - 1 : start], row[start + len(fret) : start + len(fret) + 1]
+    if row[start] == DEAD_MARK:
+        return (Technique("dead"),)
+    before, after = row[start - 1 : start], row[start + len(str(fret)) :][:1]
     if before == "<" and after == ">":
         return (Technique("harmonic"),)
     if after and BEND_MARK_BASE < ord(after) <= BEND_MARK_BASE + MAX_BEND_QUARTER_TONES:

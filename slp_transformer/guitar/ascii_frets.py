@@ -18,7 +18,7 @@ from math import log
 from statistics import median
 from typing import NamedTuple
 
-from slp_transformer.guitar.ascii_bars import BarRows, parse_techniques
+from slp_transformer.guitar.ascii_bars import DEAD_MARK, BarRows, parse_techniques
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note
 from slp_transformer.guitar.tab import Bar, Event, TabNote
 
@@ -44,6 +44,16 @@ def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
         for found in re.finditer(r"[0-9]+", segment)
     ]
     return sorted(runs, key=lambda run: (run.start_column, -run.string))
+
+
+def find_dead_notes(bar: tuple[str, ...]) -> list[tuple[int, int, int]]:
+    """Column, string and fret, which is 0, of every dead note in a bar."""
+    return [
+        (column, string, 0)
+        for string, segment in enumerate(bar, start=1)
+        for column, mark in enumerate(segment)
+        if mark == DEAD_MARK
+    ]
 
 
 def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
@@ -192,10 +202,13 @@ def _stretch_penalty(fret: int, other_fret: int | float) -> float:
 
 
 def read_events(
-    digit_runs: list[DigitRun], pair_cost: float, hand_fret: float | None
+    digit_runs: list[DigitRun],
+    pair_cost: float,
+    hand_fret: float | None,
+    dead: list[tuple[int, int, int]],
 ) -> list[Event]:
     """Return the notes of a bar, gathered into the columns in which they sound together."""
-    placed = []
+    placed = list(dead)
     certain = pair_cost >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
     for i, run in enumerate(digit_runs):
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
@@ -235,9 +248,17 @@ def read_bars(bar_rows: list[BarRows]) -> list[Bar]:
     for text, runs in zip(bar_rows, all_runs, strict=True):
         events = [
             replace(event, techniques=parse_techniques(text.rows, event.step, event.notes))
-            for event in read_events(runs, pair_cost, hand)
+            for event in read_events(runs, pair_cost, hand, find_dead_notes(text.rows))
         ]
         frets = [note.fret for event in events for note in event.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
-        bars.append(Bar(len(text.rows[0]), tuple(events)))
+        bars.append(
+            Bar(
+                len(text.rows[0]),
+                tuple(events),
+                starts_repeat=text.starts_repeat,
+                num_plays=text.num_plays,
+                endings=text.endings,
+            )
+        )
     return bars

@@ -70,7 +70,7 @@ def passage_from_grips(
 def passage_from_tab(tab: Tab) -> Passage:
     """A tab as a passage, with its steps as times."""
     places = [
-        (event.notes, float(start + event.step))
+        (event.sounding_notes(), float(start + event.step))
         for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False)
         for event in bar.events
     ]
