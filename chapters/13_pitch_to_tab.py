@@ -163,8 +163,8 @@ print(tab_of(low), tab_of(high), sep="\n")
 # ```
 #
 # `--position`, `--open-strings` and `--pin` ask for what you would rather play, `--alternatives 3`
-# shows other ways. Notes that the guitar does not have are named, and moved or left out only if
-# you say so.
+# shows other ways, and `--review 5` the five moments where the costs hardly decide. Notes that the
+# guitar does not have are named, and moved or left out only if you say so.
 
 # %% [markdown]
 # ## What did people write?
