@@ -20,13 +20,14 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.fingering_metrics import (
+from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
+    Passage,
     compare_fingerings,
+    read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
-from slp_transformer.guitar.fingering.passages import Passage, read_passages_jsonl
 from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_path,

@@ -5,7 +5,7 @@ what could be read, and a list of problems, each with its file and line: a tab t
 broken system in it is still read, without that system.
 
 Systems are recognized in `slp_transformer.guitar.ascii_tab`, bars in
-`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_frets`, and a stated
+`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_bars`, and a stated
 style, tuning and capo in `slp_transformer.guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
@@ -27,10 +27,11 @@ from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import (
     UNCLEAR_MARK_PATTERN,
     BarRows,
+    is_repeat_statement,
+    mark_repeats,
+    read_bars,
     split_system_into_bars,
 )
-from slp_transformer.guitar.ascii_frets import read_bars
-from slp_transformer.guitar.ascii_repeats import is_repeat_statement, mark_repeats
 from slp_transformer.guitar.ascii_tab import (
     StaffSystem,
     build_system,

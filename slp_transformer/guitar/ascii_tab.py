@@ -3,7 +3,7 @@
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
 a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
 in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
-`slp_transformer.guitar.ascii_frets`, which reads their notes.
+`slp_transformer.guitar.ascii_bars`, which reads their notes.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a

@@ -7,12 +7,10 @@ chord asks for more than one hand.
 """
 
 import random
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from slp_transformer.guitar.fretboard import (
     DROP_D,
@@ -29,6 +27,7 @@ from slp_transformer.guitar.tab import Bar, Event, Tab
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     SCALE_HALF_STEPS,
+    TABLES,
     chord_above_root,
     chord_pitch_classes,
     parse_pitch_class,
@@ -41,10 +40,6 @@ ChordGrip = tuple[Note, ...]
 Study = tuple[Tab, tuple[str, ...]]
 """A piece, and the scale or chord of each of its bars."""
 
-TABLES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("practice.toml").read_text(encoding="utf-8")
-)
-"""Progressions, patterns and shapes."""
 MAX_STUDY_BARS = 12
 """Bars of the longest study."""
 
@@ -209,6 +204,7 @@ def random_step(draw: SeededChooser, index: int, scale_size: int) -> int:
 
 # --- Chord shapes --------------------------------------------------------------------------------
 
+
 def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
     """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck."""
     count = len(diagram)
@@ -245,6 +241,7 @@ def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
 
 Progression = tuple[str, Tuning, list[str], list[ChordGrip]]
 """A title, a guitar, chords, a bar each, and their shapes."""
+
 
 def draw_chord_progression(draw: SeededChooser) -> Progression:
     """Chords in a key: open shapes, movable shapes, or a tuning of its own; four to nine bars."""
@@ -339,6 +336,7 @@ def make_riff_study(draw: SeededChooser) -> Study:
 
 
 # --- Blues ---------------------------------------------------------------------------------------
+
 
 def draw_blues(draw: SeededChooser) -> tuple[Tuning, str, str, list[str]]:
     """A guitar, a key, a title and the seventh chords bar by bar; the last is V, or I to end on."""
@@ -435,6 +433,7 @@ def find_low_note(pitch: int, min_fret: int) -> Note:
 
 
 # --- Single lines and double stops ----------------------------------------------------------------
+
 
 def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int) -> list[int]:
     """Places in a scale that a sequence visits between two places, up and then down again.

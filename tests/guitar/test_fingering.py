@@ -8,11 +8,6 @@ from dataclasses import replace
 import pytest
 
 from slp_transformer.guitar.fingering import viterbi
-from slp_transformer.guitar.fingering.fingering_metrics import (
-    FingeringMetrics,
-    compare_fingerings,
-    sum_metrics,
-)
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
     finger_piece,
@@ -27,9 +22,12 @@ from slp_transformer.guitar.fingering.grips import (
     finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.passages import (
+    FingeringMetrics,
+    compare_fingerings,
     passage_from_grips,
     passage_from_tab,
     read_passages_jsonl,
+    sum_metrics,
 )
 from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,

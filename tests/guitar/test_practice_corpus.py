@@ -20,7 +20,6 @@ from slp_transformer.guitar.fretboard import (
 )
 from slp_transformer.guitar.practice import (
     STUDY_KINDS,
-    TABLES,
     find_barre_shapes,
     find_chord_shape,
     make_practice_corpus,
@@ -30,6 +29,7 @@ from slp_transformer.guitar.practice import (
     scale_sequence_degrees,
 )
 from slp_transformer.guitar.theory import (
+    TABLES,
     chord_pitch_classes,
     parse_pitch_class,
     scale_pitch_classes,
