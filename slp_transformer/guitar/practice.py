@@ -622,7 +622,7 @@ def random_walk(draw: SeededChooser, index: int, num_notes: int, scale_size: int
     return places
 
 
-def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
+def draw_rhythm_cells(draw: SeededChooser) -> list[list[int]]:
     """The rhythm of a phrase, beat by beat: five beats, with at least five notes in them."""
     while True:
         cells = [draw.draw_item(TABLES["swung_cells"]) for _ in range(5)]
