@@ -301,6 +301,7 @@ class Tab:
       slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
       slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
       slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
+      slp-transformer tab song.mid --review 5                     where another way is as good
       slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2,
       fret 5
 
@@ -318,8 +319,10 @@ class Tab:
         max_span: frets that a grip may reach over.
         position: preferred position, 1 to 15.
         open_strings: use open strings more often, or less often.
-        pin: force this note onto a string and fret, as BAR:MOMENT=STRING/FRET; may be given several
-            times.
+        pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
+            as BAR:MOMENT=4/5,2/6; the rest follows. May be given several times.
+        review: show so many moments where another grip is almost as good, the least certain first,
+            each with its two best alternatives and what pins them.
         alternatives: ways to play the piece.
         unplayable: what to do about notes that cannot be played: refuse the piece and name them,
             move them by octaves, or drop them.
@@ -340,6 +343,7 @@ class Tab:
     position: int | None = None
     open_strings: Literal["more", "less"] | None = None
     pin: UseAppendAction[tuple[str, ...]] = ()
+    review: int = 0
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
