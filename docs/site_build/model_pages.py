@@ -32,6 +32,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
+from slp_transformer.plotting.canvas import max_text_width_px
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
@@ -194,6 +195,56 @@ def fill_sentence(
         maps=[diagrams.drawing(map_link, frozenset(), upright) for upright in (False, True)],
     )
     return content.replace(SENTENCE_MARK, page)
+
+
+# --- The first screen -----------------------------------------------------------------------------
+
+_BLOCK = 1  # its two heads look back at the word that decides
+_LEAST = 0.05  # a weight below this is not drawn
+_LINE, _GAP = 112.0, 9.0  # where the words stand, and what is between two
+
+
+def looking(root: Path, model: str) -> str:
+    """Return the picture of what each word of the first sentence reads.
+
+    Args:
+        root: the top of the repository.
+        model: the address of the page "One sentence".
+    """
+    shown = still(root / "docs" / "assets" / "model" / "chapter5")
+    words, end, places = shown["words"], 6.0, []
+    for word in words:
+        width = max_text_width_px([word], 11)
+        places.append((end, width))
+        end += width + _GAP
+    x = [left + width / 2 for left, width in places]
+    rows = []
+    for i, word in enumerate(words):
+        arcs = []
+        for head, alpha in enumerate(shown["alpha"][_BLOCK]):
+            for j in range(i):
+                if (weight := alpha[i][j]) >= _LEAST:
+                    side, top = (head - 0.5) * 6, _LINE - 20
+                    rise = min(88.0, 14 + 0.34 * (x[i] - x[j])) + side
+                    d = f"M{x[i] + side:.0f} {top:.0f}C{x[i]:.0f} {top - rise:.0f} "
+                    d += f"{x[j]:.0f} {top - rise:.0f} {x[j] + side:.0f} {top:.0f}"
+                    arcs.append({"head": head, "d": d, "wide": f"{0.6 + 6 * weight:.1f}"})
+        left, width = places[i]
+        rows.append({"word": word, "x": f"{x[i]:.0f}", "left": left, "width": width, "arcs": arcs})
+    chance, guess = max(zip(shown["y"], shown["vocabulary"], strict=True))
+    strongest = max(range(len(words)), key=lambda j: shown["alpha"][_BLOCK][1][-1][j])
+    return template("looking.html").render(
+        rows=rows,
+        words=words,
+        width=f"{end:.0f}",
+        height=f"{_LINE + 40:.0f}",
+        line=_LINE,
+        guess=guess,
+        guess_x=f"{end - 52:.0f}",
+        chance=chance,
+        model=model,
+        said=f"“{words[-1]}” looks back at “{words[strongest]}”, and the model expects “{guess}”.",
+    )
 
 
 # --- Write with it --------------------------------------------------------------------------------

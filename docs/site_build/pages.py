@@ -77,6 +77,9 @@ def with_model(content: str, page) -> str:
     """A page with what is computed in it, if it is one of those."""
     model, player = (relative(f"assets/{name}/", page) for name in ("model", "alphatab"))
     match page.file.src_uri:
+        case "index.md":
+            link = relative("model/", page)
+            return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "hear.md":
             heard = model_pages.stage(model_pages.pieces(site.root), player)
             return content.replace(model_pages.HEAR_MARK, heard)

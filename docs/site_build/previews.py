@@ -78,7 +78,7 @@ def as_json(equations: dict, book: Equations, ways: Callable[[str], list[list[st
     shown = {
         slug: {
             "title": book.slugs[slug]["title"],
-            "formula": postprocess.drawn(f"$${escape(equation.tex)}$$") if equation.tex else "",
+            "formula": _formula(equation.tex),
             "place": _places(book, slug),
             "links": ways(slug),
         }
@@ -86,6 +86,13 @@ def as_json(equations: dict, book: Equations, ways: Callable[[str], list[list[st
     }
     data = {"drafts": book.drafts, "numbers": known(book), "equations": shown}
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _formula(tex: str) -> str:
+    try:
+        return postprocess.drawn(f"$${escape(tex)}$$") if tex else ""
+    except postprocess.FormulaError:
+        return ""  # its own page says so, with its place
 
 
 def _places(book: Equations, slug: str) -> str:

@@ -325,3 +325,31 @@ def test_the_first_screen_s_fonts_are_there_at_once(browser, address):
         assert {"normal", "italic"} <= set(page.evaluate(faces))
         early = page.locator("link[rel=preload][as=font]")
         assert early.count() == 2
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, browser, address):
+    with opened(browser, address, size) as page:
+        for what in (".slp-start", ".slp-looking svg"):
+            box = page.locator(what).bounding_box()
+            assert box["y"] + box["height"] <= size["height"], what
+        first, last = page.locator(".l-arcs").first, page.locator(".l-arcs").last
+        opacity = "e => Number(getComputedStyle(e).opacity)"
+        page.wait_for_function(  # within the five seconds that WCAG gives what cannot be stopped
+            "getComputedStyle([...document.querySelectorAll('.l-arcs')].at(-1)).opacity === '1'",
+            timeout=6000,
+        )
+        assert first.evaluate(opacity) == 0
+        page.locator(".l-row").nth(2).hover()
+        assert [e.evaluate(opacity) for e in page.locator(".l-arcs").all()].index(1) == 2
+        assert last.evaluate(opacity) == 0
+        page.locator(".slp-start").click()
+        page.wait_for_url("**/chapters/01_attention/")
+
+
+def test_the_first_picture_rests_for_who_wants_no_motion(browser, address):
+    with opened(browser, address, reduced_motion="reduce") as page:
+        seen = [
+            e.evaluate("e => getComputedStyle(e).opacity") for e in page.locator(".l-arcs").all()
+        ]
+        assert seen == ["0"] * 7 + ["1"]
