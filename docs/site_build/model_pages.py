@@ -32,7 +32,6 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
-from slp_transformer.plotting.canvas import max_text_width_px
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
@@ -211,10 +210,12 @@ def looking(root: Path, model: str) -> str:
         root: the top of the repository.
         model: the address of the page "One sentence".
     """
+    from slp_transformer.plotting.canvas import text_width_px
+
     shown = still(root / "docs" / "assets" / "model" / "chapter5")
     words, end, places = shown["words"], 6.0, []
     for word in words:
-        width = max_text_width_px([word], 11)
+        width = text_width_px(word, 11)
         places.append((end, width))
         end += width + _GAP
     x = [left + width / 2 for left, width in places]

@@ -340,7 +340,7 @@ def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, bro
             timeout=6000,
         )
         assert first.evaluate(opacity) == 0
-        page.locator(".l-row").nth(2).hover()
+        page.locator(".l-row > text").nth(2).hover()
         assert [e.evaluate(opacity) for e in page.locator(".l-arcs").all()].index(1) == 2
         assert last.evaluate(opacity) == 0
         page.locator(".slp-start").click()
