@@ -117,6 +117,11 @@ def on_files(files: Files, config) -> Files:
         loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
         text = links.proofs_page(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
+    if (site.root / "docs" / "hear.md").is_file():
+        for piece in model_pages.pieces(site.root):
+            for kind, written in model_pages.FILES.items():
+                name = f"hear/{piece.files}.{kind}"
+                files.append(File.generated(config, name, content=written(piece.tab)))
     shown = previews.as_json(site.equations, site.book, pages.ways_to)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     files.append(File.generated(config, "previews.json", content=shown))
