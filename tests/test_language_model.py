@@ -1,7 +1,6 @@
 """The head and the whole language model: 8.46-8.47 (7.47-7.48), Fig. 8.16 (7.16)."""
 
 import copy
-import io
 
 import loops
 import pytest
@@ -32,7 +31,6 @@ from slp_transformer import (
     lm_head,
     next_word_probabilities,
     padding_mask,
-    record_activations,
 )
 
 CONFIG = TransformerConfig(
@@ -69,15 +67,6 @@ def test_logits_8_46_equals_loop_and_pytorch(leading):
     expected = loops.logits(H.reshape(-1, D), E).reshape(*leading, V)
     assert_same_with_gradients(U, expected, [H, E])
     assert_same_with_gradients(U, F.linear(H, E), [H, E])
-
-
-def test_probs_8_47_by_hand():
-    """u = log [1, 2, 5] gives y = [1, 2, 5] / 8, whatever is added to all of them."""
-    U = torch.log(torch.tensor([[1.0, 2.0, 5.0]])) + torch.tensor([[0.0], [1000.0]])
-    expected = torch.tensor([1.0, 2.0, 5.0]) / 8
-    torch.testing.assert_close(
-        next_word_probabilities(U), expected.expand(2, 3), rtol=1e-4, atol=1e-5
-    )
 
 
 @pytest.mark.proves("probs")
@@ -131,39 +120,6 @@ def test_causal_by_perturbation(norm, positions):
     assert (U[:, i + 1 :] != other[:, i + 1 :]).any(-1).all()
 
 
-def test_final_ln_stands_before_the_head_in_pre_norm():
-    for norm in ("pre", "post"):
-        lm, ids = model(norm=norm), some_ids(B, N)
-        with record_activations(lm) as trace:
-            U = lm(ids)
-        H = trace[-1]["H"]
-        if norm == "pre":
-            H = lm.stack.final_norm(H)
-        assert_same(U, H @ lm.embedding.tokens.E.T)
-
-
-def test_right_padding_needs_no_mask():
-    lm, ids = model(), some_ids(B, N)
-    padded = ids.clone()
-    padded[0, 4:] = 0
-    assert torch.equal(lm(padded)[0, :4], lm(ids)[0, :4])
-    assert_same(lm(padded)[0, :4], lm(ids[0, :4]))
-
-
-def test_left_padding_with_a_mask_changes_only_the_positions():
-    """Two padded places: as if the sentence stood two places further on, and no NaN anywhere."""
-    lm = model()
-    ids = some_ids(B, N, below=V - 1) + 1
-    ids[0, :2] = 0
-    U = lm(ids, padding_mask(ids, 0))
-    X = lm.embedding(ids[0, 2:], start=2)
-    assert_same(U[0, 2:], lm_head(lm.stack(X, causal=True), lm.embedding.tokens.E))
-    assert_same(U[1], lm(ids[1]))
-    assert U.isfinite().all()
-    for gradient in torch.autograd.grad(U.sum(), list(lm.parameters())):
-        assert gradient.isfinite().all()
-
-
 @pytest.mark.parametrize("leading", [(B,), (B, 5)])
 def test_batch_equals_each_sentence_alone(leading):
     lm, ids = model(), some_ids(*leading, N)
@@ -188,32 +144,6 @@ def test_options_reach_the_parts():
     assert lm.stack.final_norm.eps == lm.stack.blocks[1].norm_2.eps == 0.5
     assert not any(block.cross_attention for block in lm.stack.blocks)
     assert lm.config.activation == "swiglu"
-
-
-def test_dropout_only_in_training():
-    lm, ids = model(dropout=0.3), some_ids(B, N)
-    torch.manual_seed(0)
-    assert not torch.allclose(lm(ids), lm(ids))
-    lm.eval()
-    assert torch.equal(lm(ids), lm(ids))
-    assert_same(lm(ids), model()(ids))
-
-
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_state_dict_round_trip_deepcopy_and_double(memory, positions):
-    lm, ids = (
-        TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, positions=positions)),
-        some_ids(N),
-    )
-    file = io.BytesIO()
-    torch.save(lm.state_dict(), file)
-    file.seek(0)
-    again = TransformerLM(TransformerConfig(**lm.config.to_dict()))
-    again.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(again(ids), lm(ids)) and torch.equal(copy.deepcopy(lm)(ids), lm(ids))
-    exact = copy.deepcopy(lm).to(torch.float64)(ids)
-    assert exact.dtype == torch.float64
-    torch.testing.assert_close(lm(ids).double(), exact, rtol=1e-4, atol=1e-5)
 
 
 def test_bfloat16_stays_finite_and_close():
