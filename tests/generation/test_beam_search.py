@@ -84,13 +84,6 @@ def test_length_normalization_13_16_can_turn_the_choice():
     assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
 
 
-def test_each_hypothesis_that_ends_makes_the_beam_narrower():
-    y = tensor([[0, 0.4, 0.3, 0.3], [0, 0.6, 0.3, 0.1], [0, 0.6, 0.3, 0.1], [1, 0, 0, 0]])
-    found, read = search(y.log(), end=6, width=3, stop={3})
-    assert read.read[:3] == [(1, 1), (2, 2), (3, 2)]  # of three, one had ended
-    assert len(found) <= 3
-
-
 PROMPTS = [tensor([0, 3]), tensor([1, 2, 3, 0, 1]), tensor([3]), tensor([2, 2, 1, 0])]
 ENDS = [5, 8, 3, 6]
 
@@ -113,12 +106,6 @@ def test_prompts_together_find_what_each_finds_alone(seed, stop):
     lengths = [length for length, _ in together.read]
     assert lengths == sorted(set(lengths))  # one call for each position,
     assert all(number == rows[length] for length, number in together.read)  # of what grows or waits
-
-
-def test_where_all_have_to_wait_nothing_is_read():
-    read = Bigrams(random_table(0))
-    beam_search(read, lambda rows: None, [tensor([0]), tensor([3] * 7)], [3, 9], width=2)
-    assert read.read == [(1, 2), (2, 3), (7, 1), (8, 2)]
 
 
 def test_a_stop_word_that_cannot_come_ends_nothing():
