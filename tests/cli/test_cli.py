@@ -1,6 +1,5 @@
 """The command line, from text to text and from tabs to tabs; what it says, and where."""
 
-import importlib.metadata
 import io
 import shutil
 import sys
@@ -55,12 +54,6 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
     assert output(capsys, "generate", "runs/a", *given) == ""
     assert Path("out.txt").read_text(encoding="utf-8") == text
     assert "bits per character" in output(capsys, "evaluate", "runs/a")
-
-
-def test_one_step_is_one_step(at, capsys):
-    assert "Trained 1 step. " in output(capsys, *TRAIN, *SMALL, "--steps", "1")
-    again = output(capsys, "train", "--out-dir", "a", "--resume")
-    assert "it has made 1 step. To train it further" in again and "--steps 2" in again
 
 
 def test_the_bar_and_all_messages_go_to_stderr(at, capsys, monkeypatch):
@@ -261,13 +254,6 @@ def test_a_model_without_tokens_for_a_key_or_a_style_says_so():
 # --- What is missing, and mistakes ---------------------------------------------------------------
 
 
-def test_a_folder_that_was_there_is_left_as_it_was(at, capsys):
-    Path("a").mkdir()
-    Path("a/keep.md").write_text("mine", encoding="utf-8")
-    assert "too little" in refused(capsys, *TRAIN, "--context-length", "999")
-    assert [path.name for path in Path("a").iterdir()] == ["keep.md"]
-
-
 def test_a_diverged_run_goes_on_with_a_lower_learning_rate(at, capsys):
     assert "is NaN or infinite" in refused(capsys, *TRAIN, *SMALL, "--learning-rate", "1e30")
     assert "has not been trained yet" in refused(capsys, "generate", "a")
@@ -303,11 +289,3 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     monkeypatch.setattr("slp_transformer.cli.info.machine_info", broken)
     with pytest.raises(type(bug)):
         main(["info"])
-
-
-def test_the_script_is_installed():
-    scripts = importlib.metadata.entry_points(group="console_scripts")
-    found = [script.value for script in scripts if script.name == "slp-transformer"]
-    if not found:
-        pytest.skip("installed before the package had a command: install it anew")
-    assert found[0] == "slp_transformer.__main__:main"

@@ -81,12 +81,6 @@ def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix):
     assert sounding(written(tmp_path / "b.txt")) == expected()
 
 
-def test_musicxml_says_string_and_fret_of_every_note(song, tmp_path):
-    fine("tab", str(song), "-o", str(tmp_path / "a.musicxml"))
-    text = (tmp_path / "a.musicxml").read_text(encoding="utf-8")
-    assert text.count("<fret>") == text.count("<string>") == sum(map(len, expected()))
-
-
 def test_wishes_are_heeded(song, tmp_path):
     def frets(*flags):
         fine("tab", str(song), "-o", str(tmp_path / "x.txt"), *flags)

@@ -205,23 +205,6 @@ def test_attention_is_drawn(at, capsys):
     assert told.count("\n") == 1 and "Cross-attention" in page and word in page
 
 
-def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
-    piped(monkeypatch, b"five\n\xe9\n")
-    capsys.readouterr()
-    assert main(["translate", "run"]) == 2
-    assert "line 2 has the byte 0xE9" in capsys.readouterr().err
-
-
-def test_a_run_begins_with_another(at):
-    write_pairs()
-    new = ["train", "pairs", "pairs.csv", "--out-dir", "new", "--init-from", "run", "--quiet"]
-    fine(*new, "--steps", "1", "--learning-rate", "1e-9", "--device", "cpu")
-    for mine, theirs in zip(
-        load_model("new").parameters(), load_model("run").parameters(), strict=True
-    ):
-        torch.testing.assert_close(mine, theirs)  # one step of next to nothing
-
-
 # --- Epochs, and compilers that fail --------------------------------------------------------------
 
 

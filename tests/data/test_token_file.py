@@ -9,7 +9,6 @@ import torch
 from own_process import printed
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data import token_file
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.token_file import HEADER_BYTES, TokenStore, write_tokens
 from slp_transformer.training.evaluation import mean_loss
@@ -35,18 +34,6 @@ def test_ids_come_back_as_they_were(tmp_path, vocab_size, width):
         assert numpy.load(each.path, allow_pickle=False).tolist() == written
         places = torch.tensor([[998, 0], [5, 997]])
         assert each[places].tolist() == [[0, written[0]], [written[5], vocab_size - 1]]
-
-
-def test_writing_goes_through_the_ids_once_and_holds_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_file, "CHUNK_TOKENS", 7)
-
-    def stream():
-        for i in range(50):
-            if i > 40:  # what was written before is on its way to the disk
-                assert (tmp_path / ".a.npy.writing").exists() and not (tmp_path / "a.npy").exists()
-            yield i
-
-    assert write_tokens(tmp_path / "a.npy", stream(), 50)[:].tolist() == list(range(50))
 
 
 @pytest.mark.slow

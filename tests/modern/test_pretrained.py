@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import published_info
 from slp_transformer.hooks import record_activations
-from slp_transformer.model_sizes import PUBLISHED_MODELS
 from slp_transformer.modern import Bert, ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.bert import BertConfig
 from slp_transformer.modern.pretrained import read_config
@@ -306,21 +305,6 @@ def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
     assert published_info(tmp_path)["parameters"]["total"] == total
-
-
-@pytest.mark.parametrize("name", ["GPT-2 XL", "Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B",
-                                  "Llama 3.1 405B"])  # fmt: skip
-def test_of_published_sizes_it_has_the_published_number_of_parameters(name):
-    it = PUBLISHED_MODELS[name]
-    config = {"vocab_size": it.vocab_size, "model_dim": it.model_dim, "num_heads": it.num_heads}
-    config |= {"num_blocks": it.num_blocks, "hidden_dim": it.hidden_dim, "tied": it.tied}
-    config |= {"num_kv_heads": it.num_kv_heads, "key_dim": it.key_dim, "value_dim": it.key_dim}
-    if name.startswith("GPT"):
-        config |= {"normalization": "layer", "positions": "learned", "activation": "gelu_tanh"}
-        config |= {"attention_bias": True, "ffn_bias": True, "context_length": it.num_positions}
-    with torch.device("meta"):
-        model = ModernLM(ModernConfig(**config, qk_norm=name.startswith("Qwen")))
-    assert sum(p.numel() for p in model.parameters()) == it.total
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])

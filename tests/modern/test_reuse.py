@@ -228,11 +228,3 @@ def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
     assert max(call["attn_mask"].numel() for call in kernel) <= 1024 * M
     expected = attention(Q, K, X, add_causal_mask(mask, Q, K))[0]
     torch.testing.assert_close(values, expected)
-
-
-def test_the_cache_reads_on_from_where_its_positions_end():
-    model, ids = make("rotary"), torch.randint(V, (2, 11))
-    cache = KVCache()
-    with torch.no_grad():
-        parts = [model(ids[:, :4], cache=cache), model(ids[:, 4:], cache=cache)]
-        torch.testing.assert_close(torch.cat(parts, dim=1), model(ids))

@@ -30,7 +30,6 @@ from slp_transformer.training.run_folder import (
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import train
 
-HERE = Path(__file__).parent
 STREAM = torch.arange(7).repeat(5)
 TINY = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False}
 
@@ -122,17 +121,6 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
 
 
-def test_the_best_is_the_one_measured_best(tmp_path):
-    """Trained on one pattern and measured on another, the model grows worse."""
-    held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
-    settings = TINY | {"steps": 30, "eval_interval": 5, "learning_rate": 0.05}
-    records = train(tiny(), STREAM, held_out, out_dir=tmp_path, **settings)
-    best = min(records, key=lambda record: record.val_loss)
-    assert best.step < 30
-    assert checkpoint_folder(tmp_path, "best").name == f"step-{best.step:08d}"
-    assert checkpoint_folder(tmp_path, "last").name == "step-00000030"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_loading_never_holds_the_weights_twice(tmp_path):
     sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 8}
@@ -219,14 +207,6 @@ def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):
     run(tmp_path)
     (checkpoint_folder(tmp_path) / "checkpoint.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=says):
-        load_model(tmp_path)
-
-
-def test_no_checkpoint_and_no_known_model_are_said(tmp_path):
-    with pytest.raises(ValueError, match="There is no checkpoint in"):
-        load_model(tmp_path)
-    save_checkpoint(tmp_path, 1, torch.nn.Linear(3, 2))
-    with pytest.raises(ValueError, match="no model of this package"):
         load_model(tmp_path)
 
 

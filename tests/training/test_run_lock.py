@@ -82,20 +82,6 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
 # --- Cleaning up after a start that failed -------------------------------------------------------
 
 
-def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, capsys, monkeypatch):
-    real = TextTask.prepare
-
-    def meanwhile(*arguments):
-        Path("new/theirs.txt").write_text("theirs", encoding="utf-8")
-        return real(*arguments)
-
-    monkeypatch.setattr(TextTask, "prepare", meanwhile)
-    assert "too little" in refused(
-        capsys, "train", "text", "fox.txt", "--out-dir", "new", "--context-length", "999"
-    )
-    assert [path.name for path in Path("new").iterdir()] == ["theirs.txt"]
-
-
 def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     Path("tokens").mkdir()
     Path("tokens/mine.md").write_text("mine", encoding="utf-8")
