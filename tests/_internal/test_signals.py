@@ -17,7 +17,6 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.training import trainer
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.trainer import train
 
@@ -56,29 +55,6 @@ def same(a, b) -> bool:
 
 
 # --- In this process -----------------------------------------------------------------------------
-
-
-@POSIX
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
-    expected, _ = run(tmp_path / "whole")
-    number, made = getattr(signal, name), trainer.training_step
-
-    def pressing(*arguments):
-        os.kill(os.getpid(), number)
-        os.kill(os.getpid(), number)  # the second press loses nothing either
-        return made(*arguments)
-
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(StoppedBySignal, match="after step 1 of 4") as told,
-    ):
-        patch.setattr(trainer, "training_step", pressing)
-        run(tmp_path / "cut")
-    assert told.value.signal_number == number
-    assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
-    model, _ = run(tmp_path / "cut", resume=True, seed_of_model=5)
-    assert same(model, expected)
 
 
 class Pressing(TokenWindows):
@@ -146,14 +122,14 @@ def step_of(folder: str) -> int:
 @POSIX
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name):
-    started = begun("a")
+    started = begun("a b")
     for _ in range(20):  # whoever presses again and again loses nothing, and hears no traceback
         started.send_signal(getattr(signal, name))
         time.sleep(0.02)
     out, said = started.communicate(timeout=300)
     assert started.returncode == 128 + getattr(signal, name), said
-    assert b"slp-transformer train --out-dir a --resume" in said and b"Traceback" not in said
-    assert f"step {step_of('a')} of 100000 is saved".encode() in said
+    assert b"slp-transformer train --out-dir 'a b' --resume" in said and b"Traceback" not in said
+    assert f"step {step_of('a b')} of 100000 is saved".encode() in said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")

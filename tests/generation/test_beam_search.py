@@ -88,26 +88,6 @@ PROMPTS = [tensor([0, 3]), tensor([1, 2, 3, 0, 1]), tensor([3]), tensor([2, 2, 1
 ENDS = [5, 8, 3, 6]
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("stop", [(), {2}])
-def test_prompts_together_find_what_each_finds_alone(seed, stop):
-    table, options = random_table(seed), {"width": 3, "stop": stop}
-    together = Bigrams(table)
-    found = beam_search(together, lambda rows: None, PROMPTS, ENDS, **options)
-    alone, rows = [], {}
-    for prompt, end in zip(PROMPTS, ENDS, strict=True):
-        read = Bigrams(table)
-        alone += beam_search(read, lambda rows: None, [prompt], [end], **options)
-        for length, number in read.read:
-            rows[length] = rows.get(length, 0) + number
-        for length in range(1, len(prompt)):  # where it waits it is one row
-            rows[length] = rows.get(length, 0) + 1
-    assert found == alone
-    lengths = [length for length, _ in together.read]
-    assert lengths == sorted(set(lengths))  # one call for each position,
-    assert all(number == rows[length] for length, number in together.read)  # of what grows or waits
-
-
 def test_a_stop_word_that_cannot_come_ends_nothing():
     """Only word 1 can follow anything; the beam is wider than what is possible."""
     table = torch.full((V, V), -math.inf)

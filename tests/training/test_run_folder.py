@@ -184,12 +184,6 @@ def test_two_thousand_damaged_files_are_worked_with_or_refused():
     assert ended.returncode == 0 and "tried 2000, kept 2000" in ended.stdout, ended.stdout
 
 
-@pytest.mark.slow
-def test_five_damaged_files_in_processes_of_their_own():
-    ended = mutations("--count", "5", "--seed", "3", "--processes")
-    assert ended.returncode == 0 and "tried 5, kept 5, lost 0" in ended.stdout, ended.stdout
-
-
 # --- Going further -------------------------------------------------------------------------------
 
 

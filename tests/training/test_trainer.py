@@ -187,36 +187,6 @@ def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
     assert all(p.dtype == torch.float32 for p in model.parameters())
 
 
-class Compiled(torch.nn.Module):
-    """Stands in for what torch.compile gives: another module around the same weights.
-
-    (The real one cannot see through the shape checks that are on in these tests.)
-    """
-
-    def __init__(self, model):
-        super().__init__()
-        self._orig_mod, self.training, self.modes = model, model.training, []
-
-    def forward(self, *inputs):
-        self.modes.append(self._orig_mod.stack.training)
-        return self._orig_mod(*inputs)
-
-
-def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(torch, "compile", lambda m: compiled.append(Compiled(m)) or compiled[-1])
-    model, plain = language_model(), language_model()
-    options = {"steps": 2, "eval_interval": 1, "batch_size": 9}
-    model.eval()  # as a loaded model is
-    records = train(
-        model, STREAM, STREAM, **options, compile=True, out_dir=tmp_path, progress=False
-    )
-    assert records == train(plain, STREAM, STREAM, **options)
-    assert compiled[0].modes == [True, False, True, False]
-    assert close(model.state_dict().values(), plain.state_dict().values())
-    assert close(load_model(tmp_path, "last").parameters(), plain.parameters())
-
-
 # --- Pairs -------------------------------------------------------------------------------------
 
 
